@@ -28,7 +28,7 @@ def kind_by_record_index(table: Table) -> str | None:
     Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` where the
     file cannot be read.
     """
-    named = _named(table.storage)
+    named = index_definitions(table.storage)
     if RECORD_INDEX not in named:
         return key.GLOBAL_SIMPLE if RECORD_INDEX in table.config.metadata_partitions else None
     options = named[RECORD_INDEX].get("indexOptions") or {}
@@ -36,7 +36,7 @@ def kind_by_record_index(table: Table) -> str | None:
     return key.SIMPLE if is_partitioned else key.GLOBAL_SIMPLE
 
 
-def _named(storage: Storage) -> dict[str, dict[str, Any]]:
+def index_definitions(storage: Storage) -> dict[str, dict[str, Any]]:
     """Return the definitions of the table's indexes by the names of their metadata partitions."""
     if not storage.exists(_FILE):
         return {}

@@ -11,6 +11,10 @@ _warning = partial(Check, severity=WARNING)
 
 _RESTORE = "Restore the file from a backup."
 _ROLL_BACK = "Restore the file from a backup, or roll the instant back."
+_REBUILD = (
+    "Write to the table with hoodie.metadata.enable=false, which takes the metadata table out of use; Apache Hudi "
+    "builds it anew on its next write with a metadata table."
+)
 _MOVE_ASIDE = "Move the file aside with HudiTable.repair(), or archive with pyhudi, which deletes such files first."
 
 PROPERTIES_UNUSABLE = _error(
@@ -442,12 +446,104 @@ KEY_ADDED_TWICE = _warning(
 METADATA_LOST = _error(
     "METADATA_LOST",
     "The properties name partitions of a metadata table that is not there.",
-    "Set hoodie.table.metadata.partitions to nothing; Apache Hudi builds it anew.",
+    _REBUILD,
 )
 METADATA_STALE = _error(
     "METADATA_STALE",
     "A completed write is missing from the metadata table: Apache Hudi and hudi-rs do not see its files.",
-    "Set hoodie.table.metadata.partitions to nothing; Apache Hudi builds it anew.",
+    _REBUILD,
+)
+METADATA_DAMAGED = _error(
+    "METADATA_DAMAGED",
+    "A partition of the metadata table cannot be read.",
+    _REBUILD,
+)
+METADATA_MISPLACED = _error(
+    "METADATA_MISPLACED",
+    "A file group of the metadata table has keys that their hash leads to another file group: look-ups miss them.",
+    _REBUILD,
+)
+METADATA_FILE_MISSING = _error(
+    "METADATA_FILE_MISSING",
+    "The metadata table does not list a file of a completed write: Apache Hudi and hudi-rs miss its rows.",
+    _REBUILD,
+)
+METADATA_FILE_EXTRA = _error(
+    "METADATA_FILE_EXTRA",
+    "The metadata table lists a file that is not there, where reads fail, or that no completed write made.",
+    _REBUILD,
+)
+METADATA_FILE_SIZE = _error(
+    "METADATA_FILE_SIZE",
+    "The metadata table gives a file another size than it has: reads of it may fail.",
+    _REBUILD,
+)
+METADATA_PARTITION_MISSING = _error(
+    "METADATA_PARTITION_MISSING",
+    "The metadata table's list of partitions lacks a partition with files: Apache Hudi misses its rows.",
+    _REBUILD,
+)
+METADATA_BOUNDS = _error(
+    "METADATA_BOUNDS",
+    "The metadata table's bounds of a column do not contain what a file, or a partition, holds: queries with a "
+    "condition miss rows.",
+    _REBUILD,
+)
+METADATA_BOUNDS_WIDE = _warning(
+    "METADATA_BOUNDS_WIDE",
+    "The metadata table calls bounds of a column tight that are wider than what is there.",
+    _REBUILD,
+)
+METADATA_BOUNDS_MISSING = _warning(
+    "METADATA_BOUNDS_MISSING",
+    "The metadata table lacks bounds of a column for a file, or a partition, as others have them: queries open it for "
+    "every condition.",
+    _REBUILD,
+)
+METADATA_COUNTS = _error(
+    "METADATA_COUNTS",
+    "The metadata table counts other rows or nulls in a column than a base file has: queries for nulls may miss rows.",
+    _REBUILD,
+)
+METADATA_LEFT = _error(
+    "METADATA_LEFT",
+    "The metadata table says something of a file, or a partition, that is no longer there.",
+    _REBUILD,
+)
+METADATA_FILTER = _error(
+    "METADATA_FILTER",
+    "The metadata table's bloom filter of a base file lacks record keys of the file: an upsert adds them once more.",
+    _REBUILD,
+)
+METADATA_FILTER_MISSING = _error(
+    "METADATA_FILTER_MISSING",
+    "The metadata table lacks the bloom filter of a base file that has one: Apache Hudi's bloom index fails.",
+    _REBUILD,
+)
+METADATA_KEY_MISSING = _error(
+    "METADATA_KEY_MISSING",
+    "A record index lacks record keys of rows: an upsert adds them once more, and queries for them find nothing.",
+    _REBUILD,
+)
+METADATA_KEY_PLACE = _error(
+    "METADATA_KEY_PLACE",
+    "A record index leads to another partition or file group than has the row: an upsert adds it once more.",
+    _REBUILD,
+)
+METADATA_KEY_LEFT = _error(
+    "METADATA_KEY_LEFT",
+    "A record index has record keys of no row: an upsert takes them for updates.",
+    _REBUILD,
+)
+METADATA_VALUE_MISSING = _error(
+    "METADATA_VALUE_MISSING",
+    "A secondary index lacks values of rows: queries for them find nothing.",
+    _REBUILD,
+)
+METADATA_VALUE_LEFT = _error(
+    "METADATA_VALUE_LEFT",
+    "A secondary index has values that their rows do not have, or values of no row.",
+    _REBUILD,
 )
 STALE_CHECKSUM = _error(
     "STALE_CHECKSUM",

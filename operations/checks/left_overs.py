@@ -1,9 +1,8 @@
-"""Left-overs of instants, old locks, checksums of other bytes, and an outdated metadata table."""
+"""Left-overs of instants, old locks, and checksums of other bytes."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -11,14 +10,11 @@ from ...storage.base import Storage, join, sidecar
 from ...storage.parallel import for_each
 from ...table.config import PROPERTIES_PATH
 from ...table.files.partitions import metafile_of
-from ...timeline.instants import Instant, State
 from ...timeline.writers import heartbeat, markers, owner
-from .check_catalogue import LEFT_OVER, LOCK_LEFT, METADATA_LOST, METADATA_STALE, STALE_CHECKSUM
-from .subject import Subject, called
+from .check_catalogue import LEFT_OVER, LOCK_LEFT, STALE_CHECKSUM
+from .subject import Subject
 
 LOCK = ".hoodie/lock"
-METADATA = ".hoodie/metadata"
-_METADATA_FIRST = "00000000000000"
 _MAGIC = b"crc\x00"
 _CHUNK = 1 << 22
 
@@ -91,33 +87,3 @@ def _fits(storage: Storage, path: str, sums: bytes) -> bool:
             if sums[at : at + len(found)] != found:
                 return False
             at += len(found)
-
-
-def check_metadata(subject: Subject) -> None:
-    """Look for completed writes that are missing from the metadata table."""
-    named = subject.config.metadata_partitions
-    if not named:
-        return
-    if not subject.storage.has_files(METADATA):
-        what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(named)}, and {METADATA} is not there."
-        subject.findings.add(METADATA_LOST, what, file=PROPERTIES_PATH)
-        return
-    known = _metadata_instants(subject)
-    first = min((time for time in known if not time.startswith(_METADATA_FIRST)), default="")
-    made = max(
-        (instant.completion_time or "" for time, instant in known.items() if time.startswith(_METADATA_FIRST)),
-        default="",
-    )
-    for instant in subject.timeline.writes:
-        if instant.requested_time >= first and instant.visible_since > made and instant.requested_time not in known:
-            what = f"The {called(instant)} is complete, and the metadata table does not know of it."
-            subject.tell(METADATA_STALE, instant, what)
-
-
-def _metadata_instants(subject: Subject) -> Mapping[str, Instant]:
-    layout = subject.table.format.layout()
-    names = subject.storage.look(join(METADATA, layout.folder)).names
-    found: Iterable[Instant | None] = map(layout.parse, names)
-    return {
-        instant.requested_time: instant for instant in found if instant is not None and instant.state == State.COMPLETED
-    }

@@ -20,8 +20,9 @@ from ..checks.finding import FINDINGS_SCHEMA, Findings
 from ..checks.folders import check_folders
 from ..checks.footers import check_footers
 from ..checks.instants import check_instants, list_states
-from ..checks.left_overs import check_checksums, check_left_overs, check_metadata
+from ..checks.left_overs import check_checksums, check_left_overs
 from ..checks.logs import check_logs
+from ..checks.metadata_table import check_metadata
 from ..checks.pending import check_pending
 from ..checks.properties import check_properties, is_known, load
 from ..checks.rows import check_rows

@@ -173,8 +173,12 @@ class MetadataPartition:
 
     def records(self) -> Iterator[pa.StructArray]:
         """Yield all records."""
-        for file_slice in self.slices.values():
-            yield from self._reader(file_slice).records(AllEntries())
+        for file_id in self.slices:
+            yield from self.records_in(file_id)
+
+    def records_in(self, file_id: str) -> Iterator[pa.StructArray]:
+        """Yield the records of one file group."""
+        yield from self._reader(self.slices[file_id]).records(AllEntries())
 
     def find(self, keys: pa.StringArray, of_partition: str | None = None) -> Iterator[pa.StructArray]:
         """Yield the records of some keys.

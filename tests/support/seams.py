@@ -448,6 +448,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "part of the seconds that a first plan may take by a guess": "operations.services.throughput:_PART",
     "validate a table": "operations.inspect.validate:validate",
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
+    "record keys that a check compares at a time": "operations.checks.metadata_keys:MOST_KEYS",
     "result of a commit in the history": "operations.inspect.history:result_of",
     # --- reading
     "timeline with archived writes": "reader.moments:reach_back",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from support.places import Place, on_disk
 from support.rules.checks import assert_format
-from support.rules.health import findings
+from support.rules.health import findings, of_metadata
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,15 @@ def _health(end: End) -> None:
     assert not wrong, wrong
 
 
-RULES: list[Callable[[End], None]] = [_format, _health]
+def _metadata(end: End) -> None:
+    """Its metadata table, if it has one, says of its files and rows what is so."""
+    if load_config(open_storage(str(end.path))).metadata_partitions:
+        with on_disk(end.path) as copy:
+            wrong = of_metadata(copy)
+        assert not wrong, wrong
+
+
+RULES: list[Callable[[End], None]] = [_format, _health, _metadata]
 
 
 def assert_whole(

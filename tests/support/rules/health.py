@@ -19,6 +19,15 @@ def errors(path: Place, *, deep: bool = True) -> list[dict[str, Any]]:
     return [one for one in findings(path, deep=deep) if one["severity"] == "error"]
 
 
+def of_metadata(path: Place, *, deep: bool = True) -> list[dict[str, Any]]:
+    """Return what is wrong with the metadata table of a table, or could not be held against it."""
+    return [
+        one
+        for one in findings(path, deep=deep)
+        if one["code"].startswith("METADATA_") or (one["code"] == "NOT_CHECKED" and "metadata table" in one["what"])
+    ]
+
+
 def codes(path: Place, *, deep: bool = True, stale_s: float = 0.0) -> set[str]:
     """Return the codes of what is wrong with a table, however young it is."""
     return {one["code"] for one in findings(path, deep=deep, stale_s=stale_s)}

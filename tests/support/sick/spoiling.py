@@ -315,6 +315,7 @@ def metadata_table(path: Path) -> None:
         file = path / ".hoodie/metadata/.hoodie/timeline" / f"{name}.deltacommit"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
+    shutil.copy(path / ".hoodie/hoodie.properties", path / ".hoodie/metadata/.hoodie/hoodie.properties")
 
 
 def new_folder(name: str) -> Spoil:

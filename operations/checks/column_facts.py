@@ -1,0 +1,147 @@
+"""What the columns of one data file hold: bounds and nulls, by its footer, or by its rows where that lacks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...table.arrow.arrays import plain
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import BaseFile, LogFile
+from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.log_contents import BlockContent, columns_of
+from ...table.files.logs.log_scan import effective_blocks
+from ...table.files.logs.whole_log import read_log
+from .subject import Subject
+
+# A writer may have cut a text of so many bytes in a footer.
+_CUT_TEXT = 63
+_PLAIN = {
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """What one column of a file holds; the bounds are of the type that the column has in the table.
+
+    ``least`` and ``greatest`` are null of a column of nulls, and NaN counts in neither.
+    """
+
+    rows: int
+    nulls: int
+    least: pa.Scalar
+    greatest: pa.Scalar
+
+
+Facts = Mapping[str, ColumnFacts]
+# What an expression makes of the values of a column.
+Change = Callable[[pa.Array], pa.Array]
+
+
+def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
+    """Return the facts of those of some columns that a base file has; a footer knows none of changed values."""
+    with BaseFileReader(subject.storage, file.path) as reader:
+        there = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
+        by_footer = {field.name: _by_footer(reader, field) for field in there if change is None}
+        found = {name: facts for name, facts in by_footer.items() if facts is not None}
+        left = pa.schema([field for field in there if field.name not in found])
+        if not len(left):
+            return found
+        return {**found, **facts_of_rows(reader.batches(left), left, change)}
+
+
+def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
+    """Return the facts of those of some columns that the rows of a log file have; none of a log file of deletes."""
+    counts = subject.table.format.slices.counting(subject.timeline)
+    storage = subject.storage
+    merged: dict[str, ColumnFacts] = {}
+    for block in effective_blocks([read_log(storage, log)], counts):
+        if block.type == BlockType.DELETE:
+            continue
+        names = columns_of(block).names
+        there = pa.schema([field for field in wanted if field.name in names])
+        for name, facts in facts_of_rows(BlockContent(storage, block).rows(there), there, change).items():
+            merged[name] = _both(merged[name], facts) if name in merged else facts
+    return merged
+
+
+def facts_of_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, change: Change | None = None) -> Facts:
+    """Return the facts of each column of a schema, whose values may be changed before."""
+    found: dict[str, ColumnFacts] = {}
+    for rows in batches:
+        for field in schema:
+            column = plain(rows.column(field.name))
+            column = column if change is None else change(column)
+            span = pc.min_max(column)
+            facts = ColumnFacts(len(column), column.null_count, span["min"], span["max"])
+            found[field.name] = _both(found[field.name], facts) if field.name in found else facts
+    for field in schema:
+        nothing = pa.scalar(None, field.type)
+        found.setdefault(field.name, ColumnFacts(0, 0, nothing, nothing))
+    return found
+
+
+def _both(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
+    least = pc.min_element_wise(first.least, other.least)
+    return ColumnFacts(
+        first.rows + other.rows, first.nulls + other.nulls, least, pc.max_element_wise(first.greatest, other.greatest)
+    )
+
+
+def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
+    """Return what a footer states of a column; None where it does not state all of it, or may have cut a bound."""
+    metadata: Any = reader.parquet.metadata
+    leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
+    stored = reader.parquet.schema_arrow.field(field.name).type
+    if len(leaves) != 1 or pa.types.is_unsigned_integer(stored):
+        return None
+    if stored != field.type and not (pa.types.is_primitive(stored) and pa.types.is_primitive(field.type)):
+        # As texts, numbers have another order.
+        return None
+    chunks = [metadata.row_group(number).column(leaves[0]) for number in range(metadata.num_row_groups)]
+    stated: list[tuple[int, Any]] = [
+        (chunk.num_values, chunk.statistics if chunk.is_stats_set else None) for chunk in chunks
+    ]
+    if any(found is None or not found.has_null_count for _, found in stated):
+        return None
+    with_values = [found for rows, found in stated if found.null_count < rows]
+    if not all(found.has_min_max for found in with_values):
+        return None
+    physical = metadata.schema.column(leaves[0]).physical_type
+    least = [_value(found.min_raw, physical, stored) for found in with_values]
+    greatest = [_value(found.max_raw, physical, stored) for found in with_values]
+    if None in least or None in greatest:
+        return None
+    try:
+        kind = _type_in_footer(physical, stored)
+        spans = [pc.min_max(pa.array(values, kind).cast(stored)) for values in (least, greatest)]
+        bounds = spans[0]["min"].cast(field.type), spans[1]["max"].cast(field.type)
+    except pa.ArrowException:
+        return None
+    return ColumnFacts(metadata.num_rows, sum(found.null_count for _, found in stated), *bounds)
+
+
+def _type_in_footer(physical: str, stored: pa.DataType) -> pa.DataType:
+    """Return the type in which values of a footer are, before they become the column's."""
+    return stored if pa.types.is_decimal(stored) or physical not in _PLAIN else _PLAIN[physical]
+
+
+def _value(raw: Any, physical: str, stored: pa.DataType) -> Any:
+    """Return a bound of a footer as a value; None where it may be no exact bound."""
+    if pa.types.is_decimal(stored):
+        return Decimal(raw).scaleb(-stored.scale) if isinstance(raw, int) else None
+    if physical in _PLAIN:
+        return raw
+    # An empty greatest text may mean that there is none: see `greatest_text` in footers.py.
+    is_text = pa.types.is_string(stored) and isinstance(raw, str)
+    return raw if is_text and 0 < len(raw.encode()) <= _CUT_TEXT else None

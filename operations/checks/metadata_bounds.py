@@ -1,0 +1,298 @@
+"""The bounds of columns in the metadata table, by file and by partition, held against what the files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import join, split
+from ...storage.parallel import for_each
+from ...table.arrow.arrays import Mask, mask
+from ...table.files.file_group import BaseFile, DataFile
+from ...table.metadata.column_spans import column_spans
+from ...table.metadata.kinds import COLUMN_STATS, PARTITION_STATS
+from ...table.metadata.record_keys import hash_of_column, hash_of_file, hash_of_partition, key_of_partition
+from ...table.metadata.releases import joined
+from ...table.schema.types import children
+from .check_catalogue import (
+    METADATA_BOUNDS,
+    METADATA_BOUNDS_MISSING,
+    METADATA_BOUNDS_WIDE,
+    METADATA_COUNTS,
+    METADATA_LEFT,
+)
+from .column_facts import Change, ColumnFacts, Facts, facts_of_base, facts_of_log
+from .metadata_subject import MetadataSubject, any_in, name_of
+from .subject import shown
+
+# Facts of so many files are in memory at a time.
+_FILES_AT_ONCE = 1000
+_OF_COLUMN = 12
+
+
+@dataclass(frozen=True)
+class StatedBounds:
+    """All records of bounds of one partition of the metadata table; a key begins with the hash of the column."""
+
+    keys: pa.StringArray
+    bounds: pa.StructArray
+
+    @classmethod
+    def read(cls, judged: MetadataSubject, partition: str) -> StatedBounds | None:
+        parts = list(judged.entries(judged.metadata.partition(partition)))
+        if not parts:
+            return None
+        records = joined(parts)
+        bounds = records.field("ColumnStatsMetadata")
+        stated = bounds.is_valid()
+        return cls(records.field("key").filter(stated), bounds.filter(stated))
+
+    @cached_property
+    def places(self) -> pa.StringArray:
+        """What each key says after the column: the partition, and the file where bounds are of a file."""
+        return pc.utf8_slice_codeunits(self.keys, _OF_COLUMN)
+
+    def of_column(self, column: str) -> StatedBounds:
+        return self.some(pc.starts_with(self.keys, hash_of_column(column)))
+
+    def some(self, chosen: pa.Array) -> StatedBounds:
+        return StatedBounds(self.keys.filter(chosen), self.bounds.filter(chosen))
+
+
+FactsOfFile = tuple[DataFile, ColumnFacts]
+
+
+def _columns(pairs: Sequence[FactsOfFile], kind: pa.DataType) -> pa.Table:
+    facts = [fact for _, fact in pairs]
+    return pa.table(
+        {
+            "rows": pa.array([fact.rows for fact in facts], pa.int64()),
+            "nulls": pa.array([fact.nulls for fact in facts], pa.int64()),
+            "least": pa.array([fact.least for fact in facts], kind),
+            "greatest": pa.array([fact.greatest for fact in facts], kind),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class TrueBounds:
+    """What some files or partitions hold in one column; ``keys`` are as `StatedBounds.places`, ``names`` for people."""
+
+    keys: pa.StringArray
+    names: Sequence[str]
+    facts: pa.Table
+
+    @classmethod
+    def of(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
+        """Return what each of some files holds."""
+        keys = [key_of(file) for file, _ in pairs]
+        return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _columns(pairs, kind))
+
+    @classmethod
+    def of_partitions(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
+        """Return what each of some files holds under the path of its partition, as `together` takes it."""
+        paths = [split(file.path)[0] for file, _ in pairs]
+        return cls(pa.array(paths, pa.string()), paths, _columns(pairs, kind))
+
+    def column(self, name: str) -> pa.Array:
+        return self.facts.column(name).combine_chunks()
+
+    def some(self, chosen: Mask) -> TrueBounds:
+        kept = pa.array(chosen)
+        names = [self.names[at] for at in np.flatnonzero(chosen).tolist()]  # O(files)
+        return TrueBounds(self.keys.filter(kept), names, self.facts.filter(kept))
+
+
+def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> None:
+    """Hold `column_stats` against every file of a completed write, and `partition_stats` against the newest slices."""
+    stated = {name: found for name in names if (found := StatedBounds.read(judged, name)) is not None}
+    by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
+    every = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
+    prefixes = pc.unique(pc.utf8_slice_codeunits(every, 0, _OF_COLUMN)).to_pylist()  # O(columns)
+    wanted = pa.schema([field for field in judged.schema if hash_of_column(field.name) in prefixes])
+    newest = {path for file_slice in judged.newest for path in file_slice.files}
+    files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
+    lacking: dict[str, list[str]] = {}
+    in_partitions: dict[str, list[TrueBounds]] = {field.name: [] for field in wanted}
+    for at in range(0, len(files), _FILES_AT_ONCE):
+        chunk = files[at : at + _FILES_AT_ONCE]
+        facts = for_each(judged.subject.storage, lambda file: facts_of(judged, file, wanted), chunk, computes=True)
+        for column in wanted:
+            pairs = with_facts(chunk, facts, column.name)
+            if by_file is not None:
+                missing = _check_files(judged, column, pairs, by_file.of_column(column.name))
+                for path in missing & newest:
+                    lacking.setdefault(path, []).append(column.name)
+            if by_partition is not None:
+                in_newest = [(file, fact) for file, fact in pairs if file.path in newest]
+                in_partitions[column.name].append(TrueBounds.of_partitions(in_newest, column.type))
+    for path, columns in lacking.items():
+        judged.add(
+            METADATA_BOUNDS_MISSING, COLUMN_STATS, f"{path} has no bounds of {shown(columns)}, as other files have."
+        )
+    if by_file is not None:
+        check_left(judged, COLUMN_STATS, by_file)
+    if by_partition is not None:
+        for column in wanted:
+            _check_partitions(judged, column, in_partitions[column.name], by_partition.of_column(column.name))
+
+
+def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
+    """Return the facts of a file's columns; none of a file that cannot be read, which becomes a finding."""
+    with judged.subject.unreadable(file.path):
+        if isinstance(file, BaseFile):
+            return facts_of_base(judged.subject, file, wanted, change)
+        return facts_of_log(judged.subject, file, wanted, change)
+    return {}
+
+
+def with_facts(files: Sequence[DataFile], facts: Sequence[Facts], column: str) -> list[FactsOfFile]:
+    """Return the files that have a column, each with its facts."""
+    return [(file, found[column]) for file, found in zip(files, facts, strict=True) if column in found]
+
+
+def key_of(file: DataFile) -> str:
+    """Return what a key of bounds says of a file."""
+    partition, name = split(file.path)
+    return hash_of_partition(partition) + hash_of_file(name)
+
+
+def _check_files(
+    judged: MetadataSubject, column: pa.Field, pairs: Sequence[FactsOfFile], stated: StatedBounds
+) -> set[str]:
+    """Report wrong bounds and counts of files in one column, and return the files of which there are none."""
+    if not len(stated.keys):
+        return set()
+    true = TrueBounds.of(pairs, column.type)
+    known, bounds = compare(judged, COLUMN_STATS, column, true, stated)
+    # Of rows in log files, writers of partial updates count others.
+    in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[known]
+    true_known = true.some(known)
+    wrong = np.zeros(len(in_base), np.bool_)
+    for count, fact in (("valueCount", "rows"), ("nullCount", "nulls")):
+        said = pc.fill_null(bounds.field(count), -1).to_numpy()
+        wrong |= in_base & (said != true_known.column(fact).to_numpy())
+    for at in np.flatnonzero(wrong).tolist():  # O(wrong files)
+        rows, nulls = (_value(true_known.column(fact), at) for fact in ("rows", "nulls"))
+        said, said_nulls = (_value(bounds.field(count), at) for count in ("valueCount", "nullCount"))
+        what = f"{true_known.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
+        what += f"not {said} with {said_nulls}."
+        judged.add(METADATA_COUNTS, COLUMN_STATS, what)
+    return {name for name, is_known in zip(true.names, known, strict=True) if not is_known}
+
+
+def compare(
+    judged: MetadataSubject,
+    partition: str,
+    column: pa.Field,
+    true: TrueBounds,
+    stated: StatedBounds,
+    *,
+    tells_wide: bool = True,
+) -> tuple[Mask, pa.StructArray]:
+    """Report bounds that do not contain what there is, and, with ``tells_wide``, tight bounds that contain more.
+
+    Return of what there are bounds, and these, in the order of the former.
+    """
+    at = pc.index_in(true.keys, value_set=stated.places)
+    known = at.is_valid().to_numpy(zero_copy_only=False)
+    bounds = stated.bounds.take(at.drop_null())
+    true = true.some(known)
+    spans = column_spans(bounds, column.type)
+    least, greatest = true.column("least"), true.column("greatest")
+    has_nulls = true.column("nulls").to_numpy() > 0
+    has_values = true.column("nulls").to_numpy() < true.column("rows").to_numpy()
+    narrow = has_nulls & ~spans.nulls | has_values & ~spans.values
+    wide = np.zeros(len(spans), np.bool_)
+    if not pa.types.is_nested(column.type):
+        narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
+        wide = mask(pc.less(spans.least, least)) | mask(pc.greater(spans.greatest, greatest))
+        wide &= _tight(bounds) & tells_wide
+    for check, wrong, how in (
+        (METADATA_BOUNDS, narrow, "do not contain"),
+        (METADATA_BOUNDS_WIDE, wide & ~narrow, "are called tight, and are wider than"),
+    ):
+        for place in np.flatnonzero(wrong).tolist():  # O(wrong files)
+            said = f"{_value(spans.least, place)!r} to {_value(spans.greatest, place)!r}"
+            is_so = f"{_value(least, place)!r} to {_value(greatest, place)!r}"
+            nulls = f" with {_value(true.column('nulls'), place)} nulls"
+            what = f"the bounds of {column.name} in {true.names[place]!r}, {said}, {how} {is_so}{nulls}."
+            judged.add(check, partition, what)
+    return known, bounds
+
+
+def _value(values: pa.Array, at: int) -> object:
+    """Return one value, to be named."""
+    return values[at].as_py()  # one value a call
+
+
+def _tight(bounds: pa.StructArray) -> Mask:
+    """Return which bounds are called tight, and are.
+
+    Apache Hudi 1.0 widens tight bounds by file groups that were replaced since. Its records say no type of values.
+    """
+    tight = pc.and_(_says(bounds, "isTightBound"), _says(bounds, "valueType"))
+    return mask(pc.and_(tight, bounds.field("isTightBound"))) if any_in(tight) else mask(tight)
+
+
+def _says(bounds: pa.StructArray, name: str) -> pa.BooleanArray:
+    """Return which records have a value in a field that older releases do not know."""
+    if name in [field.name for field in children(bounds.type)]:
+        return bounds.field(name).is_valid()
+    return pa.array(np.zeros(len(bounds), np.bool_))
+
+
+def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) -> None:
+    """Report bounds of files that no completed write made, or that are gone.
+
+    Apache Hudi 0.15 leaves the bounds of cleaned files in the metadata table of version 6: it deletes those of names
+    that lack as many characters in front as the partition's path has.
+    """
+    known = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
+    left = pc.invert(pc.is_in(stated.places, value_set=known))
+    # Records of 0.15 do not say whether they are tight.
+    left = pc.and_(left, _says(stated.bounds, "isTightBound"))
+    places, names = stated.places.filter(left), stated.bounds.field("fileName").filter(left)
+    pairs = pa.table({"rest": places, "name": names}).group_by(["rest", "name"]).aggregate([])
+    partitions = {hash_of_partition(path): path for path in judged.subject.folders.partitions}
+    for pair in pairs.to_pylist():  # O(files)
+        folder = partitions.get(pair["rest"][:_OF_COLUMN])
+        path = None if folder is None else join(folder, name_of(pair["name"] or ""))
+        if path is not None and path not in judged.listed and judged.subject.storage.exists(path):
+            continue
+        judged.add(
+            METADATA_LEFT, partition, f"it has bounds of {path or pair['name']!r}, which is no file of the table."
+        )
+
+
+def together(parts: Sequence[TrueBounds]) -> TrueBounds:
+    """Return what each partition holds; the names of ``parts`` are paths, and so are their keys."""
+    tables = [part.facts.append_column("path", part.keys) for part in parts]
+    asked = [("rows", "sum"), ("nulls", "sum"), ("least", "min"), ("greatest", "max")]
+    found = pa.concat_tables(tables).group_by("path").aggregate(asked)
+    paths = found.column("path").combine_chunks()
+    facts = pa.table({name: found.column(f"{name}_{how}") for name, how in asked})
+    return TrueBounds(paths, paths.to_pylist(), facts)  # O(partitions)
+
+
+def _check_partitions(
+    judged: MetadataSubject, column: pa.Field, parts: Sequence[TrueBounds], stated: StatedBounds
+) -> None:
+    """Report wrong bounds of partitions in one column, and partitions that have none, or are no longer there."""
+    if not len(stated.keys):
+        return
+    found = together(parts or [TrueBounds.of_partitions([], column.type)])
+    true = TrueBounds(pa.array(map(hash_of_partition, found.names), pa.string()), found.names, found.facts)
+    known, _ = compare(judged, PARTITION_STATS, column, true, stated)
+    for name, is_known in zip(true.names, known, strict=True):
+        if not is_known:
+            what = f"the partition {key_of_partition(name)!r} has no bounds of {column.name}, as others have."
+            judged.add(METADATA_BOUNDS_MISSING, PARTITION_STATS, what)
+    left = pc.invert(pc.is_in(stated.places, value_set=true.keys))
+    for name in stated.bounds.field("fileName").filter(left).to_pylist():  # O(partitions)
+        judged.add(METADATA_LEFT, PARTITION_STATS, f"it has bounds of {column.name} in {name!r}, which has no rows.")

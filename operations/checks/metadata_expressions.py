@@ -1,0 +1,80 @@
+"""Indexes of expressions in the metadata table, held against what the expressions make of the columns of files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.parallel import for_each
+from ...table.metadata.record_keys import hash_of_partition
+from ...table.record_index import index_definitions
+from .check_catalogue import NOT_CHECKED
+from .column_facts import Change
+from .metadata_bounds import StatedBounds, TrueBounds, check_left, compare, facts_of, together, with_facts
+from .metadata_filters import check_filters
+from .metadata_subject import MetadataSubject
+
+# The keys of the bounds of partitions have this in the place of a partition.
+_OF_PARTITIONS = "__partition_stat__"
+_CHANGES: Mapping[str, Change] = {
+    "identity": lambda values: values,
+    "lower": pc.utf8_lower,
+    "upper": pc.utf8_upper,
+}
+
+
+def check_expression_index(judged: MetadataSubject, name: str) -> None:
+    """Hold the bounds or filters of an expression against files; `NOT_CHECKED` for those that pyhudi cannot compute."""
+    definition = index_definitions(judged.subject.storage).get(name, {})
+    fields, function = definition.get("sourceFields") or [], _function(definition)
+    change = _CHANGES.get(function)
+    column = judged.schema.field(fields[0]) if len(fields) == 1 and fields[0] in judged.schema.names else None
+    is_filter = definition.get("indexType") == "bloom_filters"
+    change = None if change is None else _of_ascii(change)
+    if change is None or column is None or not pa.types.is_string(column.type):
+        what = f"{name} of the metadata table is of {function or 'no function'} of {', '.join(fields) or 'no column'}, "
+        judged.subject.findings.add(
+            NOT_CHECKED, f"{what}which was not computed: its entries are held against files alone."
+        )
+        change = None
+    if is_filter:
+        check_filters(judged, name, column or pa.field("", pa.string()), change or _nothing)
+    else:
+        _check_bounds(judged, name, column, change)
+
+
+def _function(definition: Mapping[str, Any]) -> str:
+    return str(definition.get("indexFunction") or "").lower()
+
+
+def _nothing(values: pa.Array) -> pa.Array:
+    return values.slice(0, 0)
+
+
+def _of_ascii(change: Change) -> Change:
+    """Return what changes texts of ASCII alone: Spark and Arrow may spell other texts differently in lower case."""
+    return lambda values: change(values.filter(pc.fill_null(pc.string_is_ascii(values), True)))
+
+
+def _check_bounds(judged: MetadataSubject, name: str, column: pa.Field | None, change: Change | None) -> None:
+    stated = StatedBounds.read(judged, name)
+    if stated is None:
+        return
+    of_partitions = pc.starts_with(stated.places, hash_of_partition(_OF_PARTITIONS))
+    check_left(judged, name, stated.some(pc.invert(of_partitions)))
+    if column is None or change is None:
+        return
+    newest = {path for file_slice in judged.newest for path in file_slice.files}
+    files = list(judged.committed.values())
+    facts = for_each(
+        judged.subject.storage, lambda file: facts_of(judged, file, pa.schema([column]), change), files, computes=True
+    )
+    pairs = with_facts(files, facts, column.name)
+    true = TrueBounds.of(pairs, column.type)
+    compare(judged, name, column, true, stated, tells_wide=False)
+    parts = together([TrueBounds.of_partitions([pair for pair in pairs if pair[0].path in newest], column.type)])
+    keys = pa.array([hash_of_partition(_OF_PARTITIONS) + hash_of_partition(path) for path in parts.names], pa.string())
+    compare(judged, name, column, TrueBounds(keys, parts.names, parts.facts), stated, tells_wide=False)

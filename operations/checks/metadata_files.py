@@ -1,0 +1,100 @@
+"""The partition `files` of the metadata table, held against the files that the table's folders have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...storage.base import join, split
+from ...table.files.file_group import DataFile
+from ...table.metadata.kinds import FILES
+from ...table.metadata.record_keys import PARTITIONS, key_of_partition
+from .check_catalogue import (
+    METADATA_FILE_EXTRA,
+    METADATA_FILE_MISSING,
+    METADATA_FILE_SIZE,
+    METADATA_PARTITION_MISSING,
+)
+from .finding import Check
+from .metadata_subject import MetadataSubject
+
+Listing = Mapping[str, Mapping[str, int]]
+
+
+def check_files_of_metadata(judged: MetadataSubject) -> None:
+    """Look for files and partitions that are in the metadata table alone or in the store alone, and for wrong sizes.
+
+    Apache Hudi leaves partitions in the list of partitions that are gone, with no file or no record of their own: that
+    is no finding.
+    """
+    said = _listing(judged)
+    named = said.get(PARTITIONS, {})
+    for partition in judged.subject.folders.partitions:
+        files = {path: file for path, file in judged.listed.items() if split(path)[0] == partition}
+        _check_partition(judged, partition, files, said.get(key_of_partition(partition), {}))
+        needed = [path for path, file in files.items() if _is_needed(judged, file)]
+        if needed and not {partition, key_of_partition(partition)} & named.keys():
+            what = f"The list of partitions in the metadata table lacks {partition!r}, where {needed[0]} is."
+            judged.subject.findings.add(METADATA_PARTITION_MISSING, what, file=partition)
+    folders = {key_of_partition(partition) for partition in judged.subject.folders.partitions}
+    for key, sizes in said.items():
+        if key not in {*folders, PARTITIONS}:
+            _check_partition(judged, "" if key == key_of_partition("") else key, {}, sizes)
+
+
+def _listing(judged: MetadataSubject) -> Listing:
+    """Return the sizes of the files that the metadata table lists, by the keys of its records."""
+    found: dict[str, Mapping[str, int]] = {}
+    for records in judged.entries(judged.metadata.partition(FILES)):
+        keys = records.field("key").to_pylist()  # O(partitions)
+        for key, files in zip(keys, records.field("filesystemMetadata"), strict=True):
+            found[key] = {name: info["size"] for name, info in files.as_py() or ()}  # O(files)
+    return found
+
+
+def _check_partition(
+    judged: MetadataSubject, partition: str, files: Mapping[str, DataFile], said: Mapping[str, int]
+) -> None:
+    named = {join(partition, name): size for name, size in said.items()}
+    for path, size in named.items():
+        file = files.get(path)
+        if file is None and not judged.subject.storage.exists(path):
+            _add(judged, METADATA_FILE_EXTRA, path, "lists it, and it is not there")
+        elif file is not None and _is_foreign(judged, file):
+            _add(judged, METADATA_FILE_EXTRA, path, "lists it, and no completed write made it")
+        elif file is not None and file.size != size and not _is_another(judged, file, size):
+            _add(judged, METADATA_FILE_SIZE, path, f"says {size} bytes, and it has {file.size}")
+    for path, file in files.items():
+        if path not in named and _is_needed(judged, file) and judged.subject.storage.exists(path):
+            _add(judged, METADATA_FILE_MISSING, path, f"does not list it, which the write {_maker(judged, path)} made")
+
+
+def _add(judged: MetadataSubject, check: Check, path: str, what: str) -> None:
+    maker = _maker(judged, path) if path in judged.makers else ""
+    judged.subject.findings.add(check, f"{path}: the metadata table {what}.", file=path, instant=maker)
+
+
+def _maker(judged: MetadataSubject, path: str) -> str:
+    return max(judged.makers[path], default="")
+
+
+def _is_foreign(judged: MetadataSubject, file: DataFile) -> bool:
+    """Return whether an instant made a file that did not complete."""
+    subject = judged.subject
+    return not all(
+        subject.is_complete(time) or subject.timeline.is_committed(time) for time in judged.makers[file.path]
+    )
+
+
+def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
+    """Return whether completed writes made a file and name it; `check_files` tells of a file that they do not name."""
+    subject, makers = judged.subject, judged.makers[file.path]
+    if not makers or not all(map(subject.is_complete, makers)):
+        return False
+    unheard = any(time in subject.said.silent or (subject.is_archived(time) and not subject.deep) for time in makers)
+    return unheard or file.path in subject.said.files
+
+
+def _is_another(judged: MetadataSubject, file: DataFile, size: int) -> bool:
+    """Return whether a file is not what its write made, as `check_files` tells."""
+    named = judged.subject.said.files.get(file.path)
+    return named is not None and named.size == size

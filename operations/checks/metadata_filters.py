@@ -1,0 +1,83 @@
+"""The bloom filters of the metadata table, held against footers of base files, and where these differ against rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import split
+from ...table.arrow.arrays import plain
+from ...table.files.base_file import BaseFileReader
+from ...table.files.bloom_filter import FILTER, OLD_FILTER, BloomFilter
+from ...table.files.file_group import BaseFile
+from ...table.metadata.kinds import BLOOM_FILTERS
+from ...table.metadata.record_keys import key_of_filter
+from ...table.schema.columns import RECORD_KEY
+from .check_catalogue import METADATA_FILTER, METADATA_FILTER_MISSING, METADATA_LEFT
+from .column_facts import Change
+from .metadata_subject import MetadataSubject
+
+
+def check_filters_of_metadata(judged: MetadataSubject) -> None:
+    """Hold each filter against its base file, and look for base files of newest slices that have none there."""
+    seen = check_filters(judged, BLOOM_FILTERS, pa.field(RECORD_KEY, pa.string()))
+    for file_slice in judged.newest:
+        file = file_slice.base
+        if file is None or file.path in seen:
+            continue
+        with judged.subject.unreadable(file.path), BaseFileReader(judged.subject.storage, file.path) as reader:
+            if _in_footer(reader) is not None:
+                judged.add(METADATA_FILTER_MISSING, BLOOM_FILTERS, f"there is none of {file.path}.")
+
+
+def check_filters(
+    judged: MetadataSubject, partition: str, column: pa.Field, change: Change | None = None
+) -> frozenset[str]:
+    """Report filters that lack values of a column of their files, changed before, and return of which files some are.
+
+    ``change`` is None for filters of record keys, which footers have, too.
+    """
+    files = {key_of_filter(*split(path)): file for path, file in judged.committed.items() if isinstance(file, BaseFile)}
+    seen: set[str] = set()
+    for records in judged.entries(judged.metadata.partition(partition)):
+        filters = records.field("BloomFilterMetadata").filter(records.field("BloomFilterMetadata").is_valid())
+        keys = records.field("key").filter(records.field("BloomFilterMetadata").is_valid())
+        for at, key in enumerate(keys.to_pylist()):  # O(files)
+            file = files.get(key)
+            if file is None:
+                judged.add(METADATA_LEFT, partition, f"it has a filter with the key {key!r}, which no base file has.")
+                continue
+            seen.add(file.path)
+            with judged.subject.unreadable(file.path):
+                said = filters[at].as_py()  # O(files): a filter of each
+                _check_filter(judged, partition, file, said, column, change)
+    return frozenset(seen)
+
+
+def _check_filter(
+    judged: MetadataSubject, partition: str, file: BaseFile, said: Any, column: pa.Field, change: Change | None
+) -> None:
+    text = bytes(said["bloomFilter"] or b"")
+    with BaseFileReader(judged.subject.storage, file.path) as reader:
+        in_footer = _in_footer(reader)
+        if change is None and (text == in_footer or (not text and in_footer is None)):
+            return
+        try:
+            found = BloomFilter.decode(text, said["type"])
+        except ValueError as error:
+            judged.add(METADATA_FILTER, partition, f"the filter of {file.path} cannot be read ({error}).")
+            return
+        for rows in reader.batches(pa.schema([column])):
+            values = plain(rows.column(column.name)).drop_null()
+            lacking = pa.array(~found.may_hold(values if change is None else change(values)))
+            if pc.any(lacking, min_count=0).as_py():  # one value a batch
+                value = values.filter(lacking)[0].as_py()  # one value, to be named
+                judged.add(METADATA_FILTER, partition, f"the filter of {file.path} lacks {value!r} in {column.name}.")
+                return
+
+
+def _in_footer(reader: BaseFileReader) -> bytes | None:
+    footer = dict(reader.parquet.metadata.metadata or {})
+    return footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())

@@ -1,0 +1,245 @@
+"""Record indexes and secondary indexes of the metadata table, held against the rows of the newest slices, both ways.
+
+Memory holds the keys of some rows at a time: those of a few file groups of a record index, or of one part of the
+hashes' range. The rows are read once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...table.arrow.arrays import Mask, plain
+from ...table.arrow.string_hash import hash64
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import FileSlice
+from ...table.metadata.kinds import RECORD_INDEX, by_partition, groups_of
+from ...table.metadata.metadata_table import MetadataPartition
+from ...table.record_index import index_definitions
+from ...table.schema.columns import RECORD_KEY
+from .check_catalogue import (
+    METADATA_KEY_LEFT,
+    METADATA_KEY_MISSING,
+    METADATA_KEY_PLACE,
+    METADATA_VALUE_LEFT,
+    METADATA_VALUE_MISSING,
+    NOT_CHECKED,
+)
+from .metadata_subject import MetadataSubject, any_in, first_of
+
+MOST_KEYS = 4_000_000
+_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
+# Bytes of log files per row, to count rows by.
+_A_LOG_ROW = 100
+_HALF = (1 << 64) - 1
+_NULL = "\x00"
+
+
+def check_record_index(judged: MetadataSubject) -> None:
+    """Hold the record index, of the whole table or of each partition, against the rows."""
+    partition = judged.metadata.partition(RECORD_INDEX)
+    indexed = by_partition(list(partition.slices))
+    for path, file_ids in indexed.items():
+        slices = [each for each in judged.newest if path is None or each.partition_path == unquote(path)]
+        _RecordIndex(judged, partition, file_ids, slices).check()
+    paths = {unquote(path) for path in indexed if path is not None}
+    without = [] if None in indexed else [each for each in judged.newest if each.partition_path not in paths]
+    for partition_path in sorted({each.partition_path for each in without}):
+        what = f"it has no file group for the partition {partition_path!r}, which has rows."
+        judged.add(METADATA_KEY_MISSING, RECORD_INDEX, what)
+
+
+@dataclass(frozen=True)
+class _RecordIndex:
+    """The file groups of one record index, and the slices whose rows it has."""
+
+    judged: MetadataSubject
+    partition: MetadataPartition
+    file_ids: Sequence[str]
+    slices: Sequence[FileSlice]
+
+    def check(self) -> None:
+        passes = min(passes_for(self.judged, self.slices), len(self.file_ids))
+        for part in range(passes):
+            rows = self._rows(part, passes)
+            if rows is not None:
+                self._compare(*rows, *self._entries(part, passes))
+
+    def _rows(self, part: int, passes: int) -> tuple[pa.Array, Mask] | None:
+        """Return the keys of rows and the numbers of their slices; None where a slice cannot be read."""
+        keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+
+        def chosen(found: pa.StringArray) -> Mask:
+            return np.asarray(groups_of(found, len(self.file_ids)) % passes == part)
+
+        for number, file_slice in enumerate(self.slices):
+            with self.judged.subject.unreadable(file_slice.files[0]):
+                for rows in self.judged.rows(file_slice, _KEYS):
+                    found = plain(rows.column(RECORD_KEY)).drop_null()
+                    found = found if passes == 1 else found.filter(pa.array(chosen(found)))
+                    keys.append(found)
+                    numbers.append(np.full(len(found), number))
+                continue
+            return None
+        return pa.concat_arrays(keys), np.concatenate(numbers)
+
+    def _entries(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
+        """Return the keys of some file groups, and the numbers of the slices that they lead to; -1 for none."""
+        keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+        places = {(each.partition_path, each.file_id): number for number, each in enumerate(self.slices)}
+        for place in range(part, len(self.file_ids), passes):
+            for records in self.partition.records_in(self.file_ids[place]):
+                found = records.field("key")
+                self.judged.check_places(self.partition, found, self.file_ids[place], place, len(self.file_ids))
+                keys.append(found)
+                numbers.append(_numbers(records.field("recordIndexMetadata"), places))
+        return pa.concat_arrays(keys), np.concatenate(numbers)
+
+    def _compare(self, row_keys: pa.Array, row_numbers: Any, keys: pa.Array, numbers: Any) -> None:
+        every = pa.concat_arrays([row_keys, keys]).dictionary_encode()
+        indices = every.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        of_rows, of_entries = indices[: len(row_keys)], indices[len(row_keys) :]
+        missing = ~_has(of_entries, len(every.dictionary))[of_rows]
+        left = ~_has(of_rows, len(every.dictionary))[of_entries]
+        places = len(self.slices) + 1
+        # A key may be there several times, which is a finding of its own: then its entry leads to one of its rows.
+        astray = ~left & ~np.isin(of_entries * places + numbers, of_rows * places + row_numbers)
+        if missing.any():
+            what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(missing))}, which is in"
+            self._add(METADATA_KEY_MISSING, what, row_numbers[np.argmax(missing)])
+        if left.any():
+            what = f"it has record keys of no row: {first_of(keys, pa.array(left))}, said to be in"
+            self._add(METADATA_KEY_LEFT, what, numbers[np.argmax(left)])
+        if astray.any():
+            first = np.argmax(astray)
+            is_in = row_numbers[np.argmax(of_rows == of_entries[first])]
+            what = f"it leads elsewhere than where rows are: {first_of(keys, pa.array(astray))}, which is in"
+            self._add(METADATA_KEY_PLACE, f"{what} {self._place(is_in)} and said to be in", numbers[first])
+
+    def _add(self, check: Any, what: str, number: int) -> None:
+        self.judged.add(check, RECORD_INDEX, f"{what} {self._place(number)}.")
+
+    def _place(self, number: int) -> str:
+        if number < 0:
+            return "a file group that the table does not have"
+        found = self.slices[number]
+        return f"the file group {found.file_id} of the partition {found.partition_path!r}"
+
+
+def _has(indices: Any, count: int) -> Mask:
+    found = np.zeros(count, np.bool_)
+    found[indices] = True
+    return found
+
+
+def _numbers(info: pa.StructArray, places: dict[tuple[str, str], int]) -> Any:
+    """Return the numbers of the file groups that entries lead to, -1 for those that the table does not have."""
+    names = ["partitionName", "fileIdEncoding", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId"]
+    combined = np.zeros(len(info), np.int64)
+    for name in names:
+        encoded = info.field(name).dictionary_encode(null_encoding="encode")
+        count = max(len(encoded.dictionary), 1)
+        combined = combined * count + encoded.indices.to_numpy(zero_copy_only=False)
+        # As small as can be, so that the numbers of the next field fit.
+        combined = np.unique(combined, return_inverse=True)[1]
+    _, firsts, inverse = np.unique(combined, return_index=True, return_inverse=True)
+    distinct = info.take(pa.array(firsts)).to_pylist()  # O(file groups)
+    found = np.array([places.get(_place_of(entry), -1) for entry in distinct], np.int64)
+    return found[inverse] if len(found) else np.zeros(0, np.int64)
+
+
+def _place_of(info: dict[str, Any]) -> tuple[str, str]:
+    """Return the partition and the file id that an entry names."""
+    if info["fileIdEncoding"]:
+        return info["partitionName"] or "", info["fileId"] or ""
+    uuid = UUID(int=(info["fileIdHighBits"] & _HALF) << 64 | info["fileIdLowBits"] & _HALF)
+    index = info["fileIndex"]
+    return info["partitionName"] or "", str(uuid) if index is None or index < 0 else f"{uuid}-{index}"
+
+
+def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
+    """Return how many times rows are read so that memory holds `MOST_KEYS` of them at most."""
+    rows = 0
+    for file_slice in slices:  # O(file groups)
+        rows += file_slice.log_bytes // _A_LOG_ROW
+        if file_slice.base is not None:
+            path = file_slice.base.path
+            with judged.subject.unreadable(path), BaseFileReader(judged.subject.storage, path) as reader:
+                rows += reader.rows
+    return rows // MOST_KEYS + 1
+
+
+def check_secondary_index(judged: MetadataSubject, name: str) -> None:
+    """Hold the pairs of a value and a record key against those of the rows."""
+    fields = index_definitions(judged.subject.storage).get(name, {}).get("sourceFields") or []
+    if len(fields) != 1 or fields[0] not in judged.schema.names:
+        what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not held against rows."
+        judged.subject.findings.add(NOT_CHECKED, what)
+        return
+    column = judged.schema.field(fields[0])
+    of_entries, of_rows = _pairs, _spelt(column)
+    if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
+        # How Apache Hudi spells other values is not written down, so that only the record keys are compared.
+        of_entries, of_rows = _keys_of_pairs, _escaped_keys
+    passes = passes_for(judged, judged.newest)
+    columns = pa.schema([*_KEYS, *([column] if column.name != RECORD_KEY else [])])
+    for part in range(passes):
+        texts: list[pa.Array] = [pa.array([], pa.string())]
+        for file_slice in judged.newest:
+            with judged.subject.unreadable(file_slice.files[0]):
+                texts += [_part(of_rows(rows), part, passes) for rows in judged.rows(file_slice, columns)]
+                continue
+            return
+        said = [pa.array([], pa.string())]
+        for records in judged.entries(judged.metadata.partition(name)):
+            said.append(_part(of_entries(records), part, passes))
+        _compare_pairs(judged, name, column.name, pa.concat_arrays(texts), pa.concat_arrays(said))
+
+
+def _compare_pairs(judged: MetadataSubject, name: str, column: str, rows: pa.Array, said: pa.Array) -> None:
+    missing, left = pc.invert(pc.is_in(rows, value_set=said)), pc.invert(pc.is_in(said, value_set=rows))
+    if any_in(missing):
+        what = f"it lacks values of {column} with the record keys of their rows: {first_of(rows, missing)}."
+        judged.add(METADATA_VALUE_MISSING, name, what)
+    if any_in(left):
+        what = f"it has values of {column} that their rows do not have, or of no row: {first_of(said, left)}."
+        judged.add(METADATA_VALUE_LEFT, name, what)
+
+
+def _part(texts: pa.StringArray, part: int, passes: int) -> pa.StringArray:
+    if passes == 1:
+        return texts
+    return texts.filter(pa.array(hash64(texts) % np.uint64(passes) == part))
+
+
+def _pairs(records: pa.StructArray) -> pa.StringArray:
+    return records.field("key")
+
+
+def _keys_of_pairs(records: pa.StructArray) -> pa.StringArray:
+    return pc.replace_substring_regex(records.field("key"), r"(?s)^(?:[^\\$]|\\.)*\$", "")
+
+
+def _escaped_keys(rows: pa.RecordBatch) -> pa.StringArray:
+    return _escaped(plain(rows.column(RECORD_KEY)))
+
+
+def _spelt(column: pa.Field) -> Callable[[pa.RecordBatch], pa.StringArray]:
+    """Return what makes the pairs of rows as keys of the index spell them."""
+
+    def spelt(rows: pa.RecordBatch) -> pa.StringArray:
+        values = pc.fill_null(_escaped(plain(rows.column(column.name)).cast(pa.string())), _NULL)
+        return pc.binary_join_element_wise(values, _escaped(plain(rows.column(RECORD_KEY))), "$")
+
+    return spelt
+
+
+def _escaped(texts: pa.StringArray) -> pa.StringArray:
+    return pc.replace_substring_regex(texts, r"([\\$\x00])", r"\\\1")

@@ -1,0 +1,102 @@
+"""The metadata table, held against its table: whether it has all writes, and then what each of its partitions says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ...storage.base import join
+from ...table.config import PROPERTIES_PATH
+from ...table.metadata.kinds import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY,
+    kind_of,
+)
+from ...table.metadata.metadata_table import FOLDER, MetadataTable
+from .check_catalogue import METADATA_DAMAGED, METADATA_LOST, METADATA_STALE, NOT_CHECKED
+from .metadata_bounds import check_bounds_of_metadata
+from .metadata_expressions import check_expression_index
+from .metadata_files import check_files_of_metadata
+from .metadata_filters import check_filters_of_metadata
+from .metadata_keys import check_record_index, check_secondary_index
+from .metadata_subject import MetadataSubject
+from .subject import Subject, called
+
+
+def check_metadata(subject: Subject) -> None:
+    """Look for writes that are missing from the metadata table, and hold its list of files against the folders.
+
+    A deep check holds all of its partitions against footers and rows.
+    """
+    named = subject.config.metadata_partitions
+    if not named:
+        return
+    if not subject.storage.has_files(FOLDER):
+        what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(named)}, and {FOLDER} is not there."
+        subject.findings.add(METADATA_LOST, what, file=PROPERTIES_PATH)
+        return
+    with subject.findings.turning(METADATA_DAMAGED, file=FOLDER):
+        metadata = MetadataTable.of(subject.table, subject.timeline)
+        if metadata is not None and not _is_behind(subject, metadata):
+            _check_partitions(MetadataSubject(subject, metadata))
+
+
+def _is_behind(subject: Subject, metadata: MetadataTable) -> bool:
+    lacking = metadata.lacks()
+    for time in lacking:
+        instant = subject.timeline.find(time)
+        if instant is not None:
+            what = f"The {called(instant)} is complete, and the metadata table does not know of it."
+            subject.tell(METADATA_STALE, instant, what)
+    return bool(lacking)
+
+
+def _check_partitions(judged: MetadataSubject) -> None:
+    checks: dict[str, Callable[[], None]] = {FILES: partial(check_files_of_metadata, judged)}
+    if judged.subject.deep:
+        checks |= _deep_checks(judged)
+    for name in judged.metadata.names:
+        if kind_of(name) is None:
+            what = f"The metadata table has a partition {name}, which this pyhudi does not know."
+            judged.subject.findings.add(NOT_CHECKED, what, file=join(FOLDER, name))
+        elif name in checks:
+            with judged.subject.findings.turning(METADATA_DAMAGED, file=join(FOLDER, name)):
+                checks[name]()
+
+
+def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
+    """Return what holds each partition against footers and rows, as far as these are of the moment of the listing."""
+    names = judged.metadata.names
+    of_bounds = [name for name in (COLUMN_STATS, PARTITION_STATS) if name in names]
+    # Both hold the same facts of files against what they say, so that one check does.
+    checks: dict[str, Callable[[], None]] = {
+        name: partial(check_bounds_of_metadata, judged, of_bounds) for name in of_bounds[:1]
+    }
+    reason = _not_of_one_moment(judged)
+    if reason:
+        what = f"What the metadata table says of keys, values and expressions was not held against rows: {reason}."
+        judged.subject.findings.add(NOT_CHECKED, what, file=FOLDER)
+        return checks
+    checks |= {
+        BLOOM_FILTERS: partial(check_filters_of_metadata, judged),
+        RECORD_INDEX: partial(check_record_index, judged),
+    }
+    checks |= {name: partial(check_secondary_index, judged, name) for name in names if name.startswith(SECONDARY)}
+    return checks | {
+        name: partial(check_expression_index, judged, name) for name in names if name.startswith(EXPRESSION)
+    }
+
+
+def _not_of_one_moment(judged: MetadataSubject) -> str:
+    """Return why rows and the metadata table are not of one moment; empty as a rule."""
+    view = judged.subject.view()
+    lost = [file.path for partition in view.named_partitions() for file in view.lost(partition)]
+    if lost:
+        # It is either lost, which is a finding of its own, or younger than the listing of the folders.
+        return f"{lost[0]} was not there when the table's folders were listed"
+    return "" if judged.metadata.is_of_now() else "a write completed meanwhile"
