@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...storage.base import join, split
 from ...storage.parallel import for_each
-from ...table.arrow.arrays import Mask, mask
+from ...table.arrow.arrays import Mask, mask, struct_array
 from ...table.files.file_group import BaseFile, DataFile
 from ...table.metadata.column_spans import column_spans
 from ...table.metadata.kinds import COLUMN_STATS, PARTITION_STATS
@@ -33,6 +33,8 @@ from .subject import shown
 # Facts of so many files are in memory at a time.
 _FILES_AT_ONCE = 1000
 _OF_COLUMN = 12
+# By these counts a reader decides whether it believes bounds of base files.
+_IN_DOUBT = frozenset({"nullCount", "totalUncompressedSize"})
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     wanted = pa.schema([field for field in judged.schema if hash_of_column(field.name) in prefixes])
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
+    of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in wanted}
     lacking: dict[str, list[str]] = {}
     in_partitions: dict[str, list[TrueBounds]] = {field.name: [] for field in wanted}
     for at in range(0, len(files), _FILES_AT_ONCE):
@@ -125,7 +128,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
         for column in wanted:
             pairs = with_facts(chunk, facts, column.name)
             if by_file is not None:
-                missing = _check_files(judged, column, pairs, by_file.of_column(column.name))
+                missing = _check_files(judged, column, pairs, of_files[column.name])
                 for path in missing & newest:
                     lacking.setdefault(path, []).append(column.name)
             if by_partition is not None:
@@ -203,13 +206,16 @@ def compare(
     known = at.is_valid().to_numpy(zero_copy_only=False)
     bounds = stated.bounds.take(at.drop_null())
     true = true.some(known)
-    spans = column_spans(bounds, column.type)
+    spans, stated_spans = column_spans(bounds, column.type), column_spans(_without_doubt(bounds), column.type)
     least, greatest = true.column("least"), true.column("greatest")
     has_nulls = true.column("nulls").to_numpy() > 0
     has_values = true.column("nulls").to_numpy() < true.column("rows").to_numpy()
     narrow = has_nulls & ~spans.nulls | has_values & ~spans.values
     wide = np.zeros(len(spans), np.bool_)
     if not pa.types.is_nested(column.type):
+        if not pa.types.is_floating(column.type):
+            # Of floats with NaN Apache Hudi states others than there are, which readers know.
+            spans = replace(spans, least=stated_spans.least, greatest=stated_spans.greatest)
         narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
         wide = mask(pc.less(spans.least, least)) | mask(pc.greater(spans.greatest, greatest))
         wide &= _tight(bounds) & tells_wide
@@ -224,6 +230,15 @@ def compare(
             what = f"the bounds of {column.name} in {true.names[place]!r}, {said}, {how} {is_so}{nulls}."
             judged.add(check, partition, what)
     return known, bounds
+
+
+def _without_doubt(bounds: pa.StructArray) -> pa.StructArray:
+    """Return records as those of log files, which readers never doubt for what a footer may have lacked."""
+    columns = [
+        pa.array(np.zeros(len(bounds), np.int64)) if field.name in _IN_DOUBT else bounds.field(field.name)
+        for field in children(bounds.type)
+    ]
+    return struct_array(bounds.type, len(bounds), None, columns)
 
 
 def _value(values: pa.Array, at: int) -> object:

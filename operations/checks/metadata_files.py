@@ -28,14 +28,16 @@ def check_files_of_metadata(judged: MetadataSubject) -> None:
     """
     said = _listing(judged)
     named = said.get(PARTITIONS, {})
-    for partition in judged.subject.folders.partitions:
-        files = {path: file for path, file in judged.listed.items() if split(path)[0] == partition}
+    in_folders: dict[str, dict[str, DataFile]] = {path: {} for path in judged.subject.folders.partitions}
+    for path, file in judged.listed.items():  # O(files)
+        in_folders[split(path)[0]][path] = file
+    for partition, files in in_folders.items():
         _check_partition(judged, partition, files, said.get(key_of_partition(partition), {}))
         needed = [path for path, file in files.items() if _is_needed(judged, file)]
         if needed and not {partition, key_of_partition(partition)} & named.keys():
             what = f"The list of partitions in the metadata table lacks {partition!r}, where {needed[0]} is."
             judged.subject.findings.add(METADATA_PARTITION_MISSING, what, file=partition)
-    folders = {key_of_partition(partition) for partition in judged.subject.folders.partitions}
+    folders = {key_of_partition(partition) for partition in in_folders}
     for key, sizes in said.items():
         if key not in {*folders, PARTITIONS}:
             _check_partition(judged, "" if key == key_of_partition("") else key, {}, sizes)
