@@ -278,7 +278,8 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     for pair in pairs.to_pylist():  # O(files)
         folder = partitions.get(pair["rest"][:_OF_COLUMN])
         path = None if folder is None else join(folder, name_of(pair["name"] or ""))
-        if path is not None and path not in judged.listed and judged.subject.storage.exists(path):
+        is_new = path is not None and path not in judged.listed and judged.subject.storage.exists(path)
+        if is_new or path in judged.absent:
             continue
         judged.add(
             METADATA_LEFT, partition, f"it has bounds of {path or pair['name']!r}, which is no file of the table."

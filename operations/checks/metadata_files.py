@@ -59,7 +59,7 @@ def _check_partition(
     named = {join(partition, name): size for name, size in said.items()}
     for path, size in named.items():
         file = files.get(path)
-        if file is None and not judged.subject.storage.exists(path):
+        if file is None and path not in judged.absent and not judged.subject.storage.exists(path):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and it is not there")
         elif file is not None and _is_foreign(judged, file):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and no completed write made it")

@@ -66,6 +66,15 @@ class MetadataSubject:
         return tuple(group.newest for group in self.subject.live)
 
     @cached_property
+    def absent(self) -> frozenset[str]:
+        """The files of newest slices that the listing of the folders lacks.
+
+        They are lost, of which `check_files` tells, or younger than the listing.
+        """
+        view = self.subject.view()
+        return frozenset(file.path for partition in view.named_partitions() for file in view.lost(partition))
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns, meta columns included."""
         return with_meta(latest_schema(self.subject.config, self.subject.timeline) or pa.schema([]))

@@ -71,15 +71,16 @@ def _check_partitions(judged: MetadataSubject) -> None:
 
 def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
     """Return what holds each partition against footers and rows, as far as these are of the moment of the listing."""
-    names = judged.metadata.names
+    names, reason = judged.metadata.names, _not_of_one_moment(judged)
     of_bounds = [name for name in (COLUMN_STATS, PARTITION_STATS) if name in names]
+    if reason:
+        of_bounds = [name for name in of_bounds if name == COLUMN_STATS]
     # Both hold the same facts of files against what they say, so that one check does.
     checks: dict[str, Callable[[], None]] = {
         name: partial(check_bounds_of_metadata, judged, of_bounds) for name in of_bounds[:1]
     }
-    reason = _not_of_one_moment(judged)
     if reason:
-        what = f"What the metadata table says of keys, values and expressions was not held against rows: {reason}."
+        what = f"What the metadata table says of rows, and not of one file, was not compared: {reason}."
         judged.subject.findings.add(NOT_CHECKED, what, file=FOLDER)
         return checks
     checks |= {
@@ -94,9 +95,6 @@ def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
 
 def _not_of_one_moment(judged: MetadataSubject) -> str:
     """Return why rows and the metadata table are not of one moment; empty as a rule."""
-    view = judged.subject.view()
-    lost = [file.path for partition in view.named_partitions() for file in view.lost(partition)]
-    if lost:
-        # It is either lost, which is a finding of its own, or younger than the listing of the folders.
-        return f"{lost[0]} was not there when the table's folders were listed"
+    if judged.absent:
+        return f"{min(judged.absent)} was not there when the table's folders were listed"
     return "" if judged.metadata.is_of_now() else "a write completed meanwhile"

@@ -15,7 +15,7 @@ from pyhudi.table.files.bloom_filter import FILTER, BloomFilterBuilder, BloomSet
 from support.faults.planted_metadata import Change, Record, plant
 from support.recorded.recorded_metadata import MADE, partitions_of, unpack
 from support.rules.ends import assert_whole
-from support.rules.health import of_metadata
+from support.rules.health import codes, of_metadata
 from support.seams import patch_seam
 
 ROOTS = "__all_partitions__"
@@ -453,6 +453,16 @@ def test_what_changed_below_a_metadata_table_is_told(tables: Path, tmp_path: Pat
     assert {"METADATA_COUNTS", "METADATA_KEY_LEFT", "METADATA_VALUE_LEFT"} <= {
         one["code"] for one in of_metadata(table)
     }
+
+
+def test_a_lost_file_is_no_fault_of_the_metadata_table(tables: Path, tmp_path: Path) -> None:
+    """Where rows are lost, nothing that the metadata table says of rows is compared."""
+    table = copied(tables, LOGGED, tmp_path)
+    (path,) = table.glob("b/*_20261129181446285.parquet")
+    path.unlink()
+
+    assert {one["code"] for one in of_metadata(table)} == {"NOT_CHECKED"}
+    assert "LOST_FILE" in codes(table)
 
 
 def test_a_metadata_table_that_lacks_a_write_is_told_and_not_compared(tables: Path, tmp_path: Path) -> None:
