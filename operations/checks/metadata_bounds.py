@@ -116,7 +116,9 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
     every = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
     prefixes = pc.unique(pc.utf8_slice_codeunits(every, 0, _OF_COLUMN)).to_pylist()  # O(columns)
-    wanted = pa.schema([field for field in judged.schema if hash_of_column(field.name) in prefixes])
+    # Apache Hudi 0.15 counts nulls of nested columns, too, and has no bounds of them.
+    flat = [field for field in judged.schema if not pa.types.is_nested(field.type)]
+    wanted = pa.schema([field for field in flat if hash_of_column(field.name) in prefixes])
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
     of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in wanted}
@@ -206,19 +208,17 @@ def compare(
     known = at.is_valid().to_numpy(zero_copy_only=False)
     bounds = stated.bounds.take(at.drop_null())
     true = true.some(known)
-    spans, stated_spans = column_spans(bounds, column.type), column_spans(_without_doubt(bounds), column.type)
+    spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_of_logs(bounds), column.type)
     least, greatest = true.column("least"), true.column("greatest")
     has_nulls = true.column("nulls").to_numpy() > 0
     has_values = true.column("nulls").to_numpy() < true.column("rows").to_numpy()
     narrow = has_nulls & ~spans.nulls | has_values & ~spans.values
-    wide = np.zeros(len(spans), np.bool_)
-    if not pa.types.is_nested(column.type):
-        if not pa.types.is_floating(column.type):
-            # Of floats with NaN Apache Hudi states others than there are, which readers know.
-            spans = replace(spans, least=stated_spans.least, greatest=stated_spans.greatest)
-        narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
-        wide = mask(pc.less(spans.least, least)) | mask(pc.greater(spans.greatest, greatest))
-        wide &= _tight(bounds) & tells_wide
+    if not pa.types.is_floating(column.type):
+        # Of floats with NaN Apache Hudi states others than there are, which readers know.
+        spans = replace(spans, least=stated_spans.least, greatest=stated_spans.greatest)
+    narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
+    wide = mask(pc.less(spans.least, least)) | mask(pc.greater(spans.greatest, greatest))
+    wide &= _tight(bounds) & tells_wide
     for check, wrong, how in (
         (METADATA_BOUNDS, narrow, "do not contain"),
         (METADATA_BOUNDS_WIDE, wide & ~narrow, "are called tight, and are wider than"),
@@ -232,7 +232,7 @@ def compare(
     return known, bounds
 
 
-def _without_doubt(bounds: pa.StructArray) -> pa.StructArray:
+def _as_of_logs(bounds: pa.StructArray) -> pa.StructArray:
     """Return records as those of log files, which readers never doubt for what a footer may have lacked."""
     columns = [
         pa.array(np.zeros(len(bounds), np.int64)) if field.name in _IN_DOUBT else bounds.field(field.name)
