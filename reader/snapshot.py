@@ -16,10 +16,8 @@ from ..storage.base import Storage, join
 from ..table.bucket_numbers import BucketNumbers, bucket_numbers
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.file_group import BaseFile, FileSlice
-from ..table.files.read_written import read_written
 from ..table.latest_schema import latest_schema
 from ..table.metadata.at_hand import MetadataAtHand
-from ..table.metadata.kinds import PARTITION_STATS
 from ..table.schema.columns import with_meta
 from ..table.seen_table import SeenTable
 from ..table.table import Table, open_table
@@ -35,7 +33,15 @@ from .skipping.footer_search import row_groups
 from .skipping.predicates import Predicate
 from .skipping.pruning import Pruning
 from .skipping.search import Search
-from .skipping.slices_to_read import KEYS, PARTITIONS, SlicesToRead, Sources, Step, least_asked
+from .skipping.slices_to_read import (
+    KEYS,
+    NO_PARTITIONS,
+    PARTITIONS,
+    SlicesToRead,
+    Sources,
+    Step,
+    partitions_without_rows,
+)
 from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
@@ -110,17 +116,17 @@ class Snapshot:
         else:
             pruning = Pruning(self.config, self.schema, predicates)
             may_match = cache(pruning.partition_may_match)
-            stated = self._partitions_without_rows(predicates, may_match)
-            without = stated or frozenset()
+            stated = NO_PARTITIONS
+            if self.shows_newest and not self.bases_alone:
+                search = Search.of(predicates, self.schema, None)
+                stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
             wanted = every.narrowed(
-                lambda path: path not in without and may_match(path), pruning.file_may_match(self.bucket_numbers)
+                lambda path: path not in stated.paths and may_match(path), pruning.file_may_match(self.bucket_numbers)
             )
             read = replace(shown, wanted=wanted, every=every, counts=counts).find()
             if counts:
-                gone = read_written(self.seen.timeline).count_groups_in(without) if without else 0
-                of = len(read.wanted) + gone
-                steps = (Step(PARTITIONS, read.whole, max(read.whole - of, 0)),)
-                steps += () if stated is None else (Step(PARTITION_STATS, of, gone),)
+                of = len(read.wanted) + stated.slices
+                steps = (Step(PARTITIONS, read.whole, max(read.whole - of, 0)), *stated.steps(of))
         slices = read.wanted
         if self.bases_alone:
             slices = [replace(file_slice, logs=()) for file_slice in slices]
@@ -151,24 +157,6 @@ class Snapshot:
                 where = self.storage.path
                 logger.info("table %s: %s leave out %d of %d file slices", where, step.source, step.left_out, step.of)
         return SlicesToRead(read.slices, steps)
-
-    def _partitions_without_rows(
-        self, predicates: Sequence[Predicate], may_match: Callable[[str], bool]
-    ) -> frozenset[str] | None:
-        """Return the partitions that the metadata table excludes as a whole; None where it is not asked, or silent.
-
-        It is asked where commits name many partitions that may match by their paths.
-        """
-        named = PARTITION_STATS in self.config.metadata_partitions and self.config.partition_fields
-        if not named or not self.shows_newest or self.bases_alone:
-            return None
-        wanted = [*filter(may_match, read_written(self.seen.timeline).partitions)]
-        if len(wanted) < least_asked(self.storage) or (trusted := self.metadata.trusted) is None:
-            return None
-        from .skipping.partition_bounds import PartitionBounds  # noqa: PLC0415 (brings fastavro along, as few reads need)
-
-        without = PartitionBounds(trusted, self.config, Search.of(predicates, self.schema, None)).without_rows()
-        return None if without is None else without.intersection(wanted)
 
     @property
     def shows_newest(self) -> bool:

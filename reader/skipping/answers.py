@@ -10,17 +10,19 @@ from ...table.files.file_group import FileSlice
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedFiles:
     """The paths of base files of which footers would say no more: of keys, and of bounds of columns."""
 
     keys: Collection[str] = frozenset()
     bounds: Collection[str] = frozenset()
 
-    def joined(self, other: Judged) -> Judged:
-        return Judged(frozenset(self.keys) | frozenset(other.keys), frozenset(self.bounds) | frozenset(other.bounds))
+    def joined(self, other: JudgedFiles) -> JudgedFiles:
+        return JudgedFiles(
+            frozenset(self.keys) | frozenset(other.keys), frozenset(self.bounds) | frozenset(other.bounds)
+        )
 
 
-NOTHING = Judged()
+NOTHING = JudgedFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Answer:
     """The slices, in their order, that can hold wanted rows, and what the source judged."""
 
     slices: Sequence[FileSlice]
-    judged: Judged = NOTHING
+    judged: JudgedFiles = NOTHING
 
 
 class SliceSource(Protocol):
@@ -38,7 +40,7 @@ class SliceSource(Protocol):
     def name(self) -> str:
         """The name of its partition of the metadata table."""
 
-    def left(self, slices: Sequence[FileSlice], judged: Judged) -> Answer | None:
+    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
         """Return what it says of slices, of which others judged some already; None where it does not answer."""
 
 

@@ -11,14 +11,14 @@ from ...table.config import TableConfig
 from ...table.files.file_group import FileSlice
 from ...table.metadata.kinds import COLUMN_STATS
 from ...table.metadata.trusted import TrustedMetadata
-from .answers import Answer, Judged, base_paths
+from .answers import Answer, JudgedFiles, base_paths
 from .predicates import Span, columns_of, may_match_all
 from .search import Search
 from .statistics import StatedByMetadata, Statistics, joined
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBounds:
+class ColumnStatsSource:
     """Judges each slice by all its files together, since its rows have values from any of them.
 
     By every rule of which `check_mergeable` knows, a value of a merged row comes from one of the rows that are merged.
@@ -34,7 +34,7 @@ class ColumnBounds:
     def name(self) -> str:
         return COLUMN_STATS
 
-    def left(self, slices: Sequence[FileSlice], judged: Judged) -> Answer | None:
+    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
         columns = columns_to_ask(self.search, self.config)
         if not columns:
             return None
@@ -61,17 +61,17 @@ class ColumnBounds:
                 left.append(file_slice)
                 if len(known) == len(columns):
                     whole.append(file_slice)
-        return Answer(left, Judged(bounds=base_paths(whole)))
+        return Answer(left, JudgedFiles(bounds=base_paths(whole)))
 
 
 def columns_to_ask(search: Search, config: TableConfig) -> list[pa.Field]:
     """Return the columns of a search's conditions, but of those that the paths of partitions answer."""
     partitions = {*config.partition_fields}
-    asked = [columns_of(one) for one in search.predicates if not columns_of(one) <= partitions]
-    names = sorted(frozenset[str]().union(*asked))
+    asked = [names for names in map(columns_of, search.predicates) if not names <= partitions]
+    wanted = sorted(frozenset[str]().union(*asked))
     return [
         search.schema.field(name)
-        for name in names
+        for name in wanted
         if name in search.schema.names and _is_plain(search.schema.field(name).type)
     ]
 

@@ -13,7 +13,7 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.footers import leaves_of
 from ...table.files.key_footers import FOOTERS
 from ...table.schema.columns import RECORD_KEY
-from .answers import NOTHING, Judged
+from .answers import NOTHING, JudgedFiles
 from .search import Search
 
 # With more files, the tasks read the footers instead.
@@ -31,7 +31,7 @@ class RowGroup:
 
 
 def matching_slices(
-    storage: Storage, config: TableConfig, search: Search, slices: Sequence[FileSlice], judged: Judged = NOTHING
+    storage: Storage, config: TableConfig, search: Search, slices: Sequence[FileSlice], judged: JudgedFiles = NOTHING
 ) -> list[FileSlice]:
     """Return the slices that a search leaves, or all where there are many; reads the base files' footers.
 
@@ -39,21 +39,23 @@ def matching_slices(
     """
     left = list(slices)
     if search.keys is not None:
-        unjudged = [one for one in left if one.base_file.path not in judged.keys]
+        unjudged = [file_slice for file_slice in left if file_slice.base_file.path not in judged.keys]
         if len(unjudged) <= _MOST_KEY_FOOTERS:
-            read = _filtered(storage, unjudged, lambda one: search.may_be_in(FOOTERS.read(storage, one.base_file)))
+            read = _filtered(
+                storage, unjudged, lambda file_slice: search.may_be_in(FOOTERS.read(storage, file_slice.base_file))
+            )
             left = _without(left, unjudged, read)
     by_value = search.columns - {*config.partition_fields}
     # Values of the keys' own columns say no more than keys.
     by_key = by_value <= {RECORD_KEY, *config.record_key_fields}
     unjudged = [
-        one
-        for one in left
-        if one.base_file.path not in judged.bounds and not (by_key and one.base_file.path in judged.keys)
+        file_slice
+        for file_slice in left
+        if file_slice.base_file.path not in judged.bounds and not (by_key and file_slice.base_file.path in judged.keys)
     ]
     if not by_value or len(unjudged) > _MOST_FOOTERS:
         return left
-    read = _filtered(storage, unjudged, lambda one: bool(row_groups(storage, one.base_file, search)))
+    read = _filtered(storage, unjudged, lambda file_slice: bool(row_groups(storage, file_slice.base_file, search)))
     return _without(left, unjudged, read)
 
 
@@ -69,9 +71,9 @@ def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequen
 
 
 def _without(slices: Sequence[FileSlice], asked: Sequence[FileSlice], kept: Sequence[FileSlice]) -> list[FileSlice]:
-    """Return slices but those that were asked about and not kept."""
-    gone = {one.base_file.path for one in asked} - {one.base_file.path for one in kept}
-    return [one for one in slices if one.base_file.path not in gone]
+    """Return slices but those among ``asked`` that are not among ``kept``."""
+    gone = {file_slice.base_file.path for file_slice in asked} - {file_slice.base_file.path for file_slice in kept}
+    return [file_slice for file_slice in slices if file_slice.base_file.path not in gone]
 
 
 def _filtered(storage: Storage, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:

@@ -59,7 +59,7 @@ class PartitionBounds:
                 for path, rows, span in _stated(part, column):
                     if rows and rows == counts.get(path):
                         spans.setdefault(path, {})[column.name] = span
-        # A column of which nothing is stated is one of which nothing is known.
+        # A column without a span is unknown.
         return frozenset(
             path
             for path, of_path in spans.items()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
+from ...table.files.read_written import read_written
 from ...table.metadata.at_hand import MetadataAtHand
+from ...table.metadata.kinds import PARTITION_STATS
+from ...table.seen_table import SeenTable
 from ...table.table import Table
-from .answers import NOTHING, Judged, SliceSource
+from .answers import NOTHING, JudgedFiles, SliceSource
 from .footer_search import matching_slices
 from .search import Search
 
@@ -38,6 +41,44 @@ class SlicesToRead:
 
     slices: list[FileSlice]
     steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutPartitions:
+    """The partitions that the metadata table excludes as a whole, and how many file slices commits name in them."""
+
+    paths: frozenset[str] = frozenset()
+    slices: int = 0
+    asked: bool = True
+
+    def steps(self, of: int) -> tuple[Step, ...]:
+        return (Step(PARTITION_STATS, of, self.slices),) if self.asked else ()
+
+
+NO_PARTITIONS = LeftOutPartitions(asked=False)
+
+
+def partitions_without_rows(
+    seen: SeenTable, metadata: MetadataAtHand, search: Search, may_match: Callable[[str], bool]
+) -> LeftOutPartitions:
+    """Return the partitions without wanted rows of a table as it is now.
+
+    The metadata table is opened where commits name many partitions that may match by their paths.
+    """
+    config = seen.table.config
+    if PARTITION_STATS not in config.metadata_partitions or not config.partition_fields:
+        return NO_PARTITIONS
+    written = read_written(seen.timeline)
+    wanted = [*filter(may_match, written.partitions)]
+    if len(wanted) < least_asked(seen.storage) or (trusted := metadata.trusted) is None:
+        return NO_PARTITIONS
+    from .partition_bounds import PartitionBounds  # noqa: PLC0415 (brings fastavro along, which few reads need)
+
+    without = PartitionBounds(trusted, config, search).without_rows()
+    if without is None:
+        return NO_PARTITIONS
+    paths = without.intersection(wanted)
+    return LeftOutPartitions(paths, written.count_groups_in(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +115,11 @@ class Sources:
         trusted = self.metadata.trusted
         if trusted is None:
             return
-        from .column_bounds import ColumnBounds  # noqa: PLC0415 (brings fastavro along, which few reads need)
+        from .column_bounds import ColumnStatsSource  # noqa: PLC0415 (brings fastavro along, which few reads need)
 
-        yield ColumnBounds(trusted, self.table.config, self.search)
+        yield ColumnStatsSource(trusted, self.table.config, self.search)
 
-    def _footers(self, slices: Sequence[FileSlice], judged: Judged) -> tuple[Step, list[FileSlice]]:
+    def _footers(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""
         plain = [file_slice for file_slice in slices if not file_slice.logs]
         matching = matching_slices(self.table.storage, self.table.config, self.search, plain, judged)

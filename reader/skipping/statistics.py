@@ -1,4 +1,4 @@
-"""What is stated of the columns of files, whoever states it: the metadata table, which opens no file of the table."""
+"""Bounds of the columns of files as the metadata table has them, for which no file of the table is opened."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ...storage.base import split
 from ...table.files.file_group import DataFile
+from ...table.metadata import releases
 from ...table.metadata.column_spans import ColumnSpans, column_spans
 from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_keys import hash_of_column, hash_of_file, hash_of_partition
@@ -48,38 +49,31 @@ class StatedByMetadata:
             keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, wanted, "") for prefix in hashes])
             parts = list(self.partition.find(keys))
         else:
-            some = [hash_of_partition(folder) for folder in folders] if len(folders) <= _FEW_PARTITIONS else [""]
-            parts = list(self.partition.with_prefixes([prefix + one for prefix in hashes for one in some]))
-        found: dict[str, list[Span | None]] = {}
-        for column, prefix in zip(columns, hashes, strict=True):
-            spans = [_of_files(part, prefix, column, wanted) for part in parts]
-            found[column.name] = _first(spans, len(files))
-        return found
+            few = len(folders) <= _FEW_PARTITIONS
+            behind = [hash_of_partition(folder) for folder in folders] if few else [""]
+            parts = list(self.partition.with_prefixes([prefix + more for prefix in hashes for more in behind]))
+        if not parts:
+            return {column.name: [None] * len(files) for column in columns}
+        records = releases.joined(parts)
+        return {
+            column.name: _of_files(records, prefix, column, wanted)
+            for column, prefix in zip(columns, hashes, strict=True)
+        }
 
 
-def _of_files(part: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:
-    """Return the spans of one column in files whose keys end so, by some of the records."""
-    keys = pc.struct_field(part, [_KEY])
+def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:
+    """Return the spans of one column in files whose keys end so."""
+    keys = pc.struct_field(records, [_KEY])
     chosen = pc.starts_with(keys, prefix)
     ends = pc.utf8_slice_codeunits(keys.filter(chosen), _OF_COLUMN)
     places = pc.index_in(wanted, value_set=ends)
-    stated = column_spans(pc.struct_field(part, [_BOUNDS]).filter(chosen), column.type)
-    return spans_of(stated, places)
-
-
-def _first(lists: Sequence[list[Span | None]], count: int) -> list[Span | None]:
-    """Return of each file the first span that any list has."""
-    if not lists:
-        return [None] * count
-    found, *others = lists
-    for other in others:  # O(file groups of the metadata table)
-        found = [mine or theirs for mine, theirs in zip(found, other, strict=True)]
-    return found
+    return spans_of(column_spans(pc.struct_field(records, [_BOUNDS]).filter(chosen), column.type), places)
 
 
 def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
     """Return the spans at some places, in the form of `comparable`; None where a place is null."""
-    least, greatest = (_comparable(bound).take(places).to_pylist() for bound in (stated.least, stated.greatest))
+    bounds = (_comparable(bound).take(places) for bound in (stated.least, stated.greatest))
+    least, greatest = (bound.to_pylist() for bound in bounds)  # O(files)
     at = np.asarray(places.fill_null(-1))
     nulls, values = (np.append(flags, True)[at].tolist() for flags in (stated.nulls, stated.values))
     rows = zip(at.tolist(), least, greatest, nulls, values, strict=True)

@@ -8,9 +8,9 @@ Writers leave more in doubt than the format says. Sources: ``HoodieTableMetadata
   beyond the bounds.
 - Of floats with NaN it takes 0.0 for both bounds, and adds the bounds of other row groups. So the bounds of a base file
   prove nothing unless both are above or below zero.
-- Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts
-  of which one has characters below U+D800 alone: where they differ, its character is less than a surrogate, and less
-  than each character for which surrogates stand. All other bounds prove nothing.
+- Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts if
+  all characters of the first are below U+D800: where they differ, this character is less than a surrogate, and less than
+  each character that takes two surrogates. All other bounds prove nothing.
 - Parquet may cut texts, and makes a greatest text greater that it cuts. A writer that only cuts leaves 64, 128, 256 ...
   characters or bytes: such a greatest text proves nothing.
 """
@@ -36,7 +36,7 @@ _UNTOLD = 0
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _DECIMAL, _UUID, _DATE = 2, 3, 4, 5, 6, 7, 10, 11, 12
 _UNITS_ZONED = {15: "ms", 16: "us", 17: "ns"}
 _UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
-# Where no unit is told, numbers of this size are microseconds: as milliseconds they would be after the year 5138, as
+# Without a unit, numbers of this size are microseconds: as milliseconds they would be after the year 5138, as
 # nanoseconds before 1973.
 _LEAST_MICROS, _MOST_MICROS = 10**14, 10**17
 _MOST_MILLIS = (1 << 63) // 1000
@@ -85,8 +85,9 @@ def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
     if types.is_floating(kind):
         doubtful |= counts.of_base & ~_beside_zero(least, greatest)
     has_zeroes = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind)
-    unbounded = mask(pc.and_(_missing(records, _LEAST), _missing(records, _GREATEST)))
-    only_nulls = counts.live & counts.all_null & unbounded & (~counts.of_base | has_zeroes)
+    only_nulls = counts.live & counts.all_null & (~counts.of_base | has_zeroes)
+    if only_nulls.any():
+        only_nulls &= mask(pc.and_(_missing(records, _LEAST), _missing(records, _GREATEST)))
     no_nulls = counts.live & (counts.nulls == 0) & (counts.rows > 0)
     hidden = pa.array(doubtful)
     return ColumnSpans(_without(least, hidden), _without(greatest, hidden), ~no_nulls, ~only_nulls)
@@ -193,8 +194,8 @@ class _Told:
         for text in told.filter(encoded.is_valid()).unique().to_pylist():  # O(decimal types that a column had)
             scale = _scale(text)
             if scale is not None:
-                some = pc.if_else(pc.equal(told, text), encoded, None)
-                bounds = pc.coalesce(bounds, _narrowed(_unscaled(some, scale), kind))
+                of_type = pc.if_else(pc.equal(told, text), encoded, None)
+                bounds = pc.coalesce(bounds, _narrowed(_unscaled(of_type, scale), kind))
         return bounds
 
     def nothing(self, kind: pa.DataType) -> pa.Array:
@@ -271,7 +272,7 @@ def _untold_times(told: _Told) -> list[pa.Array]:
     """Return numbers of unknown unit that can only be microseconds."""
     least, greatest = (told.some(bound, "Long", (_UNTOLD,)).cast(pa.int64()) for bound in (_LEAST, _GREATEST))
     sizes = [pc.fill_null(bound, 0).to_numpy() for bound in (least, greatest)]
-    size = np.maximum(*[np.maximum(np.abs(some), some == np.iinfo(np.int64).min) for some in sizes])
+    size = np.maximum(*[np.abs(bound.astype(np.float64)) for bound in sizes])
     micros = pa.array((size >= _LEAST_MICROS) & (size < _MOST_MICROS))
     return [pc.if_else(micros, bound, None) for bound in (least, greatest)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.drawn.stated_bounds import check_slices
+from support.drawn.stated_bounds import LONG, check_slices, check_text
 from support.recorded.bounds_checks import check_answer, check_pending, check_rows, check_then
 from support.recorded.recorded_metadata import unpack
 from support.seams import patch_seam
@@ -25,11 +25,26 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> None:
     patch_seam(monkeypatch, "least file slices that a metadata table is asked about", 0)
 
 
-@settings(max_examples=share_of(40), deadline=None)
+@settings(max_examples=share_of(25), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_no_slice_with_a_wanted_row_is_left_out(seed: int) -> None:
     """Of slices of every type, as Apache Hudi states bounds of base files, log files and partial log files."""
     check_slices(seed)
+
+
+@pytest.mark.parametrize("logs", [False, True], ids=["base", "log"])
+@pytest.mark.parametrize(
+    ("least", "greatest", "value"),
+    [
+        # Cut, and not made greater.
+        ("a", LONG, LONG + "z"),
+        # Java has a character of two surrogates before the last one of one, bytes have it behind.
+        ("a", "\uffff", "\U00010000"),
+        ("\U00010000", "\uffff", "\uffff"),
+    ],
+)
+def test_a_text_is_found_whatever_its_bounds_are_in_doubt(least: str, greatest: str, value: str, logs: bool) -> None:
+    check_text(least, greatest, value, logs=logs)
 
 
 def test_tables_by_apache_hudi_keep_their_rows(tables: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyhudi.reader.skipping.answers import NOTHING
-from pyhudi.reader.skipping.column_bounds import ColumnBounds
+from pyhudi.reader.skipping.column_bounds import ColumnStatsSource
 from pyhudi.reader.skipping.predicates import (
     AnyOf,
     Compare,
@@ -183,13 +183,28 @@ def check_slices(seed: int, count: int = 30, among: Sequence[str] = tuple(COLUMN
     for _ in range(count):
         predicates = tuple(_predicate(random, names) for _ in range(random.choice((1, 1, 2))))
         search = Search.of(predicates, SCHEMA, None)
-        answer = ColumnBounds(metadata, CONFIG, search).left([one.file_slice for one in drawn], NOTHING)  # type: ignore[arg-type]
+        answer = ColumnStatsSource(metadata, CONFIG, search).left([one.file_slice for one in drawn], NOTHING)  # type: ignore[arg-type]
         assert answer is not None
         for one in drawn:
             wanted = pc.any(satisfied(one.shown, predicates)).as_py()
             assert one.file_slice in answer.slices or not wanted, (predicates, one.records, one.shown.to_pylist())
         left_out += len(drawn) - len(answer.slices)
     return left_out
+
+
+def check_text(least: str, greatest: str, value: str, *, logs: bool) -> None:
+    """Assert that a slice with a text is not left out, of whose only file such bounds are stated."""
+    base, name = BaseFile("p/g_0-0-0_1.parquet", 9, "g", "0-0-0", "1"), LogFileName("g", "2", 1, "0-0-0")
+    file = LogFile(f"p/{name.format()}", 9, name) if logs else base
+    assert isinstance(file, (BaseFile, LogFile))
+    shown = FileSlice(FileGroupId("p", "g"), "1", None if logs else base, (file,) if isinstance(file, LogFile) else ())
+    record = {"minValue": {"String": least}, "maxValue": {"String": greatest}, "valueCount": 3, "nullCount": 0}
+    record |= {"totalUncompressedSize": 0 if logs else 100_000, "isDeleted": False}
+    metadata = Stated([(key_of_file_bounds("name", "p", file.path.rpartition("/")[2]), record)])
+    search = Search.of([Compare("name", "=", value)], SCHEMA, None)
+    answer = ColumnStatsSource(metadata, CONFIG, search).left([shown], NOTHING)  # type: ignore[arg-type]
+    assert answer is not None
+    assert [*answer.slices] == [shown]
 
 
 class Stated:

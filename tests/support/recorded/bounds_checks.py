@@ -16,7 +16,7 @@ from pyhudi.reader.plan import Split, whole
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import MergeTerms, RowReader, scan
 from pyhudi.reader.skipping.answers import NOTHING
-from pyhudi.reader.skipping.column_bounds import ColumnBounds
+from pyhudi.reader.skipping.column_bounds import ColumnStatsSource
 from pyhudi.reader.skipping.partition_bounds import PartitionBounds
 from pyhudi.reader.skipping.predicates import Compare, Predicate
 from pyhudi.reader.skipping.search import Search
@@ -94,7 +94,7 @@ def moments(table: Path) -> Iterator[Snapshot]:
     """Yield a table as it is now, and as it was at moments that it can show."""
     now = open_snapshot(str(table))
     yield now
-    for instant in now.timeline.writes[2:5:2]:
+    for instant in now.timeline.writes[2:3]:
         then = open_snapshot(str(table), query=AsOf(instant.requested_time))
         try:
             then.slices()
@@ -119,7 +119,7 @@ def left_by_files(snapshot: Snapshot, predicates: list[Predicate], slices: list[
     trusted = snapshot.metadata.trusted
     assert trusted is not None
     search = Search.of(predicates, snapshot.schema, None)
-    answer = ColumnBounds(trusted, snapshot.config, search).left(slices, NOTHING)
+    answer = ColumnStatsSource(trusted, snapshot.config, search).left(slices, NOTHING)
     assert answer is not None
     return [*answer.slices]
 
