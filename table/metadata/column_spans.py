@@ -8,9 +8,9 @@ Writers leave more in doubt than the format says. Sources: ``HoodieTableMetadata
   beyond the bounds.
 - Of floats with NaN it takes 0.0 for both bounds, and adds the bounds of other row groups. So the bounds of a base file
   prove nothing unless both are above or below zero.
-- Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts if
-  all characters of the first are below U+D800: where they differ, this character is less than a surrogate, and less than
-  each character that takes two surrogates. All other bounds prove nothing.
+- Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts
+  if all characters of the first are below U+D800: where they differ, this character is less than a surrogate, and less
+  than each character that takes two surrogates. All other bounds prove nothing.
 - Parquet may cut texts, and makes a greatest text greater that it cuts. A writer that only cuts leaves 64, 128, 256 ...
   characters or bytes: such a greatest text proves nothing.
 """

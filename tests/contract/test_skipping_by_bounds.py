@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.timeline.timeline import Timeline
 from support.drawn.stated_bounds import LONG, check_slices, check_text
-from support.recorded.bounds_checks import check_answer, check_pending, check_rows, check_then
+from support.recorded.bounds_checks import NOW_AND_THEN, check_answer, check_pending, check_rows, check_then
 from support.recorded.recorded_metadata import unpack
 from support.seams import patch_seam
 from support.share import share_of
@@ -54,6 +57,19 @@ def test_tables_by_apache_hudi_keep_their_rows(tables: Path) -> None:
 @pytest.mark.usefixtures("asked")
 def test_bounds_of_partitions_hold_for_now_alone(tables: Path) -> None:
     check_then(tables)
+
+
+def test_bounds_of_partitions_need_writes_that_complete_in_the_order_of_their_requests(tables: Path) -> None:
+    """Else the later request may have stated bounds without the files of the earlier."""
+    trusted = open_snapshot(str(tables / NOW_AND_THEN)).metadata.trusted
+    assert trusted is not None
+    instants, files = trusted.table.timeline.instants, trusted.table.timeline.files
+    earlier, _ = [one for one in instants if one.action == "deltacommit"][-2:]
+    late = replace(earlier, completion_time="29991231000000000")
+    swapped = tuple(late if one == earlier else one for one in instants)
+    other = replace(trusted.table, timeline=Timeline(swapped, files))
+
+    assert (trusted.table.completes_in_order(), other.completes_in_order()) == (True, False)
 
 
 def test_what_a_pending_write_states_counts_for_nothing(tables: Path) -> None:
