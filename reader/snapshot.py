@@ -117,8 +117,8 @@ class Snapshot:
             pruning = Pruning(self.config, self.schema, predicates)
             may_match = cache(pruning.partition_may_match)
             stated = NO_PARTITIONS
-            if self.shows_newest and not self.bases_alone:
-                search = Search.of(predicates, self.schema, None)
+            if self.shows_newest and self.file_search.skips_files:
+                search = Search.of(predicates, self.schema, self.config)
                 stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
             wanted = every.narrowed(
                 lambda path: path not in stated.paths and may_match(path), pruning.file_may_match(self.bucket_numbers)
@@ -160,8 +160,11 @@ class Snapshot:
 
     @property
     def shows_newest(self) -> bool:
-        """Whether the query shows the table as of the moment at which its timeline was listed."""
-        return self.query is None and self.seen.timeline.completed == self.now.completed
+        """Whether the query shows all rows as of the moment at which the table's timeline was listed.
+
+        Base files alone show what log files took away since.
+        """
+        return not self.bases_alone and self.query is None and self.seen.timeline.completed == self.now.completed
 
     def plan(
         self,

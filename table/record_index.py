@@ -28,7 +28,7 @@ def kind_by_record_index(table: Table) -> str | None:
     Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` where the
     file cannot be read.
     """
-    named = index_definitions(table.storage)
+    named = defined_indexes(table.storage)
     if RECORD_INDEX not in named:
         return key.GLOBAL_SIMPLE if RECORD_INDEX in table.config.metadata_partitions else None
     options = named[RECORD_INDEX].get("indexOptions") or {}
@@ -36,8 +36,11 @@ def kind_by_record_index(table: Table) -> str | None:
     return key.SIMPLE if is_partitioned else key.GLOBAL_SIMPLE
 
 
-def index_definitions(storage: Storage) -> dict[str, dict[str, Any]]:
-    """Return the definitions of the table's indexes by the names of their metadata partitions."""
+def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
+    """Return the definitions of a table's indexes, as they are stored, by the names of their metadata partitions.
+
+    Raises `TableConfigError` where the file cannot be read.
+    """
     if not storage.exists(_FILE):
         return {}
     try:
@@ -45,7 +48,7 @@ def index_definitions(storage: Storage) -> dict[str, dict[str, Any]]:
         return {str(name): dict(definition) for name, definition in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TableConfigError(
-            f"{_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown whether a record "
-            "index keeps keys unique in the whole table.",
+            f"{_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown what its "
+            "indexes are of, and whether a record index keeps keys unique in the whole table.",
             "Restore the file from a backup; or delete it if the table has no record index.",
         ) from error

@@ -15,14 +15,32 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
+from ...reader.skipping.expressions import FUNCTIONS, expression_arguments
 from .literals import Literal, readings
-from .tree import OPERATORS, Among, Beginning, Comparison, Connected, Flag, Node, Not, Nullness, Opaque, named
+from .tree import (
+    OPERATORS,
+    Among,
+    Beginning,
+    Called,
+    Comparison,
+    Connected,
+    Flag,
+    Node,
+    Not,
+    Nullness,
+    Opaque,
+    Ranged,
+    named,
+)
 
 _OPERATOR = re.compile(r" (<=>|<=|>=|=|<|>) ")
 _CONNECTIVE = re.compile(r" (AND|OR) ")
 _CALL = re.compile(r"(startswith|contains|endswith|between)\((.*)\)", re.DOTALL)
 _LIKE = re.compile(r" (LIKE|RLIKE|ILIKE) (.*)", re.DOTALL)
 _OF_CALL = re.compile(r"(\w+\(.*\)) (<=>|<=|>=|=|<|>) (.*)", re.DOTALL)
+_OF_COLUMN = re.compile(r"(\w+)\(([^()]*)\)")
+# Spark's other names of functions that definitions of indexes name.
+_NAMES = {"dayofmonth": "day", "lcase": "lower", "ucase": "upper", "substr": "substring"}
 _COMPARED: dict[str, Callable[[Column, Column], Column]] = {
     "LIKE": sf.like,
     "ILIKE": sf.ilike,
@@ -52,7 +70,7 @@ class ShownText:
         """Parse the text between the outer parentheses."""
         if text.startswith("NOT "):
             return Not(self.read(text[4:]))
-        found = self._of_column(text) or self._turned(text)
+        found = self._of_column(text) or self._turned(text) or self._of_function(text)
         if found is not None:
             return found
         for match in _outside(_CONNECTIVE, text):
@@ -64,7 +82,7 @@ class ShownText:
         call = _CALL.fullmatch(text)
         name, rest = self._column_at(call[2] if call else text)
         if name is None:
-            return None
+            return self._between_of_function(call[2]) if call and call[1] == "between" else None
         if not call:
             like = _LIKE.fullmatch(rest)
             if like:
@@ -80,29 +98,58 @@ class ShownText:
             return None
         if rest in {" IS NULL", " IS NOT NULL"}:
             return Nullness(name, rest == " IS NULL")
+        return self._compared(name, self._kinds[name], rest)
+
+    def _compared(self, column: str | Called, kind: pa.DataType, rest: str) -> Node | None:
+        """Parse what follows a column, or a function of a column, whose values are of a type."""
         if rest.startswith(" IN (") and rest.endswith(")"):
-            several = [self._literal(part, name) for part in rest[5:-1].split(", ")]
+            several = [self._literal(part, kind) for part in rest[5:-1].split(", ")]
             known = tuple(part for part in several if part is not None)
-            return Among(name, known) if len(known) == len(several) else None
+            return Among(column, known) if len(known) == len(several) else None
         operator = _OPERATOR.match(rest)
         if not operator or rest[operator.end() :] in self._kinds:
             return None
-        literal = self._literal(rest[operator.end() :], name)
-        return None if literal is None else Comparison(name, operator[1], literal)
+        literal = self._literal(rest[operator.end() :], kind)
+        return None if literal is None else Comparison(column, operator[1], literal)
+
+    def _of_function(self, text: str) -> Node | None:
+        """Parse a comparison of a function of a column, of which there may be an index."""
+        match = _OF_COLUMN.match(text)
+        called = match and self._called(match[1], match[2])
+        return self._compared(*called, text[match.end() :]) if match and called else None
+
+    def _called(self, name: str, inside: str) -> tuple[Called, pa.DataType] | None:
+        column, *given = inside.split(", ")
+        function = _NAMES.get(name, name)
+        arguments = expression_arguments(function, given)
+        if column not in self._kinds or arguments is None:
+            return None
+        return Called(name, function, column, arguments), FUNCTIONS[function].kind or self._kinds[column]
 
     def _turned(self, text: str) -> Node | None:
         for match in islice(_OPERATOR.finditer(text), 1):
             name, rest = self._column_at(text[match.end() :])
-            literal = None if name is None or rest else self._literal(text[: match.start()], name)
+            literal = None if name is None or rest else self._literal(text[: match.start()], self._kinds[name])
             if name is not None and literal is not None and text[: match.start()] not in self._kinds:
                 return Comparison(name, match[1], literal, turned=True)
         return None
 
     def _between(self, name: str, text: str) -> Node | None:
-        bounds = [self._literal(part, name) for part in text.split(", ")]
+        bounds = self._bounds(self._kinds[name], text)
+        return bounds and Connected(True, Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1]))
+
+    def _between_of_function(self, text: str) -> Node | None:
+        match = _OF_COLUMN.match(text)
+        called = match and self._called(match[1], match[2])
+        follows = match is not None and text[match.end() :].startswith(", ")
+        bounds = self._bounds(called[1], text[match.end() + 2 :]) if match and called and follows else None
+        return Ranged(called[0], *bounds) if called and bounds else None
+
+    def _bounds(self, kind: pa.DataType, text: str) -> tuple[Literal, Literal] | None:
+        bounds = [self._literal(part, kind) for part in text.split(", ")]
         if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
             return None
-        return Connected(True, Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1]))
+        return bounds[0], bounds[1]
 
     def _text_compared(self, name: str, how: str, text: str) -> Node | None:
         if not pa.types.is_string(self._kinds[name]):
@@ -123,8 +170,8 @@ class ShownText:
         compared, left, right = OPERATORS[match[2]], match[1], match[3]
         return Opaque(lambda: compared(sf.expr(left), sf.lit(right)))
 
-    def _literal(self, text: str, name: str) -> Literal | None:
-        found = list(islice(readings(text, self._kinds[name]), self._reading + 1))
+    def _literal(self, text: str, kind: pa.DataType) -> Literal | None:
+        found = list(islice(readings(text, kind), self._reading + 1))
         return found[-1] if found else None
 
     def _column_at(self, text: str) -> tuple[str | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -9,12 +10,24 @@ from typing import Any, Protocol, TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...reader.skipping.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
+from ...reader.skipping.predicates import (
+    AnyOf,
+    Compare,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OnColumn,
+    OneOf,
+    OnExpression,
+    Predicate,
+    StartsWith,
+)
 from .literals import Literal, TimeLiteral
 
 # Turns the value of a literal into that of a predicate.
 Valued: TypeAlias = Callable[[Any], Any]
 
+_WHOLE = re.compile(r"-?\d{1,9}")
 _NEGATED: dict[str, Any] = {"=": "!=", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _TURNED: dict[str, Any] = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
@@ -90,10 +103,24 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A function of a column, with arguments, as users call it; ``function`` is its name in definitions of indexes."""
+
+    name: str
+    function: str
+    column: str
+    arguments: tuple[str, ...]
+
+    def make(self) -> Column:
+        given = (sf.lit(int(text)) if _WHOLE.fullmatch(text) else sf.lit(text) for text in self.arguments)
+        return sf.call_function(self.name, named(self.column), *given)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """``column <op> literal``, or ``literal <op> column`` if turned."""
 
-    column: str
+    column: str | Called
     op: str
     literal: Literal
     turned: bool = False
@@ -106,7 +133,7 @@ class Comparison:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         value = valued(self.literal.value)
         if self.op == "<=>":
-            found = (IsNull(self.column),) if value is None else _compared(self.column, "=", value)
+            found = (_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
             return found if positive else ()
         op = _TURNED[self.op] if self.turned else self.op
         return _compared(self.column, op if positive else _NEGATED[op], value)
@@ -130,25 +157,44 @@ OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
 class Among:
     """``column IN (literals)``."""
 
-    column: str
+    column: str | Called
     literals: tuple[Literal, ...]
 
     def make(self) -> Column:
         first = self.literals[0]
         if all(literal.own == literal.column == literal.compared for literal in self.literals):
-            return named(self.column).isin(*(literal.bare() for literal in self.literals))
+            return _made(self.column).isin(*(literal.bare() for literal in self.literals))
         # Spark casts all literals if their types differ.
         casts = (literal.bare().cast(first.compared) for literal in self.literals)
-        return named(self.column).cast(first.compared).isin(*casts)
+        return _made(self.column).cast(first.compared).isin(*casts)
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         values = tuple(valued(literal.value) for literal in self.literals)
         if any(isinstance(value, Between) for value in values):
             return ()
-        return (OneOf(self.column, values) if positive else NoneOf(self.column, values),)
+        return (_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
 
     def moments(self) -> Iterator[TimeLiteral]:
         yield from (literal.value for literal in self.literals if isinstance(literal.value, TimeLiteral))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """``function(column) BETWEEN least AND greatest``, which to Spark is not the same as two comparisons."""
+
+    column: Called
+    least: Literal
+    greatest: Literal
+
+    def make(self) -> Column:
+        return sf.call_function("between", self.column.make(), self.least.bare(), self.greatest.bare())
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+        bounds = Comparison(self.column, ">=", self.least), Comparison(self.column, "<=", self.greatest)
+        return Connected(True, *bounds).kept(positive, valued)
+
+    def moments(self) -> Iterator[TimeLiteral]:
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +244,18 @@ class Flag:
         yield from ()
 
 
-def _compared(column: str, op: Any, value: Any) -> tuple[Predicate, ...]:
+def _compared(column: str | Called, op: Any, value: Any) -> tuple[Predicate, ...]:
     if not isinstance(value, Between):
-        return (Compare(column, op, value),)
-    least, greatest = Compare(column, ">=", value.least), Compare(column, "<=", value.greatest)
+        return (_on(column, lambda name: Compare(name, op, value)),)
+    least = _on(column, lambda name: Compare(name, ">=", value.least))
+    greatest = _on(column, lambda name: Compare(name, "<=", value.greatest))
     return {"=": (least, greatest), "<": (greatest,), "<=": (greatest,), ">": (least,), ">=": (least,)}.get(op, ())
+
+
+def _on(column: str | Called, predicate: Callable[[str], OnColumn]) -> Predicate:
+    if isinstance(column, str):
+        return predicate(column)
+    return OnExpression(column.function, column.column, column.arguments, predicate(column.column))
 
 
 def named(name: str) -> Column:
@@ -211,5 +264,9 @@ def named(name: str) -> Column:
     return sf.col(f"`{quoted}`")
 
 
-def _widened(name: str, literal: Literal) -> Column:
-    return named(name) if literal.column == literal.compared else named(name).cast(literal.compared)
+def _made(column: str | Called) -> Column:
+    return named(column) if isinstance(column, str) else column.make()
+
+
+def _widened(column: str | Called, literal: Literal) -> Column:
+    return _made(column) if literal.column == literal.compared else _made(column).cast(literal.compared)

@@ -24,6 +24,7 @@ from ...reader.skipping.predicates import (
     IsNull,
     NoneOf,
     OneOf,
+    OnExpression,
     Predicate,
     StartsWith,
     columns_of,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PREDICATES: dict[str, Callable[..., Predicate]] = {
-    kind.__name__: kind for kind in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith)
+    kind.__name__: kind for kind in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, OnExpression, StartsWith)
 }
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 # Types that JSON lacks. datetime comes before date, of which it is a subclass.

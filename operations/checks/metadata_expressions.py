@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ...storage.parallel import for_each
 from ...table.metadata.record_keys import hash_of_partition
-from ...table.record_index import index_definitions
+from ...table.record_index import defined_indexes
 from .check_catalogue import NOT_CHECKED
 from .column_facts import Change
 from .metadata_bounds import StatedBounds, TrueBounds, check_left, compare, facts_of, together, with_facts
@@ -28,7 +28,7 @@ _CHANGES: Mapping[str, Change] = {
 
 def check_expression_index(judged: MetadataSubject, name: str) -> None:
     """Hold the bounds or filters of an expression against files; `NOT_CHECKED` for those that pyhudi cannot compute."""
-    definition = index_definitions(judged.subject.storage).get(name, {})
+    definition = defined_indexes(judged.subject.storage).get(name, {})
     fields, function = definition.get("sourceFields") or [], _function(definition)
     change = _CHANGES.get(function)
     column = judged.schema.field(fields[0]) if len(fields) == 1 and fields[0] in judged.schema.names else None

@@ -22,7 +22,7 @@ from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
 from ...table.metadata.kinds import RECORD_INDEX, by_partition, groups_of
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.record_index import index_definitions
+from ...table.record_index import defined_indexes
 from ...table.schema.columns import RECORD_KEY
 from .check_catalogue import (
     METADATA_KEY_LEFT,
@@ -178,7 +178,7 @@ def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
 
 def check_secondary_index(judged: MetadataSubject, name: str) -> None:
     """Hold the pairs of a value and a record key against those of the rows."""
-    fields = index_definitions(judged.subject.storage).get(name, {}).get("sourceFields") or []
+    fields = defined_indexes(judged.subject.storage).get(name, {}).get("sourceFields") or []
     if len(fields) != 1 or fields[0] not in judged.schema.names:
         what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not held against rows."
         judged.subject.findings.add(NOT_CHECKED, what)

@@ -76,12 +76,28 @@ class AnyOf:
     alternatives: tuple[tuple[Predicate, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OnExpression:
+    """``function(column, arguments…)`` satisfies a predicate, which an index of that expression alone can judge.
+
+    ``predicate`` is on the values of the expression. Rows, bounds of columns, keys and partitions say nothing of it.
+    """
+
+    function: str
+    column: str
+    arguments: tuple[str, ...]
+    predicate: OnColumn
+
+
 # An alias at run time, on Python 3.10 too.
-Predicate = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith, AnyOf]  # noqa: UP007
 OnColumn = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith]  # noqa: UP007
+Predicate = Union[OnColumn, AnyOf, OnExpression]  # noqa: UP007
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
+    """Return the columns whose values decide about a predicate, as far as values of columns do."""
+    if isinstance(predicate, OnExpression):
+        return frozenset()
     if isinstance(predicate, AnyOf):
         return frozenset(
             name for alternative in predicate.alternatives for each in alternative for name in columns_of(each)
@@ -175,9 +191,14 @@ def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], sc
 
 
 def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
-    """Return a mask of the matching rows; raises InvalidOptionError for a value of another type than its column's."""
+    """Return a mask of the matching rows; raises InvalidOptionError for a value of another type than its column's.
+
+    Every row matches a predicate on an expression.
+    """
     found = pa.array(np.ones(rows.num_rows, np.bool_))
     for predicate in predicates:
+        if isinstance(predicate, OnExpression):
+            continue
         if isinstance(predicate, AnyOf):
             alternatives = [satisfied(rows, alternative) for alternative in predicate.alternatives]
             kept = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
@@ -249,9 +270,9 @@ def _widest(kind: pa.DataType) -> pa.DataType:
 def _may_match_one(predicate: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:
     if isinstance(predicate, AnyOf):
         return any(may_match_all(alternative, spans, schema) for alternative in predicate.alternatives)
-    return predicate.column not in spans or may_match(
-        predicate, spans[predicate.column], schema.field(predicate.column).type
-    )
+    if isinstance(predicate, OnExpression) or predicate.column not in spans:
+        return True
+    return may_match(predicate, spans[predicate.column], schema.field(predicate.column).type)
 
 
 def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:

@@ -22,7 +22,19 @@ from ...table.files.names import FileGroupId
 from ...table.keys.generator import KeyGenerator, parse_partition_path
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.columns import RECORD_KEY
-from .predicates import NULLS, AnyOf, Compare, OnColumn, OneOf, Predicate, Span, columns_of, comparable, may_match_all
+from .predicates import (
+    NULLS,
+    AnyOf,
+    Compare,
+    OnColumn,
+    OneOf,
+    OnExpression,
+    Predicate,
+    Span,
+    columns_of,
+    comparable,
+    may_match_all,
+)
 
 if TYPE_CHECKING:
     from ...table.bucket_numbers import BucketNumbers
@@ -185,7 +197,7 @@ def spellings(config: TableConfig) -> list[TableConfig]:
     return [config.with_key_field(named) for named in (True, False)]
 
 
-def _values_of(field: str, predicate: OnColumn) -> tuple[Any, ...] | None:
+def _values_of(field: str, predicate: OnColumn | OnExpression) -> tuple[Any, ...] | None:
     if predicate.column == field and isinstance(predicate, Compare) and predicate.op == "=":
         return (predicate.value,)
     if predicate.column == field and isinstance(predicate, OneOf):

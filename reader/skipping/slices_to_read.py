@@ -72,8 +72,11 @@ def partitions_without_rows(
     wanted = [*filter(may_match, written.partitions)]
     if len(wanted) < least_asked(seen.storage) or (trusted := metadata.trusted) is None:
         return NO_PARTITIONS
-    from .partition_bounds import PartitionBounds  # noqa: PLC0415 (brings fastavro along, which few reads need)
+    from .metadata_sources import names_rows  # noqa: PLC0415 (brings fastavro along, which few reads need)
+    from .partition_bounds import PartitionBounds  # noqa: PLC0415
 
+    if names_rows(trusted, search):
+        return NO_PARTITIONS
     without = PartitionBounds(trusted, config, search).without_rows()
     if without is None:
         return NO_PARTITIONS
@@ -113,11 +116,10 @@ class Sources:
     def _of_metadata(self) -> Iterator[SliceSource]:
         """Yield the sources of the metadata table that can answer, those that leave fewest first."""
         trusted = self.metadata.trusted
-        if trusted is None:
-            return
-        from .column_bounds import ColumnStatsSource  # noqa: PLC0415 (brings fastavro along, which few reads need)
+        if trusted is not None:
+            from .metadata_sources import sources_of  # noqa: PLC0415 (brings along what most reads do not need)
 
-        yield ColumnStatsSource(trusted, self.table.config, self.search)
+            yield from sources_of(trusted, self.table.config, self.search, shows_newest=self.shows_newest)
 
     def _footers(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""

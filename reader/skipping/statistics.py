@@ -40,25 +40,42 @@ class StatedByMetadata:
     partition: MetadataPartition
 
     def of(self, files: Sequence[DataFile], columns: Sequence[pa.Field]) -> dict[str, list[Span | None]]:
-        places = [split(file.path) for file in files]
-        folders = {folder for folder, _ in places}
-        # The part of a key behind the column.
-        wanted = pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
-        hashes = [hash_of_column(column.name) for column in columns]
-        if len(files) * len(columns) <= _FEW_KEYS:
-            keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, wanted, "") for prefix in hashes])
+        ends, hashes = _ends_of_keys(files), [hash_of_column(column.name) for column in columns]
+        records = self._records(files, ends, hashes)
+        if records is None:
+            return {column.name: [None] * len(files) for column in columns}
+        return {
+            column.name: _of_files(records, prefix, column, ends)
+            for column, prefix in zip(columns, hashes, strict=True)
+        }
+
+    def rows(self, files: Sequence[DataFile], column: str) -> int | None:
+        """Return how many rows files have together, by the counts of a column; None if a file has no record of it."""
+        ends = _ends_of_keys(files)
+        records = self._records(files, ends, [hash_of_column(column)])
+        if records is None:
+            return None
+        stated = pc.is_in(pc.utf8_slice_codeunits(pc.struct_field(records, [_KEY]), _OF_COLUMN), value_set=ends)
+        counts = pc.struct_field(records, [_BOUNDS, "valueCount"]).filter(stated)
+        return (pc.sum(counts).as_py() or 0) if len(counts) == len(files) else None  # one value a call
+
+    def _records(self, files: Sequence[DataFile], ends: pa.StringArray, hashes: Sequence[str]) -> pa.StructArray | None:
+        """Return the records of some columns, those of some files among them; None where there are none."""
+        if len(files) * len(hashes) <= _FEW_KEYS:
+            keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, ends, "") for prefix in hashes])
             parts = list(self.partition.find(keys))
         else:
+            folders = {split(file.path)[0] for file in files}
             few = len(folders) <= _FEW_PARTITIONS
             behind = [hash_of_partition(folder) for folder in folders] if few else [""]
             parts = list(self.partition.with_prefixes([prefix + more for prefix in hashes for more in behind]))
-        if not parts:
-            return {column.name: [None] * len(files) for column in columns}
-        records = releases.joined(parts)
-        return {
-            column.name: _of_files(records, prefix, column, wanted)
-            for column, prefix in zip(columns, hashes, strict=True)
-        }
+        return releases.joined(parts) if parts else None
+
+
+def _ends_of_keys(files: Sequence[DataFile]) -> pa.StringArray:
+    """Return the part behind the column of the keys of files."""
+    places = [split(file.path) for file in files]
+    return pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
 
 
 def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:

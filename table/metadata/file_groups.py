@@ -22,10 +22,12 @@ from ..files.logs.log_file import blocks_of, open_log
 from ..files.logs.log_scan import effective_blocks
 from ..hfile.entries import Entries, joined
 from ..hfile.reader import HFile
-from .merging import SaidRecords, merged
+from .merging import SaidRecords, keys_left, merged
 
 # What a merge of base file and log blocks has in memory at a time.
 _CHUNK_BYTES = 64 << 20
+# To count keys, those in log files are looked up in the base file.
+_COUNTED_LOG_BYTES = 8 << 20
 
 
 class WantedEntries(Protocol):
@@ -109,6 +111,22 @@ class GroupReader:
                 yield from self._merged(alone.keys, [alone])
             if logs:
                 yield from self._merged(in_logs, [*of_both, *logs])
+
+    def count(self) -> int | None:
+        """Return how many keys the file group has; None where its log files are too large to be read for that."""
+        if self.file_slice.log_bytes > _COUNTED_LOG_BYTES:
+            return None
+        with without_metadata(self.storage):
+            logs = self._logs(AllEntries())
+            base = self.file_slice.base
+            if base is None:
+                return len(keys_left(logs)[1]) if logs else 0
+            with storage_errors("read", base.path), self.storage.open_input(base.path) as source:
+                file = HFile(source, base.path)
+                if not logs:
+                    return file.count
+                keys, left = keys_left(logs)
+                return file.count - len(file.find(keys)) + len(left)
 
     def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:
         if not len(keys):

@@ -78,6 +78,14 @@ class Laid:
         return np.flatnonzero(~self.deletes & (np.arange(len(self.numbers)) > last[self.numbers]))
 
 
+def keys_left(parts: Sequence[SaidRecords]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """Return all keys of parts, the oldest first, and those among them that no later part deletes; each once."""
+    laid, keys = Laid.of(parts), pa.concat_arrays([part.keys for part in parts])
+    newest = pa.array(laid.newest)
+    every = keys.take(newest)
+    return every, every.filter(pa.array(~laid.deletes[laid.newest]))
+
+
 def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | None:
     """Return the records that parts, the oldest first, leave, with their keys; None where they leave none.
 

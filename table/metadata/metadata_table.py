@@ -7,7 +7,7 @@ table alone and before the table's newest instant. Source: ``HoodieTableMetadata
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...errors import TableConfigError, UnsupportedTableError
 from ...storage.base import Storage, join
+from ...storage.parallel import for_each
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -25,8 +26,8 @@ from ..files.view import FileView
 from ..files.written import Written
 from ..format import format_of
 from ..table import Table
-from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader, WantedEntries
-from .kinds import MetadataKind, by_partition, groups_of, kind_of
+from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader
+from .kinds import MetadataKind, by_partition, groups_of, kind_of, partition_in
 
 FOLDER = ".hoodie/metadata"
 # What begins a partition has a time that no write has.
@@ -180,29 +181,53 @@ class MetadataPartition:
         """Yield the records of one file group."""
         yield from self._reader(self.slices[file_id]).records(AllEntries())
 
-    def find(self, keys: pa.StringArray, of_partition: str | None = None) -> Iterator[pa.StructArray]:
+    def find(self, keys: pa.StringArray, of_partitions: Collection[str] | None = None) -> Iterator[pa.StructArray]:
         """Yield the records of some keys.
 
-        Of a record index by partitions ``of_partition`` names one, escaped as in file ids; by default all count.
+        Of a record index by partitions ``of_partitions`` names some, escaped as in file ids; by default all count.
         """
-        for file_slice, wanted in self._groups_of(keys, of_partition):
-            yield from self._reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary())))
 
-    def with_prefixes(self, prefixes: Sequence[str]) -> Iterator[pa.StructArray]:
-        """Yield the records whose keys begin with one of some prefixes."""
-        wanted: WantedEntries = EntriesOfPrefixes([prefix.encode() for prefix in prefixes])
-        for file_slice in self.slices.values():
-            yield from self._reader(file_slice).records(wanted)
+        def found(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
+            file_slice, wanted = asked
+            return list(self._reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
+
+        for parts in for_each(self.table.storage, found, self._groups_of(keys, of_partitions), computes=True):
+            yield from parts
+
+    def with_prefixes(self, prefixes: Sequence[str], *, by_hash: bool = False) -> Iterator[pa.StructArray]:
+        """Yield the records whose keys begin with one of some prefixes.
+
+        ``by_hash`` says that the hash of a prefix names the file group with all of its records.
+        """
+        slices = list(self.slices.values())
+        wanted: dict[int, list[bytes]] = {}
+        places = groups_of(pa.array(prefixes, pa.string()), len(slices)) if by_hash and slices else None
+        for number, prefix in enumerate(prefixes):
+            for place in range(len(slices)) if places is None else [int(places[number])]:
+                wanted.setdefault(place, []).append(prefix.encode())
+        for place, begins in wanted.items():
+            yield from self._reader(slices[place]).records(EntriesOfPrefixes(begins))
+
+    def count(self, of_partition: str | None = None) -> int | None:
+        """Return how many keys there are, or how many one partition of the table has, escaped as in file ids.
+
+        The result is None where log files are too large to be read for that.
+        """
+        slices = [part for name, part in self.slices.items() if of_partition in (None, partition_in(name))]
+        counts = for_each(self.table.storage, lambda part: self._reader(part).count(), slices, computes=True)
+        return None if any(count is None for count in counts) else sum(count or 0 for count in counts)
 
     @cached_property
     def slices(self) -> dict[str, FileSlice]:
         """The newest slice of each file group by its file id, in the order of file ids."""
         return self.table.view.slices(join(FOLDER, self.name))
 
-    def _groups_of(self, keys: pa.StringArray, of_partition: str | None) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+    def _groups_of(
+        self, keys: pa.StringArray, of_partitions: Collection[str] | None
+    ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
         """Yield the file groups that can have some of the keys, and which."""
         for path, file_ids in by_partition(list(self.slices)).items():
-            if of_partition is not None and path is not None and path != of_partition:
+            if of_partitions is not None and path is not None and path not in of_partitions:
                 continue
             if not self.kind.by_hash:
                 yield from ((self.slices[file_id], keys) for file_id in file_ids)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from ...errors import CorruptFileError, PyHudiError
 from ...timeline.timeline import Timeline
 from ..table import Table
+from .index_definitions import IndexDefinition, index_definitions
 from .metadata_table import MetadataPartition, MetadataTable
 
 logger = logging.getLogger("pyhudi")
 
 Answer = TypeVar("Answer")
-# By path of a table, what this process said already.
+# By path of a table, what this process already said that it does without.
 _SAID: set[tuple[str, str]] = set()
 
 
@@ -39,16 +41,25 @@ class TrustedMetadata:
                 return None
             lacking = found.lacks()
         except (PyHudiError, FileNotFoundError) as error:
-            _say_once(table.path, "", error)
+            _say_once(table.path, "metadata table", error)
             return None
         if lacking:
-            _say_once(table.path, "", CorruptFileError(f"It lacks the completed write {lacking[0]}.", ""))
+            _say_once(table.path, "metadata table", CorruptFileError(f"It lacks the completed write {lacking[0]}.", ""))
             return None
         return cls(found, found.is_of_now())
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.table.names
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """The definitions of indexes by their partitions; none where they cannot be read, which the log says once."""
+        try:
+            return index_definitions(self.table.storage)
+        except (PyHudiError, FileNotFoundError) as error:
+            _say_once(self.table.storage.path, "secondary indexes and indexes of expressions", error)
+            return {}
 
     def ask(self, name: str, question: Callable[[MetadataPartition], Answer | None]) -> Answer | None:
         """Return what one partition answers; None where it is missing or damaged, which the log says once a process."""
@@ -62,13 +73,12 @@ class TrustedMetadata:
 
     def doubt(self, name: str, error: Exception) -> None:
         """Log once a process why a reader does without a partition."""
-        _say_once(self.table.storage.path, name, error)
+        _say_once(self.table.storage.path, f"partition {name} of the metadata table", error)
 
 
-def _say_once(path: str, partition: str, error: Exception) -> None:
-    if (path, partition) in _SAID:
+def _say_once(path: str, what: str, error: Exception) -> None:
+    if (path, what) in _SAID:
         return
-    _SAID.add((path, partition))
-    what = f"partition {partition} of the metadata table" if partition else "metadata table"
+    _SAID.add((path, what))
     reason = error.what if isinstance(error, PyHudiError) else error
     logger.warning("table %s: pyhudi does without the %s: %s", path, what, reason)

@@ -1,4 +1,4 @@
-"""Conditions over tables with a metadata table that Apache Hudi made: it answers them by its indexes, as pyhudi does."""
+"""Conditions over tables with a metadata table of Apache Hudi, which answers them as pyhudi does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_apache_hudi_answers_conditions_as_pyhudi_does(
     every = apache.put_rows(apache.read(table))
     for condition in CONDITIONS:
         theirs, plain = (
-            sorted(map(str, apache.sql(f"SELECT {columns} FROM {source} WHERE {condition}")))
+            sorted(map(str, apache.sql(f"SELECT {columns} FROM {source} WHERE {condition}")))  # noqa: S608 (of this file alone)
             for source in (table.name, f"parquet.`{every}`")
         )
         ours = sorted(map(str, Table(table).read(columns, where=condition).to_pylist()))

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.conditions.condition import parse_condition
+from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.connector.source.parquet_scan import IGNORED, read_list
 from pyhudi.errors import InvalidOptionError
+from pyhudi.reader.skipping.predicates import Compare, OneOf, OnExpression
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.drawn.conditions import check_random_conditions, kept_here, make_table
+from support.drawn.conditions import DAYS, check_random_conditions, kept_here, make_table
 from support.seams import patch_seam
 
 pytestmark = pytest.mark.oldest
@@ -125,6 +127,45 @@ def test_what_is_understood_leaves_out_files(
     found = parse_condition(spark, asked, snapshot)
 
     assert len(snapshot.slices_of_keys(found.predicates)) == files, found.predicates
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("lower(Name) = 'ab'", [("lower", (), Compare("Name", "=", "ab"))]),
+        ("'ab' > upper(Name)", []),
+        ("upper(Name) IN ('AB', 'X')", [("upper", (), OneOf("Name", ("AB", "X")))]),
+        ("NOT substr(Name, 1, 2) < 'b'", [("substring", ("1", "2"), Compare("Name", ">=", "b"))]),
+        ("year(day) = 2024L AND id = 7", [("year", (), Compare("day", "=", 2024))]),
+        ("dayofmonth(day) <> 3", [("day", (), Compare("day", "!=", 3))]),
+        (
+            "year(day) BETWEEN 2020 AND 2021",
+            [("year", (), Compare("day", ">=", 2020)), ("year", (), Compare("day", "<=", 2021))],
+        ),
+        ("from_unixtime(id) = '1970-01-01 00:00:07'", None),
+        (lambda: sf.date_add("day", 1) == sf.lit(DAYS[0]), [("date_add", ("1",), Compare("day", "=", DAYS[0]))]),
+        (lambda: sf.trim("Name") == "ab", [("trim", (), Compare("Name", "=", "ab"))]),
+        ("date_format(day, 'yyyy-MM') = '2024-01'", [("date_format", ("yyyy-MM",), Compare("day", "=", "2024-01"))]),
+        ("lower(p || Name) = 'ab'", []),
+        ("regexp_replace(Name, 'a', 'b') = 'ab'", []),
+    ],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
+def test_functions_of_a_column_are_understood_for_indexes_of_them(
+    spark: SparkSession, made: str, where: str | Callable[[], Column], said: list[Any] | None
+) -> None:
+    """Other sources leave no file out by them, and they travel to the data source."""
+    snapshot = open_snapshot(made)
+    format_of_seconds = ("from_unixtime", ("yyyy-MM-dd HH:mm:ss",), Compare("id", "=", "1970-01-01 00:00:07"))
+
+    found = parse_condition(spark, where if isinstance(where, str) else where(), snapshot).predicates
+
+    on_expressions = [one for one in found if isinstance(one, OnExpression)]
+    assert [(one.function, one.arguments, one.predicate) for one in on_expressions] == (
+        [format_of_seconds] if said is None else said
+    )
+    assert len(snapshot.slices_of_keys(on_expressions)) == len(snapshot.slices())
+    assert parse_predicates(spell_predicates(found), snapshot.schema) == found
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

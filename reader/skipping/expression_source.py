@@ -1,0 +1,207 @@
+"""Which file slices can hold rows of a condition, by an index of an expression: bounds or filters of its values.
+
+Both are of single files. A row of a slice has its value of the column from one of the slice's files, so a slice can
+hold a wanted value if one of its files can. Source: ``SparkMetadataWriterUtils``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import split
+from ...table.arrow.arrays import Mask
+from ...table.files.file_group import FileSlice
+from ...table.files.key_footers import KeyFooter
+from ...table.metadata.index_definitions import IndexDefinition
+from ...table.metadata.metadata_table import MetadataPartition
+from ...table.metadata.record_keys import hash_of_column, hash_of_partition, key_of_file_bounds, key_of_filter
+from ...table.metadata.trusted import TrustedMetadata
+from ...table.schema.types import children
+from .answers import Answer, JudgedFiles
+from .expressions import IndexedExpression
+from .key_sources import MOST_FILTERS, any_of, stored_filters
+from .predicates import AnyOf, Compare, OnColumn, OneOf, Predicate, Span, may_match
+
+_BOUNDS = "ColumnStatsMetadata"
+# Of more partitions the bounds of all files are read.
+_MOST_PARTITIONS = 64
+# Returns whether a file may have a value that satisfies a predicate.
+FileMay = Callable[[str, OnColumn], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionIndexSource:
+    """An index of an expression, for predicates of which it can judge some."""
+
+    trusted: TrustedMetadata
+    definition: IndexDefinition
+    expression: IndexedExpression
+    predicates: tuple[Predicate, ...]
+
+    @classmethod
+    def of(
+        cls, trusted: TrustedMetadata, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
+    ) -> ExpressionIndexSource | None:
+        """Return an index as a source for predicates; None where it says nothing of them."""
+        expression = IndexedExpression.defined(definition, schema)
+        if expression is None or not (definition.has_bounds or definition.has_filters):
+            return None
+        given = tuple(predicates)
+        judges = definition.has_bounds or any(map(_names_values, _derived(expression, given)))
+        if not judges or not any(True for _ in _derived(expression, given)):
+            return None
+        return cls(trusted, definition, expression, given)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        def may_of(partition: MetadataPartition) -> FileMay:
+            of_files = self._by_bounds if self.definition.has_bounds else self._by_filters
+            return of_files(partition, slices)
+
+        if self.definition.has_filters and len(slices) > MOST_FILTERS:
+            return None
+        file_may = self.trusted.ask(self.name, may_of)
+        if file_may is None:
+            return None
+        may = np.ones(len(slices), np.bool_)
+        for predicate in self.predicates:
+            may &= self._may(predicate, slices, file_may)
+        return Answer([file_slice for file_slice, can in zip(slices, may, strict=True) if can])
+
+    def _may(self, predicate: Predicate, slices: Sequence[FileSlice], file_may: FileMay) -> Mask:
+        """Return which slices can hold rows that satisfy a predicate."""
+        every = np.ones(len(slices), np.bool_)
+        if isinstance(predicate, AnyOf):
+            found = ~every
+            for alternative in predicate.alternatives:
+                holds = every.copy()
+                for each in alternative:
+                    holds &= self._may(each, slices, file_may)
+                found |= holds
+            return found
+        for said in self.expression.said_by(predicate):
+            every &= np.array(
+                [any(file_may(path, said) for path in file_slice.files) for file_slice in slices], np.bool_
+            )
+        return every
+
+    def _by_bounds(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
+        column = self.expression.column
+        keys, paths = _keys_of_files(slices, lambda path, name: key_of_file_bounds(column, path, name))
+        folders = {file_slice.partition_path for file_slice in slices}
+        prefixes = [hash_of_column(column)]
+        if len(folders) <= _MOST_PARTITIONS:
+            prefixes = [prefixes[0] + hash_of_partition(path) for path in folders]
+        spans: dict[str, Span] = {}
+        for records in partition.with_prefixes(prefixes):
+            at = pc.index_in(records.field("key"), value_set=keys)
+            wanted = records.filter(at.is_valid())
+            numbers = at.drop_null().to_pylist()  # O(files)
+            for number, span in zip(numbers, _spans(wanted, self.expression.kind), strict=True):
+                spans[paths[number]] = span
+
+        def may(path: str, said: OnColumn) -> bool:
+            return path not in spans or may_match(said, spans[path], self.expression.kind)
+
+        return may
+
+    def _by_filters(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
+        keys, paths = _keys_of_files(slices, key_of_filter)
+        path_of = dict(zip(keys.to_pylist(), paths, strict=True))  # O(files)
+        filters: dict[str, KeyFooter] = {}
+        for records in partition.find(keys):
+            present = records.field("key").to_pylist()  # O(files)
+            for key, footer in zip(present, stored_filters(records, path_of), strict=True):
+                if footer is not None:
+                    filters[path_of[key]] = footer
+
+        def may(path: str, said: OnColumn) -> bool:
+            wanted = _values(said)
+            if path not in filters or wanted is None:
+                return True
+            return bool(wanted) and len(filters[path].possible(any_of(wanted))) > 0
+
+        return may
+
+
+def _derived(expression: IndexedExpression, predicates: Iterable[Predicate]) -> Iterator[OnColumn]:
+    """Yield all that predicates say of an expression's values, alternatives too."""
+    for predicate in predicates:
+        if isinstance(predicate, AnyOf):
+            for alternative in predicate.alternatives:
+                yield from _derived(expression, alternative)
+        else:
+            yield from expression.said_by(predicate)
+
+
+def _names_values(said: OnColumn) -> bool:
+    return _values(said) is not None
+
+
+def _values(said: OnColumn) -> frozenset[str] | None:
+    """Return the texts of the values that a predicate allows, as filters have them; None where they are not certain.
+
+    Writers take a text's bytes in the encoding of their machine, of which ASCII alone is certain.
+    """
+    if isinstance(said, Compare) and said.op == "=":
+        values: tuple[Any, ...] = (said.value,)
+    elif isinstance(said, OneOf):
+        values = said.values
+    else:
+        return None
+    known = [value for value in values if value is not None]
+    if not all((isinstance(value, str) and value.isascii()) or type(value) is int for value in known):
+        return None
+    return frozenset(map(str, known))
+
+
+def _keys_of_files(slices: Sequence[FileSlice], key_of: Callable[[str, str], str]) -> tuple[pa.StringArray, list[str]]:
+    """Return the keys of the slices' files, and their paths."""
+    keys, paths = [], []
+    for file_slice in slices:
+        for path in file_slice.files:  # O(files)
+            keys.append(key_of(file_slice.partition_path, split(path)[1]))
+            paths.append(path)
+    return pa.array(keys, pa.string()), paths
+
+
+def _spans(records: pa.StructArray, kind: pa.DataType) -> list[Span]:
+    """Return the bounds of records in the form of `comparable`; the counts are those of values that are not null."""
+    bounds = records.field(_BOUNDS)
+    least, greatest = (_bound(bounds.field(name), kind) for name in ("minValue", "maxValue"))
+    rows, nulls = (bounds.field(name).to_pylist() for name in ("valueCount", "nullCount"))  # O(files)
+    spans = []
+    for low, high, count, without in zip(least, greatest, rows, nulls, strict=True):  # O(files)
+        spans.append(Span(low, high, nulls=without != 0, values=low is not None or count != 0))
+    return spans
+
+
+_WRAPPERS: Mapping[str, tuple[str, ...]] = {
+    "string": ("String",),
+    "int32": ("Int",),
+    "int64": ("Long", "Int"),
+    "date32[day]": ("Date", "LocalDate", "Int"),
+}
+
+
+def _bound(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
+    """Return one bound of each record; None where it has none of the type."""
+    found: list[Any] = [None] * len(wrapped)
+    present = {field.name for field in children(wrapped.type)}
+    for name in _WRAPPERS.get(str(kind), ()):
+        if name in present:
+            values = wrapped.field(name)
+            # A day compares as its number.
+            plain = values.cast(pa.int32()) if pa.types.is_date(values.type) else values
+            others = plain.to_pylist()  # O(files)
+            found = [mine if mine is not None else other for mine, other in zip(found, others, strict=True)]
+    return found

@@ -1,0 +1,233 @@
+"""Expressions of one column that have indexes: which predicates on the column or the expression say what of its values.
+
+An index has an expression's values as the session of its writer made them. Where values depend on the session's time
+zone, or where Unicode's cases do, predicates become wider or say nothing.
+
+Source: ``ExpressionIndexSparkFunctions``.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ...table.metadata.index_definitions import IndexDefinition
+from .predicates import Compare, OnColumn, OneOf, OnExpression, StartsWith, comparable
+
+IDENTITY = "identity"
+# What Spark takes for a format that is left out.
+_DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
+# Python's formats for those of Spark whose texts are in the order of time, and the longest time with one text.
+_FORMATS = {
+    "yyyy": ("%Y", 366),
+    "yyyy-MM": ("%Y-%m", 31),
+    "yyyyMM": ("%Y%m", 31),
+    "yyyy-MM-dd": ("%Y-%m-%d", 1),
+    "yyyyMMdd": ("%Y%m%d", 1),
+    "yyyy-MM-dd HH": ("%Y-%m-%d %H", 1),
+    "yyyy-MM-dd HH:mm": ("%Y-%m-%d %H:%M", 1),
+    "yyyy-MM-dd HH:mm:ss": ("%Y-%m-%d %H:%M:%S", 1),
+}
+# More than the greatest difference of two time zones.
+_ZONES = datetime.timedelta(days=2)
+_FIRST_YEAR, _LAST_YEAR = 1000, 9990
+_TEXT, _NUMBER, _DAY = pa.string(), pa.int32(), pa.date32()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of Spark, whose values are of a type.
+
+    Attributes:
+        kind: The type of its values; None for that of the column.
+        options: The options of a definition that are its arguments, each with its value where a definition lacks it.
+        others: Options with which it is another function.
+        exact: Returns its value of a value, with its arguments; None where Spark's value is not certain.
+        rises: Whether a greater value never has a smaller value of the function.
+    """
+
+    kind: pa.DataType | None
+    options: Mapping[str, str | None]
+    others: tuple[str, ...] = ()
+    exact: Callable[..., Any] | None = None
+    rises: bool = False
+
+
+def _ascii(change: Callable[[str], str]) -> Callable[[Any], str | None]:
+    return lambda value: change(value) if isinstance(value, str) and value.isascii() else None
+
+
+def _of_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
+    return lambda value: change(value) if isinstance(value, str) else None
+
+
+def _of_day(change: Callable[[datetime.date], Any]) -> Callable[[Any], Any]:
+    def changed(value: Any) -> Any:
+        is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+        return change(value) if is_day else None
+
+    return changed
+
+
+def _part(value: Any, start: str, count: str) -> str | None:
+    first, length = int(start), int(count)
+    if not isinstance(value, str) or first < 1 or length < 0:
+        return None
+    return value[first - 1 : first - 1 + length]
+
+
+def _shifted(sign: int) -> Callable[[Any, str], datetime.date | None]:
+    def shifted(value: Any, days: str) -> datetime.date | None:
+        if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
+            return None
+        try:
+            return value + datetime.timedelta(sign * int(days))
+        except OverflowError:
+            return None
+
+    return shifted
+
+
+_TRIM = ("trimString",)
+FUNCTIONS: Mapping[str, Function] = {
+    IDENTITY: Function(None, {}, exact=lambda value: value, rises=True),
+    "lower": Function(_TEXT, {}, exact=_ascii(str.lower)),
+    "upper": Function(_TEXT, {}, exact=_ascii(str.upper)),
+    "trim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.strip(" "))),
+    "ltrim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.lstrip(" "))),
+    "rtrim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.rstrip(" "))),
+    "length": Function(_NUMBER, {}, exact=_of_text(len)),
+    "substring": Function(_TEXT, {"pos": None, "len": None}, exact=_part),
+    "year": Function(_NUMBER, {}, exact=_of_day(lambda day: day.year), rises=True),
+    "month": Function(_NUMBER, {}, exact=_of_day(lambda day: day.month)),
+    "day": Function(_NUMBER, {}, exact=_of_day(lambda day: day.day)),
+    "hour": Function(_NUMBER, {}),
+    "date_add": Function(_DAY, {"days": None}, exact=_shifted(1), rises=True),
+    "date_sub": Function(_DAY, {"days": None}, exact=_shifted(-1), rises=True),
+    "date_format": Function(_TEXT, {"format": None}),
+    "from_unixtime": Function(_TEXT, {"format": _DEFAULT_FORMAT}),
+}
+_BY_CASE = ("lower", "upper")
+_OF_TIME = ("year", "month", "day", "hour", "date_add", "date_sub", "date_format", "from_unixtime")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedExpression:
+    """The expression that an index is of: a function of one column, with arguments.
+
+    Attributes:
+        kind: The type of its values.
+        of: The type of the column.
+    """
+
+    function: str
+    column: str
+    arguments: tuple[str, ...]
+    kind: pa.DataType
+    of: pa.DataType
+
+    @classmethod
+    def defined(cls, definition: IndexDefinition, schema: pa.Schema) -> IndexedExpression | None:
+        """Return the expression of an index; None where it is not understood."""
+        function = FUNCTIONS.get(definition.function)
+        if function is None or len(definition.columns) != 1 or definition.columns[0] not in schema.names:
+            return None
+        given = [definition.options.get(name, default) for name, default in function.options.items()]
+        arguments = tuple(argument for argument in given if argument is not None)
+        if len(arguments) < len(given) or any(name in definition.options for name in function.others):
+            return None
+        column = schema.field(definition.columns[0])
+        return cls(definition.function, column.name, arguments, function.kind or column.type, column.type)
+
+    def said_by(self, predicate: OnColumn | OnExpression) -> tuple[OnColumn, ...]:
+        """Return what the index's values of all rows satisfy that satisfy a predicate; nothing where it is unknown."""
+        if isinstance(predicate, OnExpression):
+            same = (predicate.function, predicate.column, predicate.arguments)
+            return self._as_written(predicate.predicate) if same == (self.function, self.column, self.arguments) else ()
+        return tuple(self._applied(predicate)) if predicate.column == self.column else ()
+
+    def _as_written(self, predicate: OnColumn) -> tuple[OnColumn, ...]:
+        """Return a predicate on the reader's values as one on the writer's."""
+        if self.function in _BY_CASE and not _is_ascii(predicate):
+            return ()
+        if self.function not in _OF_TIME or pa.types.is_date(self.of):
+            return (predicate,)
+        if pa.types.is_timestamp(self.of) and self.of.tz is None:
+            return (predicate,)
+        return tuple(self._in_any_zone(predicate))
+
+    def _in_any_zone(self, predicate: OnColumn) -> Iterator[OnColumn]:
+        """Yield what holds of a writer's values, whose session may have had another time zone."""
+        if isinstance(predicate, OneOf):
+            known = [value for value in predicate.values if value is not None]
+            if known and all(isinstance(value, type(known[0])) for value in known):
+                yield from self._in_any_zone(Compare(predicate.column, ">=", min(known)))
+                yield from self._in_any_zone(Compare(predicate.column, "<=", max(known)))
+            return
+        if not isinstance(predicate, Compare) or predicate.op == "!=":
+            return
+        least, greatest = self._around(predicate.value)
+        if least is not None and predicate.op in {"=", ">", ">="}:
+            yield replace(predicate, op=">=", value=least)
+        if greatest is not None and predicate.op in {"=", "<", "<="}:
+            yield replace(predicate, op="<=", value=greatest)
+
+    def _around(self, value: Any) -> tuple[Any, Any]:
+        """Return the values between which a writer's value is where a reader's is the given; None where unknown."""
+        if self.function == "year" and isinstance(value, int):
+            return value - 1, value + 1
+        form, days = _FORMATS.get(self.arguments[0], ("", 0)) if self.arguments else ("", 0)
+        if not form or not isinstance(value, str):
+            return None, None
+        try:
+            time = datetime.datetime.strptime(value, form)
+        except ValueError:
+            return None, None
+        if not _FIRST_YEAR <= time.year <= _LAST_YEAR or time.strftime(form) != value:
+            return None, None
+        return (time - _ZONES).strftime(form), (time + _ZONES + datetime.timedelta(days)).strftime(form)
+
+    def _applied(self, predicate: OnColumn) -> Iterator[OnColumn]:
+        """Yield a predicate on the column as one on the expression's values."""
+        if self.function == IDENTITY:
+            yield predicate
+        elif isinstance(predicate, OneOf):
+            known = [value for value in predicate.values if value is not None]
+            values = [self._value(value) for value in known]
+            if all(value is not None for value in values):
+                yield OneOf(self.column, tuple(values))
+        elif isinstance(predicate, Compare) and (value := self._value(predicate.value)) is not None:
+            if predicate.op == "=":
+                yield replace(predicate, value=value)
+            elif predicate.op != "!=" and FUNCTIONS[self.function].rises:
+                yield replace(predicate, op="<=" if predicate.op in {"<", "<="} else ">=", value=value)
+
+    def _value(self, value: Any) -> Any:
+        exact = FUNCTIONS[self.function].exact
+        if exact is None or value is None or comparable(value, self.of) is None:
+            return None
+        return exact(value, *self.arguments)
+
+
+def expression_arguments(function: str, given: Sequence[str]) -> tuple[str, ...] | None:
+    """Return all arguments of a function that is called with some; None where it is not called so."""
+    found = FUNCTIONS.get(function)
+    if found is None or function == IDENTITY or len(given) > len(found.options):
+        return None
+    defaults = list(found.options.values())[len(given) :]
+    return None if None in defaults else (*given, *(text for text in defaults if text is not None))
+
+
+def _is_ascii(predicate: OnColumn) -> bool:
+    """Return whether a predicate compares with texts of ASCII, whose cases all releases of Unicode have alike."""
+    if isinstance(predicate, StartsWith):
+        return predicate.prefix.isascii()
+    if isinstance(predicate, Compare):
+        return isinstance(predicate.value, str) and predicate.value.isascii()
+    return isinstance(predicate, OneOf) and all(
+        value is None or (isinstance(value, str) and value.isascii()) for value in predicate.values
+    )

@@ -1,0 +1,116 @@
+"""Which file slices can hold some values of a column, by a secondary index of it and the record index.
+
+A secondary index has an entry for each row: the value, ``$``, and the record key, in which a backslash precedes each
+backslash, ``$`` and NUL. A null is NUL alone. Source: ``SecondaryIndexKeyUtils``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...table.arrow.string_order import in_order
+from ...table.files.file_group import FileSlice
+from ...table.metadata.index_definitions import IndexDefinition
+from ...table.metadata.metadata_table import MetadataPartition
+from ...table.metadata.trusted import TrustedMetadata
+from .answers import Answer, JudgedFiles
+from .key_sources import in_places, places_of, rows_in
+from .predicates import AnyOf, Compare, IsNull, OneOf, Predicate, comparable
+from .pruning import MAX_KEYS
+
+_NULL = "\0"
+_END = "$"
+_ESCAPED = re.compile(r"[\\$\0]")
+# What precedes the record key, and what an escape is.
+_BEFORE_KEY = r"(?s)^(?:[^\\$]|\\.)*\$"
+_ESCAPE = r"(?s)\\(.)"
+_MOST_VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryIndexSource:
+    """A secondary index, and how its entries of the wanted values begin."""
+
+    trusted: TrustedMetadata
+    definition: IndexDefinition
+    prefixes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, trusted: TrustedMetadata, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
+    ) -> SecondaryIndexSource | None:
+        """Return an index as a source for predicates; None where they do not say which values they allow."""
+        if len(definition.columns) != 1 or definition.columns[0] not in schema.names:
+            return None
+        field = schema.field(definition.columns[0])
+        known = [values for each in predicates if (values := _allowed(each, field)) is not None]
+        fewest = min(known, key=len, default=None)
+        if fewest is None or len(fewest) > _MOST_VALUES:
+            return None
+        return cls(trusted, definition, tuple(sorted(fewest)))
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        keys = self.trusted.ask(self.name, self._record_keys)
+        # Without an entry for each row, rows that lack one may have the value.
+        if keys is None or len(keys) > MAX_KEYS or not self._names_every_row(slices):
+            return None
+        if not len(keys):
+            return Answer([])
+        places = places_of(self.trusted, keys, slices)
+        return None if places is None else Answer(in_places(slices, places))
+
+    def _names_every_row(self, slices: Sequence[FileSlice]) -> bool:
+        return rows_in(self.trusted, slices) == self.trusted.ask(self.name, MetadataPartition.count)
+
+    def _record_keys(self, index: MetadataPartition) -> pa.StringArray:
+        """Return the record keys of the wanted values, in byte order; more than `MAX_KEYS` need not be all."""
+        parts: list[pa.StringArray] = [pa.array([], pa.string())]
+        for found in index.with_prefixes(self.prefixes, by_hash=self.definition.by_value):
+            keys = pc.replace_substring_regex(found.field("key"), _BEFORE_KEY, "")
+            parts.append(pc.replace_substring_regex(keys, _ESCAPE, r"\1"))
+            if sum(map(len, parts)) > MAX_KEYS:
+                break
+        return in_order(pc.unique(pa.concat_arrays(parts)))
+
+
+def _allowed(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
+    """Return how entries of the values begin that a predicate allows; None where it does not say."""
+    if isinstance(predicate, AnyOf):
+        joined: set[str] = set()
+        for alternative in predicate.alternatives:
+            known = [values for each in alternative if (values := _allowed(each, field)) is not None]
+            if not known:
+                return None
+            joined |= min(known, key=len)
+        return frozenset(joined)
+    if isinstance(predicate, IsNull) and predicate.column == field.name:
+        return frozenset((_NULL + _END,))
+    if isinstance(predicate, Compare) and predicate.column == field.name and predicate.op == "=":
+        return _prefixes((predicate.value,), field.type)
+    if isinstance(predicate, OneOf) and predicate.column == field.name:
+        return _prefixes(predicate.values, field.type)
+    return None
+
+
+def _prefixes(values: Iterable[Any], kind: pa.DataType) -> frozenset[str] | None:
+    """Return how entries of some values begin; None where their spelling is not that of all writers.
+
+    Writers spell values as Java does. Of fractions, Java's spelling depends on its release; of times and days, on the
+    writer.
+    """
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+        return None
+    known = [value for value in values if value is not None]
+    if any(comparable(value, kind) is None for value in known):
+        return None
+    return frozenset(_ESCAPED.sub(r"\\\g<0>", str(value)) + _END for value in known)
