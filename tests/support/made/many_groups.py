@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,9 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyhudi.index.registry import computed_index_for
 from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.config.table_settings import TableSettings
-from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
+from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id, new_file_id
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.schema.columns import META_COLUMNS, avro_schema
 from pyhudi.timeline.metadata.avro_codec import encode
@@ -41,12 +43,23 @@ _KINDS = (pa.int64(), pa.string(), pa.float64(), pa.date32(), pa.timestamp("us",
 
 @dataclass(frozen=True)
 class ManyGroups:
-    """The measures of such a table; ``there`` says whether its data files are."""
+    """The measures of such a table.
+
+    Attributes:
+        there: Whether its data files are.
+        buckets: Whether the table has the bucket index; else nothing but a record index tells where a key is.
+    """
 
     partitions: int = 1_000
     groups: int = 40
     columns: int = 32
     there: bool = True
+    buckets: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many file groups it has."""
+        return self.partitions * self.groups
 
     @property
     def middle(self) -> str:
@@ -60,14 +73,19 @@ class ManyGroups:
         """Return the least key of a bucket."""
         return _first_keys(self.groups)[bucket]
 
+    def bands(self) -> list[pa.Table]:
+        """Return the rows of each band."""
+        return [_band(self, band) for band in range(min(BANDS, self.count))]
+
+    def file_id(self, partition: str, group: int) -> str:
+        return new_bucket_file_id("0", partition, group) if self.buckets else new_file_id("0", partition, group)
+
 
 def make(path: str, measures: ManyGroups) -> tuple[Files, list[ColumnBounds]]:
     """Make the table without a metadata table; return its files and their bounds."""
     storage = open_storage(path)
-    settings = TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), bucket_count=measures.groups)
-    create_config(storage, TableConfig.new(settings))
-    count = measures.partitions * measures.groups
-    bands = [_band(measures, band) for band in range(min(BANDS, count))]
+    create_config(storage, _config(measures.groups if measures.buckets else None))
+    bands = measures.bands()
     kept = Path(path) / ".hoodie" / "bands"
     kept.mkdir(parents=True)
     for number, band in enumerate(bands):
@@ -78,45 +96,55 @@ def make(path: str, measures: ManyGroups) -> tuple[Files, list[ColumnBounds]]:
     for number in range(measures.partitions):
         partition = f"p{number}"
         write_partition_metafile(storage, partition, _TIME)
-        stats[partition] = []
         for group in range(measures.groups):
             band = len(names) % BANDS
-            file_id = new_bucket_file_id("0", partition, group)
-            name = BaseFileName(file_id, WriteToken(number, 1, number), _TIME).format()
+            file_id = measures.file_id(partition, group)
+            names.append(BaseFileName(file_id, WriteToken(number, 1, number), _TIME).format())
+            place = f"{partition}/{names[-1]}"
             if measures.there:
-                os.link(kept / f"{band}.parquet", f"{path}/{partition}/{name}")
-            size, place = sizes[band], f"{partition}/{name}"
-            stats[partition].append(
-                WriteStat(
-                    file_id=file_id,
-                    path=place,
-                    partition_path=partition,
-                    prev_commit="null",
-                    num_writes=bands[band].num_rows,
-                    num_inserts=bands[band].num_rows,
-                    total_write_bytes=size,
-                    file_size_in_bytes=size,
-                )
-            )
-            names.append(name)
-    for number in range(len(bands)):
-        (kept / f"{number}.parquet").unlink()
-    kept.rmdir()
-    plain = pa.schema([field for field in bands[0].schema if field.name not in META_COLUMNS])
+                os.link(kept / f"{band}.parquet", f"{path}/{place}")
+            stat = _stat(file_id, partition, place, bands[band].num_rows, sizes[band])
+            stats.setdefault(partition, []).append(stat)
+    shutil.rmtree(kept)
+    _commit(storage, stats, bands[0].schema)
+    of_files = np.arange(measures.count) % BANDS
+    partitions = np.repeat([f"p{number}" for number in range(measures.partitions)], measures.groups)
+    files = Files(
+        pa.array(partitions, pa.string()),
+        pa.array(names, pa.string()),
+        np.array(sizes, dtype=np.int64)[of_files],
+        np.array([band.num_rows for band in bands], dtype=np.int64)[of_files],
+    )
+    return files, _bounds(bands, of_files)
+
+
+def _config(buckets: int | None) -> TableConfig:
+    return TableConfig.new(
+        TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), bucket_count=buckets)
+    )
+
+
+def _stat(file_id: str, partition: str, path: str, rows: int, size: int) -> WriteStat:
+    return WriteStat(
+        file_id=file_id,
+        path=path,
+        partition_path=partition,
+        prev_commit="null",
+        num_writes=rows,
+        num_inserts=rows,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+    )
+
+
+def _commit(storage: Storage, stats: dict[str, list[WriteStat]], schema: pa.Schema) -> None:
+    plain = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     body = CommitMetadata(
         partition_to_write_stats=stats, extra_metadata={"schema": avro_schema(plain, "t")}, operation_type="UPSERT"
     )
     for name in ("commit.requested", "inflight"):
         storage.write(f".hoodie/timeline/{_TIME}.{name}", b"")
     storage.write(f".hoodie/timeline/{_TIME}_{_DONE}.commit", encode(body))
-    of_files = np.arange(count) % BANDS
-    files = Files(
-        pa.array(np.repeat([f"p{number}" for number in range(measures.partitions)], measures.groups), pa.string()),
-        pa.array(names, pa.string()),
-        np.array(sizes, dtype=np.int64)[of_files],
-        np.array([band.num_rows for band in bands], dtype=np.int64)[of_files],
-    )
-    return files, _bounds(bands, of_files)
 
 
 def _band(measures: ManyGroups, band: int) -> pa.Table:
@@ -143,8 +171,7 @@ def _band(measures: ManyGroups, band: int) -> pa.Table:
 @lru_cache
 def _first_keys(groups: int) -> list[int]:
     """Return the least key of each bucket."""
-    settings = TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), bucket_count=groups)
-    index = computed_index_for(TableConfig.new(settings))
+    index = computed_index_for(_config(groups))
     first = np.full(groups, -1, dtype=np.int64)
     begin = 0
     while (first < 0).any():
