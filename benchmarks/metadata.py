@@ -24,11 +24,11 @@ from typing import Any
 from figures.tables import Bound, bounds_of, table_of
 from many_files import session
 from metadata_peers import PEER_VENVS, PEERS, spark_plans
-from processes import environment
+from processes import environment, processor_seconds
 
 ROOT = Path(__file__).parents[1]
 METADATA = "metadata table: "
-PHASES = ("first", "then", "files, %", "requests")
+PHASES = ("first", "then", "processor", "files, %", "requests")
 RUNS = 5
 PARTITIONS, COLUMNS, BAND = 1_000, 32, 37
 FEW_PARTITIONS, FEW_GROUPS = 14, 40
@@ -109,13 +109,17 @@ def _promises(found: Mapping[str, Mapping[str, float]]) -> list[Bound]:
 
 
 def timed_runs(work: Callable[[], Any]) -> tuple[dict[str, float], Any]:
-    """Do the work several times; return how long the first took and the others in the middle, and what it gave."""
-    seconds = []
+    """Do the work several times; return the seconds of the first, the middle of the others, and what it gave.
+
+    ``processor`` has the seconds of all processors, of which others on the machine take nothing.
+    """
+    seconds, worked = [], []
     for _ in range(1 + RUNS):
-        start = time.perf_counter()
+        start, before = time.perf_counter(), processor_seconds()
         result = work()
         seconds.append(time.perf_counter() - start)
-    return {"first": seconds[0], "then": median(seconds[1:])}, result
+        worked.append(processor_seconds() - before)
+    return {"first": seconds[0], "then": median(seconds[1:]), "processor": median(worked[1:])}, result
 
 
 def planned(path: str, where: str) -> int:

@@ -40,14 +40,14 @@ def _linked(folder: Path, sizes: Sizes) -> list[tuple[str, int]]:
     import pyarrow.parquet as pq
     from metadata import measures_of
 
-    measures, names = measures_of(sizes), []
-    for number, band in enumerate(_bands(sizes)):
-        folder.mkdir(parents=True, exist_ok=True)
+    measures, names, bands = measures_of(sizes), [], _bands(sizes)
+    folder.mkdir(parents=True)
+    for number, band in enumerate(bands):
         pq.write_table(band, folder / f"{number}.tmp", compression="none")
     for partition in range(measures.partitions):
         (folder / f"p=p{partition}").mkdir()
         for group in range(measures.groups):
-            band = len(names) % len(_bands(sizes))
+            band = len(names) % len(bands)
             names.append((f"p=p{partition}/part-{group:05d}.parquet", band))
             os.link(folder / f"{band}.tmp", folder / names[-1][0])
     return names
