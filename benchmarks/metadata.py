@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -268,17 +269,21 @@ def few(sizes: Sizes) -> Figures:
 
 
 def keyed(sizes: Sizes) -> str:
-    """Return the path of a table with a record index of many keys, and no bounds."""
+    """Return the path of a table whose record index has many keys, and whose bounds are those of its key alone."""
     import numpy as np
     import pyarrow as pa
     from support.made.many_groups import ManyGroups, make
-    from support.made.metadata_records import Keys
+    from support.made.metadata_records import ColumnBounds, Keys
     from support.made.metadata_tables import simulate
 
     def of(path: str) -> None:
         files, _ = make(path, ManyGroups(1, KEY_GROUPS, 3, buckets=False))
         ids = np.arange(sizes.keys, dtype=np.int64)
-        simulate(path, files, [], Keys(pa.array(ids).cast(pa.string()), ids // -(-sizes.keys // KEY_GROUPS)))
+        owners = ids // -(-sizes.keys // KEY_GROUPS)
+        rows = np.bincount(owners, minlength=KEY_GROUPS).astype(np.int64)
+        first = np.cumsum(rows) - rows
+        bounds = ColumnBounds("id", pa.array(first), pa.array(first + rows - 1), np.zeros(KEY_GROUPS, dtype=np.int64))
+        simulate(path, replace(files, rows=rows), [bounds], Keys(pa.array(ids).cast(pa.string()), owners))
 
     return table_in(sizes.work / f"keys-{sizes.keys}", of)
 

@@ -26,6 +26,8 @@ from indexes import INDEX, filters, groups, tagging
 from joins import JOIN, joins
 from long_life import LIFE, lives
 from many_files import MANY, many_files
+from metadata import METADATA, metadata_tables
+from metadata import verdicts as verdicts_of_metadata
 from newest import NEWEST, newest
 from phases.conditions import ROWS, conditions
 from phases.few_merges import FEW, few_merges
@@ -52,7 +54,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW)
+    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -72,6 +74,8 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "newest": newest(seconds),
         "filters": filters(seconds),
         "many": many_files(seconds),
+        "metadata": metadata_tables(seconds),
+        "planned": verdicts_of_metadata(seconds),
         "joins": joins(seconds),
         "rescales": rescales(seconds),
         "writers": rates(seconds),

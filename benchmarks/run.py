@@ -33,6 +33,9 @@ from lineitem import prepare
 from long_life import LIFE, lives, measure
 from many_files import MANY, many_files
 from many_files import measure as measure_many
+from metadata import METADATA, metadata_tables
+from metadata import measure as measure_metadata
+from metadata import verdicts as metadata_verdicts
 from newest import NEWEST, newest
 from newest import measure as measure_newest
 from phases.conditions import HOLDS, ROWS, conditions, expect
@@ -128,7 +131,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE, JOIN, RESTART, FEW, WITHOUT, SMALL)
+    others = (*others, RESCALE, JOIN, RESTART, FEW, WITHOUT, SMALL, METADATA)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -144,6 +147,7 @@ def report(scale: float, seconds: Seconds) -> None:
     shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
     print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
+    print("### Metadata tables", metadata_tables(seconds), metadata_verdicts(seconds), sep="\n\n")
     print("### Joins", joins(seconds), sep="\n\n")
     print("### Writers side by side", writers(seconds), sep="\n\n")
     print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
@@ -186,6 +190,8 @@ def main() -> None:
     seconds |= measure_newest()
     print("many files …", flush=True)
     seconds |= measure_many()
+    print("metadata tables …", flush=True)
+    seconds |= measure_metadata()
     print("joins …", flush=True)
     seconds |= measure_joins(arguments.scale)
     print("writers side by side …", flush=True)
