@@ -282,8 +282,11 @@ def keyed(sizes: Sizes) -> str:
         owners = ids // -(-sizes.keys // KEY_GROUPS)
         rows = np.bincount(owners, minlength=KEY_GROUPS).astype(np.int64)
         first = np.cumsum(rows) - rows
-        bounds = ColumnBounds("id", pa.array(first), pa.array(first + rows - 1), np.zeros(KEY_GROUPS, dtype=np.int64))
-        simulate(path, replace(files, rows=rows), [bounds], Keys(pa.array(ids).cast(pa.string()), owners))
+        none, ends = np.zeros(KEY_GROUPS, dtype=np.int64), (pa.array(first), pa.array(first + rows - 1))
+        # Keys as texts may be in any file, as they would be if they came in no order.
+        texts = (pa.array([text] * KEY_GROUPS) for text in ("0", "99999999999"))
+        bounds = [ColumnBounds("id", *ends, none), ColumnBounds("_hoodie_record_key", *texts, none)]
+        simulate(path, replace(files, rows=rows), bounds, Keys(pa.array(ids).cast(pa.string()), owners))
 
     return table_in(sizes.work / f"keys-{sizes.keys}", of)
 

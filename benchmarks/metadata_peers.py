@@ -109,20 +109,17 @@ def _make_delta(folder: Path, sizes: Sizes) -> None:
 
 
 def delta_rs(sizes: Sizes) -> Figures:
-    """Plan the condition by delta-rs."""
-    import pyarrow.dataset as ds
-    from deltalake import DeltaTable
-    from metadata import BAND, CONDITION, timed_runs
-    from support.made.many_groups import BAND as WIDTH
+    """Plan the condition by delta-rs and DataFusion."""
+    from deltalake import DeltaTable, QueryBuilder
+    from metadata import BAND, CONDITION, measures_of, timed_runs
 
-    path = delta_table(sizes)
-    where = (ds.field("n") >= BAND * WIDTH) & (ds.field("n") < (BAND + 1) * WIDTH)
+    path, where = delta_table(sizes), measures_of(sizes).condition(BAND)
 
-    def plan() -> int:
-        return len([*DeltaTable(path).to_pyarrow_dataset().get_fragments(filter=where)])
+    def plan() -> Any:
+        return QueryBuilder().register("t", DeltaTable(path)).execute(f"EXPLAIN SELECT id FROM t WHERE {where}")
 
-    of, count = timed_runs(plan)
-    return {f"{CONDITION}delta-rs": {**of, "files, %": 100 * count / sizes.files}}
+    of, _ = timed_runs(plan)
+    return {f"{CONDITION}delta-rs": of}
 
 
 def delta(sizes: Sizes) -> Figures:
