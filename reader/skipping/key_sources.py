@@ -60,14 +60,14 @@ def places_of(trusted: TrustedMetadata, keys: pa.StringArray, slices: Sequence[F
 
 
 def _names_every_row(trusted: TrustedMetadata, places: RecordPlaces, slices: Sequence[FileSlice]) -> bool:
-    by_partition: dict[str | None, list[FileSlice]] = {}
+    covered: dict[str | None, list[FileSlice]] = {}
     for file_slice in slices:
         if places.covers(file_slice.partition_path):
-            name = None if places.partitions is None else file_slice.partition_path
-            by_partition.setdefault(name, []).append(file_slice)
+            partition = None if places.partitions is None else file_slice.partition_path
+            covered.setdefault(partition, []).append(file_slice)
     return all(
-        rows_in(trusted, some) == trusted.ask(RECORD_INDEX, partial(keys_of, partition=name))
-        for name, some in by_partition.items()
+        rows_in(trusted, of_index) == trusted.ask(RECORD_INDEX, partial(keys_of, partition=partition))
+        for partition, of_index in covered.items()
     )
 
 

@@ -61,7 +61,7 @@ class SecondaryIndexSource:
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
         keys = self.trusted.ask(self.name, self._record_keys)
-        # Without an entry for each row, rows that lack one may have the value.
+        # Unless each row has an entry, a row that has none may have the value.
         if keys is None or len(keys) > MAX_KEYS or not self._names_every_row(slices):
             return None
         if not len(keys):

@@ -38,7 +38,7 @@ def every_instant_counts(patch: Patch) -> None:
 
 
 def now_answers_for_then(patch: Patch) -> None:
-    patch_seam(patch, "least file slices that a metadata table is asked about", 0)
+    patch_seam(patch, "least file slices on a disk", 0)
     patch_seam(patch, "whether a query shows all rows of now", True)
 
 

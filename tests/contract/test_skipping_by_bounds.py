@@ -25,7 +25,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the metadata table be asked about a few file slices, too."""
-    patch_seam(monkeypatch, "least file slices that a metadata table is asked about", 0)
+    patch_seam(monkeypatch, "least file slices on a disk", 0)
 
 
 @settings(max_examples=share_of(25), deadline=None)

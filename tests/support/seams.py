@@ -471,7 +471,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most files that a read opens without advice": "reader.advice:MOST_FILES",
     "most footers that a snapshot reads": "reader.skipping.footer_search:_MOST_FOOTERS",
     "whether a query shows all rows of now": "reader.snapshot:Snapshot.shows_newest",
-    "least file slices that a metadata table is asked about": "reader.skipping.slices_to_read:_LEAST_ON_DISK",
     "bounds of a slice's files": "reader.skipping.column_bounds:joined",
     "texts on which orders agree": "table.metadata.column_spans:_texts",
     "greatest texts that nobody cut": "table.metadata.column_spans:_whole_texts",
