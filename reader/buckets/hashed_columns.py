@@ -159,7 +159,8 @@ def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tup
                 ADVICE,
             )
     alike = (left.fields, left.hashed, left.is_named) == (right.fields, right.hashed, right.is_named)
-    if alike and all(partners.get(field) == field for field in left.deciding):
+    # A column may hold texts in one of the tables alone.
+    if alike and all(partners.get(field) == field for field in (*left.deciding, *right.deciding)):
         return Doubts(dates=left.dates()), Doubts(dates=right.dates())
     _refuse_hashed_names(left)
     _refuse_hashed_names(right)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Literal, Union
 
 import numpy as np
@@ -176,8 +177,8 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
     if isinstance(predicate, Compare):
         return _may_compare(predicate.op, comparable(predicate.value, kind), span, kind)
     if isinstance(predicate, OneOf):
-        wanted = [value for value in predicate.values if value is not None]
-        return any(_may_compare("=", comparable(value, kind), span, kind) for value in wanted)
+        values = tuple(value for value in predicate.values if value is not None)
+        return _may_be_among(_in_order(values, tuple(map(type, values)), kind), span)
     if isinstance(predicate, NoneOf):
         return all(_may_compare("!=", comparable(value, kind), span, kind) for value in predicate.values)
     if isinstance(predicate, StartsWith):
@@ -288,6 +289,22 @@ def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
     if op == "=" or (op in {">", ">="} and not floating):
         return greatest is None or not (greatest < value or (op == ">" and greatest == value))
     return True
+
+
+# Equal values of two types, such as 1 and True, are two sets of values.
+@lru_cache(maxsize=32)
+def _in_order(values: tuple[Any, ...], types: tuple[type, ...], kind: pa.DataType) -> list[Any] | None:
+    """Return values in order, in the form of `comparable`; None where a value proves nothing."""
+    compared = [comparable(value, kind) for value in values]
+    return None if None in compared else sorted(compared)
+
+
+def _may_be_among(values: Sequence[Any] | None, span: Span) -> bool:
+    """Return False only if none of the values, which are in order, is between the bounds."""
+    if values is None:
+        return True
+    at = 0 if span.least is None else bisect_left(values, span.least)
+    return at < len(values) and (span.greatest is None or not values[at] > span.greatest)
 
 
 def _may_start(prefix: str, span: Span) -> bool:

@@ -172,6 +172,12 @@ INT, LONG, TEXT, DAY = pa.int32(), pa.int64(), pa.string(), pa.date32()
             {"id": "id"},
             (Doubts(("name",)), Doubts()),
         ),
+        (
+            hashing({"id": LONG, "line": INT}, "id"),
+            hashing({"id": LONG, "line": TEXT}, "id"),
+            {"id": "id"},
+            (Doubts(), Doubts(("line",))),
+        ),
         (hashing({"id": DAY}), hashing({"id": DAY}), {"id": "id"}, (Doubts(dates=("id",)), Doubts(dates=("id",)))),
     ],
 )
