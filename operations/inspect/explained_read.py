@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...reader.skipping.footer_search import row_groups
-from ...reader.skipping.predicates import AnyOf, Compare, IsNull, NoneOf, OneOf, Predicate, StartsWith
+from ...reader.skipping.predicates import (
+    AnyOf,
+    Compare,
+    IsNull,
+    NoneOf,
+    OneOf,
+    OnExpression,
+    Predicate,
+    StartsWith,
+    renamed,
+)
 from ...reader.skipping.search import Search
 from ...reader.skipping.slices_to_read import Step
 from ...reader.snapshot import Snapshot
@@ -94,6 +104,9 @@ def spelled(predicate: Predicate) -> str:
     """Return a predicate as SQL spells it, with the first of many values."""
     if isinstance(predicate, AnyOf):
         return f"({' OR '.join(' AND '.join(map(spelled, each)) or 'true' for each in predicate.alternatives)})"
+    if isinstance(predicate, OnExpression):
+        called = f"{predicate.function}({', '.join((predicate.column, *map(_value, predicate.arguments)))})"
+        return spelled(renamed(predicate.predicate, lambda _: called))
     column = predicate.column
     if isinstance(predicate, Compare):
         return f"{column} {predicate.op} {_value(predicate.value)}"

@@ -17,6 +17,7 @@ from pyhudi.reader.skipping.predicates import (
     IsNull,
     NoneOf,
     OneOf,
+    OnExpression,
     Predicate,
     StartsWith,
 )
@@ -217,6 +218,7 @@ def test_explain_counts_what_a_read_opens_and_what_each_source_left_out(table: s
         (AnyOf(((IsNull("n"), Compare("p", "=", "it's")), (StartsWith("p", "a"),))), None),
         (NoneOf("n", (1, None, True)), "n NOT IN (1, NULL, true)"),
         (IsNotNull("n"), "n IS NOT NULL"),
+        (OnExpression("date_format", "at", ("yyyy",), Compare("at", "=", "2026")), "date_format(at, 'yyyy') = '2026'"),
     ],
 )
 def test_a_predicate_is_spelled_as_sql_spells_it(predicate: Predicate, text: str | None) -> None:
