@@ -54,19 +54,26 @@ def schema_of_1_2() -> str:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a table, a row each."""
+    """Files of a table, a row each; ``newest`` has those of newest file slices, where these are known."""
 
     partitions: pa.StringArray
     names: pa.StringArray
     sizes: Integers
     rows: Integers
+    newest: np.ndarray[Any, np.dtype[np.bool_]] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
     def take(self, at: Integers) -> Files:
         chosen = pa.array(at)
-        return Files(self.partitions.take(chosen), self.names.take(chosen), self.sizes[at], self.rows[at])
+        newest = None if self.newest is None else self.newest[at]
+        return Files(self.partitions.take(chosen), self.names.take(chosen), self.sizes[at], self.rows[at], newest)
+
+    @cached_property
+    def paths(self) -> list[str]:
+        pairs = zip(self.partitions.to_pylist(), self.names.to_pylist(), strict=True)
+        return [f"{folder}/{name}".removeprefix("/") for folder, name in pairs]
 
     @cached_property
     def times(self) -> list[str]:

@@ -105,34 +105,43 @@ def simulate(
 
 
 def files_of(path: str) -> Files:
-    """Return all files that a listing shows, with the rows of base files."""
-    seen = SeenTable.now(open_table(open_storage(path)))
-    listed = [
-        file
-        for partition in seen.view.partitions()
-        for group in seen.view.groups(partition).values()
-        for file_slice in group.slices
-        for file in file_slice.data_files
-    ]
-    rows = [pq.read_metadata(f"{path}/{file.path}").num_rows if isinstance(file, BaseFile) else 0 for file in listed]
+    """Return all files that a listing shows, those of replaced file groups too, with the rows of base files."""
+    storage = open_storage(path)
+    view = SeenTable.now(open_table(storage)).view
+    listed, newest = [], []
+    for partition in view.partitions():
+        shown = {file.path for file_slice in view.slices(partition).values() for file in file_slice.data_files}
+        for group in (*view.groups(partition).values(), *view.replaced_groups(partition).values()):
+            files = [file for file_slice in group.slices for file in file_slice.data_files]
+            listed += files
+            newest += [file.path in shown for file in files]
+    rows = [_footer(storage, file.path).num_rows if isinstance(file, BaseFile) else 0 for file in listed]
     return Files(
         pa.array([file.path.rpartition("/")[0] for file in listed], pa.string()),
         pa.array([file.path.rpartition("/")[2] for file in listed], pa.string()),
         np.array([file.size for file in listed], dtype=np.int64),
         np.array(rows, dtype=np.int64),
+        np.array(newest, dtype=np.bool_),
     )
+
+
+def _footer(storage: Storage, path: str) -> pq.FileMetaData:
+    return pq.read_metadata(pa.BufferReader(storage.read(path)))
 
 
 def bounds_of(path: str, files: Files, columns: Sequence[str] | None = None) -> list[ColumnBounds]:
     """Return the bounds that footers state, of some columns or of all that have any; log files have none."""
-    footers = [
-        pq.read_metadata(f"{path}/{folder}/{name}") if name.endswith(".parquet") else None
-        for folder, name in zip(files.partitions.to_pylist(), files.names.to_pylist(), strict=True)
-    ]
+    storage = open_storage(path)
+    footers = [_footer(storage, one) if one.endswith(".parquet") else None for one in files.paths]
     schema = next((footer.schema.to_arrow_schema() for footer in footers if footer is not None), pa.schema([]))
-    names = [*_META, *(name for name in schema.names if not name.startswith("_hoodie"))]
-    found = (_of_column(footers, schema, name) for name in names if columns is None or name in columns)
+    found = (_of_column(footers, schema, name) for name in indexed_columns(schema, columns))
     return [bounds for bounds in found if bounds is not None]
+
+
+def indexed_columns(schema: pa.Schema, columns: Sequence[str] | None = None) -> list[str]:
+    """Return the columns of which Apache Hudi keeps bounds, or those of them that are named."""
+    names = [*_META, *(name for name in schema.names if not name.startswith("_hoodie"))] if len(schema) else []
+    return [name for name in names if columns is None or name in columns]
 
 
 def _of_column(footers: Sequence[pq.FileMetaData | None], schema: pa.Schema, name: str) -> ColumnBounds | None:
@@ -162,19 +171,22 @@ def keys_of(path: str, files: Files) -> Keys:
     """Return the keys of the rows of the newest base file of each file group, for a record index."""
     newest: dict[tuple[str, str], int] = {}
     places = [*zip(files.partitions.to_pylist(), files.names.to_pylist(), strict=True)]
+    storage = open_storage(path)
     for at, (folder, name) in enumerate(places):
-        if name.endswith(".parquet"):
+        if name.endswith(".parquet") and (files.newest is None or files.newest[at]):
             group = (folder, files.file_ids[at])
             if group not in newest or files.times[newest[group]] < files.times[at]:
                 newest[group] = at
-    parts = [
-        (pq.read_table("/".join((path, *places[at])), columns=["_hoodie_record_key"])[0].combine_chunks(), at)
-        for at in newest.values()
-    ]
+    parts = [(_keys_in(storage, files.paths[at]), at) for at in newest.values()]
     return Keys(
         pa.concat_arrays([keys for keys, _ in parts]),
         np.repeat([at for _, at in parts], [len(keys) for keys, _ in parts]).astype(np.int64),
     )
+
+
+def _keys_in(storage: Storage, path: str) -> pa.StringArray:
+    rows = pq.read_table(pa.BufferReader(storage.read(path)), columns=["_hoodie_record_key"])
+    return rows[0].combine_chunks()
 
 
 @dataclass
@@ -231,6 +243,8 @@ class _Writer:
             records = joined([records_of_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
         else:
             at = self._shown(at, until)
+            if not len(at):
+                return
             records = joined([records_of_partition_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
         groups = groups_of(records.keys, count)
         for group in np.unique(groups):
@@ -241,6 +255,8 @@ class _Writer:
         paths, times = np.array(self.files.partitions.to_pylist()), np.array(self.files.times)
         if until:
             at = np.flatnonzero(np.isin(paths, np.unique(paths[at])) & (times <= until))
+        if self.files.newest is not None:
+            return at[self.files.newest[at]]
         ids, names = np.array(self.files.file_ids), np.array(self.files.names.to_pylist())
         begun = np.where(np.char.startswith(names, "."), "", times)
         table = pa.table({"path": paths[at], "id": ids[at], "begun": begun[at]})
