@@ -164,13 +164,13 @@ def _entries(names: pa.StringArray, sizes: Integers) -> Encoded:
     return beside([texts(names), numbers(sizes), same(_FALSE, len(names))])
 
 
-def records_of_bounds(files: Files, bounds: ColumnBounds) -> Records:
-    """Return the records of one column in ``column_stats``."""
+def records_of_bounds(files: Files, bounds: ColumnBounds, *, typed: bool = True) -> Records:
+    """Return the records of one column in ``column_stats``; of version 9 on they say the type of values."""
     if bounds.stated is not None:
         at = np.flatnonzero(bounds.stated)
         files, bounds = files.take(at), ColumnBounds(bounds.column, *_taken(bounds, at))
     keys = pc.binary_join_element_wise(hash_of_column(bounds.column), files.hashes, "")
-    return Records(keys, _bounds(_OF_FILE, files.names, bounds, files.rows, files.sizes))
+    return Records(keys, _bounds(_OF_FILE, files.names, bounds, files.rows, files.sizes, typed))
 
 
 def _taken(bounds: ColumnBounds, at: Integers) -> tuple[pa.Array, pa.Array, Integers]:
@@ -178,7 +178,7 @@ def _taken(bounds: ColumnBounds, at: Integers) -> tuple[pa.Array, pa.Array, Inte
     return part.least, part.greatest, part.nulls
 
 
-def records_of_partition_bounds(files: Files, bounds: ColumnBounds) -> Records:
+def records_of_partition_bounds(files: Files, bounds: ColumnBounds, *, typed: bool = True) -> Records:
     """Return the records of one column in ``partition_stats``: the bounds of all files of a partition, exact."""
     stated = np.ones(len(files), dtype=np.bool_) if bounds.stated is None else bounds.stated
     at = np.flatnonzero(stated)
@@ -190,7 +190,7 @@ def records_of_partition_bounds(files: Files, bounds: ColumnBounds) -> Records:
     greatest = _extreme(bounds.greatest.take(pa.array(at)), owners, "descending", count)
     names = pa.array([key_of_partition(path) for path in paths.dictionary.to_pylist()], pa.string())
     tight = ColumnBounds(bounds.column, least, greatest, sums[1])
-    values = _bounds(_OF_PARTITION, names, tight, sums[0], sums[2])
+    values = _bounds(_OF_PARTITION, names, tight, sums[0], sums[2], typed)
     hashes = pa.array([hash_of_partition(path) for path in paths.dictionary.to_pylist()], pa.string())
     return Records(pc.binary_join_element_wise(hash_of_column(bounds.column), hashes, ""), values)
 
@@ -205,13 +205,16 @@ def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Ar
     return values.take(pa.array(first, mask=first < 0))
 
 
-def _bounds(kind: int, names: pa.StringArray, bounds: ColumnBounds, rows: Integers, sizes: Integers) -> pa.BinaryArray:
+def _bounds(
+    kind: int, names: pa.StringArray, bounds: ColumnBounds, rows: Integers, sizes: Integers, typed: bool
+) -> pa.BinaryArray:
     count = len(names)
     column = bounds.column.encode()
     branch, ordinal, more = _kind_of(bounds.least.type)
     is_tight = _TRUE if kind == _OF_PARTITION else _FALSE
     says = _NONE if more is None else _IS + _number(len(more)) + more.encode()
-    ends = (_FALSE, is_tight, _IS, _number(ordinal), says, _NONE, _NONE)
+    value_type = (_IS, _number(ordinal), says) if typed else (_NONE,)
+    ends = (_FALSE, is_tight, *value_type, _NONE, _NONE)
     numbered = [part for each in (rows, bounds.nulls, sizes, sizes) for part in (same(_IS, count), numbers(each))]
     return _binary(
         beside(

@@ -1,4 +1,6 @@
-"""Metadata tables without Java: what Apache Hudi 1.2 would write for a table of version 9 that is there.
+"""Metadata tables without Java: what Apache Hudi 1.2 would write for a table of version 9 or 8 that is there.
+
+Of version 8 there are bounds of numbers, texts and booleans alone, since it spells others in another way.
 
 ``simulate`` takes the files from a listing and the bounds from footers, or both from its caller, so that a table may
 have 40,000 files of which none is there.
@@ -7,7 +9,7 @@ have 40,000 files of which none is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +62,8 @@ _PREFIXES = {
 _META = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _TOKEN = WriteToken(0, 0, 0)
 _PIECE = 500_000
+# From this version on bounds say the types of their values.
+_TYPED = 9
 _EMPTY_DELETES = (3).to_bytes(4, "big") + (1).to_bytes(4, "big") + b"\x00"
 
 
@@ -98,10 +102,10 @@ def simulate(
     storage = open_storage(path)
     files = files_of(path) if files is None else files
     bounds = bounds_of(path, files) if bounds is None else bounds
-    writer = _Writer(storage, files, bounds, keys, how)
-    timeline = open_table(storage).timeline()
-    writer.write(timeline)
-    _name_in_table(storage, writer.partitions, [each.column for each in bounds])
+    table = open_table(storage)
+    writer = _Writer(storage, files, bounds, keys, how, table.config.version)
+    writer.write(table.timeline())
+    _name_in_table(storage, writer.partitions, [each.column for each in bounds], table.config.version)
 
 
 def files_of(path: str) -> Files:
@@ -196,6 +200,7 @@ class _Writer:
     bounds: Sequence[ColumnBounds]
     keys: Keys | None
     how: How
+    version: int
 
     @property
     def partitions(self) -> list[str]:
@@ -240,15 +245,19 @@ class _Writer:
         if partition == FILES:
             records = records_of_files(self.files.take(at))
         elif partition == COLUMN_STATS:
-            records = joined([records_of_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
+            records = self._records_of_bounds(records_of_bounds, at)
         else:
             at = self._shown(at, until)
             if not len(at):
                 return
-            records = joined([records_of_partition_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
+            records = self._records_of_bounds(records_of_partition_bounds, at)
         groups = groups_of(records.keys, count)
         for group in np.unique(groups):
             yield int(group), [records.take(np.flatnonzero(groups == group)).sorted()]
+
+    def _records_of_bounds(self, made: Callable[..., Records], at: np.ndarray[Any, Any]) -> Records:
+        files, typed = self.files.take(at), self.version >= _TYPED
+        return joined([made(files, each.take(at), typed=typed) for each in self.bounds])
 
     def _shown(self, at: np.ndarray[Any, Any], until: str) -> np.ndarray[Any, Any]:
         """Return the newest files, up to an instant, of the partitions that some files are in."""
@@ -342,11 +351,13 @@ def _file_id(partition: str, group: int) -> str:
     return f"{_PREFIXES[partition]}-{group:04d}-0"
 
 
-def _name_in_table(storage: Storage, partitions: Sequence[str], columns: Sequence[str]) -> None:
+def _name_in_table(storage: Storage, partitions: Sequence[str], columns: Sequence[str], version: int) -> None:
     """Define the indexes, and name the partitions in the table's properties."""
     definitions: dict[str, object] = {}
     if COLUMN_STATS in partitions:
-        definitions[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, "V2", {})
+        definitions[COLUMN_STATS] = _definition(
+            COLUMN_STATS, COLUMN_STATS, columns, "V2" if version >= _TYPED else "V1", {}
+        )
     if RECORD_INDEX in partitions:
         definitions[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), "V1", {"isPartitioned": "false"})
     storage.write(".hoodie/.index_defs/index.json", json.dumps({"indexDefinitions": definitions}).encode())
