@@ -25,7 +25,7 @@ from pyhudi.table.config.table_config import checksum
 from pyhudi.table.files.file_group import BaseFile
 from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header
 from pyhudi.table.files.names import BaseFileName, LogFileName, WriteToken
-from pyhudi.table.files.partitions import write_partition_metafile
+from pyhudi.table.files.partitions import metafile_of
 from pyhudi.table.hfile.blocks import Compression
 from pyhudi.table.hfile.entries import Entries
 from pyhudi.table.hfile.writer import HFileWriter
@@ -218,7 +218,8 @@ class _Writer:
         begun = max(before, default=min(self.how.logged, default="20260101000000000"))
         for number, partition in enumerate(self.partitions):
             beginning = f"{number:017d}"
-            write_partition_metafile(self.storage, f"{FOLDER}/{partition}", beginning)
+            metafile = format_properties({"commitTime": beginning, "partitionDepth": "1"}, "partition metadata")
+            self.storage.write(metafile_of(f"{FOLDER}/{partition}"), metafile)
             for group in range(self.how.count(partition)):
                 self._log(partition, group, beginning, BlockType.DELETE, _EMPTY_DELETES)
             for group, entries in self._entries(partition, at_first):
