@@ -63,6 +63,7 @@ _LOOKED_UP = {
     "store": "local",
     "service": "none",
     "writer": "alone",
+    "metadata": "none",
 }
 
 # Rows that move there and back, lose, are deleted, and come twice.

@@ -21,13 +21,16 @@ def drawn(shapes: list[dict[str, str]]) -> list[Any]:
 
 
 def local() -> list[dict[str, str]]:
-    """Return the shapes of today that differ but for the store: what is left behind is copied from a folder."""
+    """Return the shapes of today that differ but for the store and the metadata table.
+
+    What is left behind is copied from a folder.
+    """
     found = {tuple(one.values()): one for one in (replaced(one) for one in shapes_of_today())}
     return [*found.values()]
 
 
 def replaced(shape: Shape) -> dict[str, str]:
-    return {**shape, "store": "local"}
+    return {**shape, "store": "local", "metadata": "none"}
 
 
 @pytest.mark.parametrize("shape", drawn(covering(local(), 12)))

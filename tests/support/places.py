@@ -129,7 +129,7 @@ def on_disk(path: Place) -> Iterator[Path]:
         yield Path(path)
         return
     with tempfile.TemporaryDirectory() as folder:
-        for name, data in objects_below(str(path)).items():
+        for name, data in files_below(path).items():
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_bytes(data)
         yield Path(folder)

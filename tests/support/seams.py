@@ -468,6 +468,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "file slices of sought keys": "reader.matches.sought_slices:_places",
     "keys by the columns of a bucket": ("reader.matches.key_values:keys_by", "reader.matches.matching_rows:keys_by"),
     "least file slices on a disk": "reader.skipping.slices_to_read:_LEAST_ON_DISK",
+    "least file slices over a network": "reader.skipping.slices_to_read:_LEAST_REMOTE",
     "most files that a read opens without advice": "reader.advice:MOST_FILES",
     "most footers that a snapshot reads": "reader.skipping.footer_search:_MOST_FOOTERS",
     "whether a query shows all rows of now": "reader.snapshot:Snapshot.shows_newest",

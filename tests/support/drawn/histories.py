@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi import arrow
-from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundError
+from pyhudi.errors import CommitConflictError, DuplicateKeyError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, RowCounts
@@ -26,20 +26,16 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.options.parsing import parse_options
 from pyhudi.options.upkeep import MORE_THAN_CLEANED
-from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
-from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, POSITION
-from pyhudi.table.table import Table
-from pyhudi.timeline.held import held_groups, pending_compactions
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from pyhudi.timeline.writers.patience import Patience
 from support.by_options import options_of
 from support.drawn.buckets import Buckets
-from support.drawn.lookups import joined_by, located
+from support.drawn.lookups import joined_by, located, smallest_files
+from support.drawn.metadata_beside import MetadataBeside
 from support.drawn.spread_everywhere import located_in_tasks
 from support.drawn.upkept import Life
 from support.drive import carry_out, plan, rows_of, task, write
@@ -67,7 +63,7 @@ _SHORT = Patience(heartbeat_interval_s=0.01, heartbeat_misses=1)
 # A second writer's commit beside one of these leaves both, one after the other.
 EXTENDING = {"upsert", "insert", "bulk_insert", "delete"}
 # Inserts add rows without looking.
-TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
+TOLD_OF_HEALTHY = frozenset({"KEY_ADDED_TWICE"})
 POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
 
 
@@ -84,6 +80,7 @@ def check_history(
     beside: bool = False,
     whole: bool = True,
     hudi_rs: bool = True,
+    metadata: bool = False,
 ) -> Life:
     """Assert that a history leaves what the dict says, some of its tasks being run twice.
 
@@ -99,6 +96,7 @@ def check_history(
         beside: Whether a second writer writes meanwhile, now and then.
         whole: Whether the table's files are checked.
         hudi_rs: Whether hudi-rs is asked what it reads.
+        metadata: Whether the table has a metadata table of Apache Hudi now and then.
 
     Returns:
         What was done between the writes.
@@ -107,16 +105,29 @@ def check_history(
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
+        if metadata:
+            # Which costs a record index, too.
+            bounds = replace(bounds, metadata_enable=False)
         writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths, streams=streams, beside=beside)
+        fields = made.record_key_fields or ()
+        apache = MetadataBeside(life, TOLD_OF_HEALTHY, random.Random(seed), composite=len(fields) > 1)
         for step, following in itertools.zip_longest(history, history[1:]):
             writes.take(step, following)
             assert rows_of(table, *COLUMNS) == model.tuples()
+            if metadata:
+                apache.assert_out_of_use()
+                apache.may_give(costly=not services)
             if services:
                 life.serve()
                 assert rows_of(table, *COLUMNS) == model.tuples()
                 if "s3://" not in str(table):  # where each look costs seconds
                     _assert_healthy(table, whole=whole)
                     life.check_moments()
+            if metadata and services:
+                apache.assert_out_of_use()
+                apache.may_give()
+        if metadata:
+            apache.give_unjudged()
         _assert_healthy(table, whole=whole)
         if hudi_rs:
             assert rows_by_hudi_rs(table, *COLUMNS) == model.elsewhere()
@@ -359,35 +370,6 @@ def sayable(upkeep: Upkeep) -> Upkeep:
     return replace(upkeep, archive=replace(upkeep.archive, min_commits=least, max_commits=most, delta_commits=counted))
 
 
-def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
-    """Return the file group that new rows of each partition of a merge-on-read table are to join, if any.
-
-    It is that of the smallest base file below the bound for small files, among those that have no log files and are in
-    no pending compaction.
-    """
-    storage = open_storage(str(table))
-    try:
-        config = load_config(storage)
-    except TableNotFoundError:
-        return {}
-    timeline = Table(storage, config).timeline()
-    held = held_groups(pending_compactions(timeline))
-    view = open_view(timeline)
-    found = {}
-    for path in view.partitions():
-        small = [
-            (file_slice.base.size, file_id)
-            for file_id, file_slice in view.slices(path).items()
-            if file_slice.base
-            and not file_slice.logs
-            and file_slice.group not in held
-            and file_slice.base.size < bounds.lookup.sizes.small
-        ]
-        if small:
-            found[path.replace("/", "-")] = min(small)[1]
-    return found
-
-
 def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False) -> Model:
     """Return the dict for tables that are made so."""
     ordered = bool(made.ordering_fields)
@@ -411,7 +393,8 @@ def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
     kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted", "deletes_read")
-    return replace(settings, **{name: getattr(bounds, name) for name in kept})
+    values = {name: getattr(bounds, name) for name in kept}
+    return replace(settings, metadata_enable=bounds.metadata_enable, **values)
 
 
 def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:

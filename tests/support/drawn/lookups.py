@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError
+from pyhudi.errors import CommitConflictError, TableNotFoundError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.locating.file_group_writes import shares_of
@@ -21,13 +21,15 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.arrow.string_hash import hash64
+from pyhudi.table.config import load_config
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.view import FileView
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.merger import RowMeeting
 from pyhudi.table.schema.columns import FILE_GROUP
-from pyhudi.table.table import open_table
+from pyhudi.table.table import Table, open_table
+from pyhudi.timeline.held import held_groups, pending_compactions
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.drive import plan, read, rows_of, task, write
@@ -316,3 +318,32 @@ def check_placed(folder: Place, made: TableSettings = TABLE) -> None:
         ("b", "k9", 2),
     ]
     assert_healthy(table)
+
+
+def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
+    """Return the file group that new rows of each partition of a merge-on-read table are to join, if any.
+
+    It is that of the smallest base file below the bound for small files, among those that have no log files and are in
+    no pending compaction.
+    """
+    storage = open_storage(str(table))
+    try:
+        config = load_config(storage)
+    except TableNotFoundError:
+        return {}
+    timeline = Table(storage, config).timeline()
+    held = held_groups(pending_compactions(timeline))
+    view = open_view(timeline)
+    found = {}
+    for path in view.partitions():
+        small = [
+            (file_slice.base.size, file_id)
+            for file_id, file_slice in view.slices(path).items()
+            if file_slice.base
+            and not file_slice.logs
+            and file_slice.group not in held
+            and file_slice.base.size < bounds.lookup.sizes.small
+        ]
+        if small:
+            found[path.replace("/", "-")] = min(small)[1]
+    return found

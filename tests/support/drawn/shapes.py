@@ -25,6 +25,8 @@ FACTORS: dict[str, tuple[str, ...]] = {
         *("log-compact", "sort", "rescale", "repair", "stream"),
     ),
     "writer": ("alone", "second"),
+    # Whose metadata table the table has: now and then one that Apache Hudi would have made, which no write maintains.
+    "metadata": ("none", "apache"),
 }
 
 Property = tuple[str, str]
@@ -41,7 +43,11 @@ TO_COME: frozenset[Property] = frozenset(
 # Likewise what pyhudi does not do together yet, and what only such tables have.
 PAIRS_TO_COME: frozenset[frozenset[Property]] = frozenset(
     frozenset({("version", "6"), other})
-    for other in [("type", "mor"), ("log", "parquet"), ("service", "compact"), ("service", "log-compact")]
+    for other in [
+        *[("type", "mor"), ("log", "parquet"), ("service", "compact"), ("service", "log-compact")],
+        # The simulated metadata tables have the layout of later versions.
+        ("metadata", "apache"),
+    ]
 )
 
 # Pairs that Apache Hudi refuses, or that mean nothing.
@@ -75,171 +81,171 @@ ILLEGAL: frozenset[frozenset[Property]] = frozenset(
 )
 
 SHAPES = """
-9 cow none       generated     commit-time    avro    spilled memory rollback    alone
-9 cow bucket     simple        several-fields avro    plain   local  none        alone
-9 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone
-9 cow bucket     times         commit-time    avro    placed  memory none        alone
-9 cow bucket     composite     several-fields avro    spilled s3     none        alone
-9 cow none       generated     several-fields avro    placed  s3     rollback    alone
-9 cow bucket     unpartitioned several-fields avro    plain   memory none        alone
-9 cow bucket     times         event-time     avro    spilled local  rollback    alone
-9 cow bucket     simple        commit-time    avro    plain   s3     rollback    alone
-9 cow bucket     simple        event-time     avro    spilled memory rollback    alone
-9 cow bucket     times         several-fields avro    plain   s3     none        alone
-9 cow bucket     simple        commit-time    avro    placed  s3     none        alone
-9 cow bucket     unpartitioned several-fields avro    spilled s3     rollback    alone
-9 cow bucket     times         several-fields avro    spilled local  restore     alone
-9 cow none       generated     event-time     avro    spilled memory clean       alone
-9 cow none       generated     commit-time    avro    placed  local  archive     alone
-9 cow bucket     unpartitioned commit-time    avro    plain   local  clean       alone
-9 cow bucket     times         event-time     avro    spilled local  archive     alone
-9 cow bucket     times         commit-time    avro    spilled local  savepoint   alone
-9 cow bucket     composite     event-time     avro    plain   memory restore     alone
-9 cow bucket     unpartitioned event-time     avro    spilled memory savepoint   alone
-9 cow bucket     composite     commit-time    avro    plain   local  archive     alone
-9 cow bucket     simple        event-time     avro    placed  local  clean       alone
-9 cow bucket     unpartitioned several-fields avro    placed  s3     archive     alone
-9 cow bucket     composite     commit-time    avro    placed  memory savepoint   alone
-9 cow bucket     unpartitioned commit-time    avro    placed  memory restore     alone
-9 mor bucket     unpartitioned event-time     parquet plain   local  compact     alone
-9 mor bucket     composite     commit-time    avro    spilled s3     compact     alone
-9 mor bucket     times         commit-time    parquet spilled s3     none        alone
-9 mor bucket     simple        event-time     avro    placed  local  clean       alone
-9 mor bucket     simple        commit-time    parquet plain   memory savepoint   alone
-9 mor bucket     composite     event-time     parquet placed  memory archive     alone
-9 mor bucket     unpartitioned commit-time    parquet placed  s3     restore     alone
-9 mor bucket     unpartitioned several-fields parquet spilled s3     rollback    alone
-9 mor bucket     times         event-time     avro    placed  s3     compact     alone
-9 mor bucket     simple        several-fields parquet spilled local  clean       alone
-9 mor bucket     composite     several-fields parquet plain   local  compact     alone
-9 mor bucket     unpartitioned several-fields avro    placed  s3     rollback    alone
-9 mor bucket     simple        event-time     avro    plain   s3     compact     alone
-9 cow simple     simple        event-time     avro    plain   local  none        alone
-9 mor simple     composite     commit-time    parquet placed  s3     rollback    alone
-9 mor bloom      simple        several-fields parquet plain   s3     none        alone
-9 mor bloom      times         commit-time    avro    plain   memory clean       alone
-9 cow bloom      simple        commit-time    avro    placed  local  savepoint   alone
-8 cow bucket     times         commit-time    avro    placed  local  savepoint   alone
-9 mor simple     times         partial-update avro    spilled s3     restore     alone
-9 mor bucket     simple        partial-update parquet placed  s3     none        alone
-9 mor global     simple        event-time     parquet spilled local  rollback    alone
-8 mor bloom      composite     commit-time    avro    placed  memory archive     alone
-8 mor none       generated     event-time     parquet placed  local  compact     alone
-8 mor simple     times         event-time     avro    placed  s3     compact     alone
-9 mor global     simple        several-fields avro    plain   local  compact     alone
-9 cow none       generated     event-time     avro    plain   local  none        alone
-9 cow bucket     composite     commit-time    avro    plain   local  rollback    second
-9 cow bucket     composite     event-time     avro    placed  memory rollback    alone
-9 cow bucket     unpartitioned commit-time    avro    placed  local  none        second
-9 cow bucket     simple        several-fields avro    plain   memory archive     second
-9 cow none       generated     event-time     avro    placed  s3     savepoint   second
-9 cow bucket     simple        several-fields avro    plain   memory savepoint   alone
-9 cow none       generated     event-time     avro    plain   s3     restore     alone
-9 cow bucket     simple        commit-time    avro    placed  memory restore     second
-9 cow bucket     composite     several-fields avro    placed  local  clean       second
-9 cow bucket     times         event-time     avro    placed  s3     clean       alone
-9 mor none       generated     several-fields parquet placed  memory compact     alone
-9 mor bucket     times         several-fields avro    plain   local  rollback    second
-9 mor none       generated     event-time     avro    spilled local  rollback    second
-9 mor none       generated     commit-time    avro    plain   local  archive     alone
-9 cow simple     times         several-fields avro    spilled memory clean       alone
-9 mor simple     unpartitioned event-time     avro    plain   local  archive     second
-9 cow simple     unpartitioned commit-time    avro    spilled memory savepoint   alone
-9 mor simple     times         several-fields parquet placed  local  restore     second
-9 mor simple     simple        commit-time    parquet spilled memory compact     second
-9 cow bloom      composite     event-time     avro    placed  local  rollback    second
-9 cow bloom      unpartitioned several-fields avro    spilled memory archive     alone
-9 mor bloom      unpartitioned event-time     parquet spilled local  restore     second
-9 mor bloom      composite     several-fields avro    placed  memory compact     second
-8 mor bucket     composite     event-time     parquet spilled local  restore     alone
-9 cow bucket     simple        partial-update avro    plain   s3     rollback    second
-9 mor bucket     unpartitioned partial-update parquet spilled local  compact     alone
-9 mor simple     composite     partial-update parquet placed  memory archive     second
-9 cow bloom      times         partial-update avro    placed  local  clean       alone
-9 mor bloom      composite     partial-update parquet plain   memory savepoint   alone
-9 cow simple     unpartitioned partial-update avro    plain   memory none        alone
-9 cow global     unpartitioned commit-time    avro    placed  memory restore     alone
-8 mor global     times         event-time     avro    placed  local  savepoint   second
-9 mor global     unpartitioned event-time     parquet spilled local  rollback    alone
-9 cow global     simple        event-time     avro    placed  memory none        second
-8 cow global     times         commit-time    avro    spilled s3     archive     second
-9 mor bloom      times         several-fields parquet spilled s3     compact     alone
-8 mor none       generated     commit-time    parquet placed  local  clean       second
-9 cow simple     times         partial-update avro    spilled s3     restore     alone
-9 cow global     simple        event-time     avro    plain   local  clean       second
-8 mor bucket     simple        event-time     avro    plain   s3     compact     alone
-8 mor bucket     unpartitioned event-time     parquet spilled memory clean       alone
-9 mor global     composite     several-fields parquet spilled s3     none        second
-9 mor global     simple        several-fields avro    spilled local  compact     alone
-8 cow simple     unpartitioned event-time     avro    plain   s3     rollback    alone
-8 mor bloom      times         commit-time    parquet placed  memory none        second
-8 cow bucket     simple        commit-time    avro    plain   memory repair      second
-9 cow bloom      simple        several-fields avro    plain   local  stream      second
-9 mor bloom      composite     partial-update parquet placed  local  repair      alone
-9 mor bucket     unpartitioned commit-time    avro    placed  local  rescale     alone
-8 mor global     times         event-time     parquet spilled local  log-compact alone
-8 mor simple     simple        event-time     avro    spilled local  sort        second
-8 mor none       generated     commit-time    parquet spilled memory stream      alone
-9 mor bucket     times         partial-update parquet plain   memory sort        alone
-9 mor simple     composite     several-fields avro    plain   memory log-compact second
-8 cow bucket     composite     event-time     avro    spilled memory rescale     second
-8 cow none       generated     commit-time    avro    placed  s3     sort        second
-8 mor none       generated     commit-time    avro    placed  s3     log-compact second
-9 mor global     times         several-fields parquet spilled s3     repair      alone
-9 mor bucket     times         several-fields parquet plain   s3     rescale     alone
-8 cow global     unpartitioned event-time     avro    plain   s3     stream      second
-9 mor bloom      simple        partial-update avro    placed  memory log-compact second
-9 mor simple     times         partial-update parquet plain   local  stream      alone
-9 mor none       generated     event-time     parquet spilled memory repair      alone
-9 cow bloom      composite     several-fields avro    plain   memory sort        alone
-9 cow bucket     simple        partial-update avro    placed  memory rescale     alone
-8 mor bucket     composite     commit-time    avro    spilled memory stream      alone
-8 mor bucket     unpartitioned commit-time    avro    placed  memory log-compact alone
-9 mor simple     unpartitioned several-fields parquet placed  local  repair      second
-6 cow none       generated     commit-time    avro    plain   memory archive     second
-6 cow simple     simple        commit-time    avro    plain   memory none        second
-6 cow bucket     composite     event-time     avro    spilled local  restore     second
-6 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone
-6 cow bloom      times         event-time     avro    spilled local  clean       alone
-6 cow global     unpartitioned event-time     avro    placed  local  savepoint   second
-6 cow bucket     simple        commit-time    avro    placed  local  rescale     alone
-6 cow simple     times         event-time     avro    plain   local  sort        alone
-6 cow bloom      simple        commit-time    avro    plain   memory repair      second
-6 cow none       generated     event-time     avro    spilled memory stream      alone
-8 mor global     unpartitioned commit-time    parquet plain   memory sort        second
-8 mor bloom      composite     event-time     parquet plain   memory cluster     alone
-9 cow record     simple        commit-time    avro    spilled s3     cluster     second
-8 mor consistent composite     commit-time    avro    placed  memory compact     alone
-9 mor consistent unpartitioned event-time     parquet plain   local  archive     second
-9 mor record     composite     several-fields parquet placed  memory restore     alone
-9 mor simple     unpartitioned several-fields avro    spilled local  cluster     alone
-6 mor record     times         event-time     parquet spilled memory rollback    second
-9 mor consistent simple        several-fields parquet plain   s3     restore     second
-8 mor none       generated     event-time     parquet plain   s3     cluster     alone
-9 cow global     simple        several-fields avro    spilled local  cluster     second
-8 mor consistent times         event-time     parquet placed  memory none        alone
-6 mor bloom      simple        event-time     parquet plain   memory clean       second
-6 mor consistent times         commit-time    avro    spilled s3     cluster     second
-9 mor record     unpartitioned partial-update parquet spilled memory clean       second
-8 mor record     composite     event-time     parquet placed  s3     none        alone
-8 mor record     unpartitioned event-time     avro    spilled s3     archive     second
-6 mor global     unpartitioned event-time     parquet placed  s3     savepoint   alone
-6 mor consistent times         commit-time    avro    spilled memory savepoint   alone
-6 mor record     simple        event-time     parquet plain   local  compact     alone
-9 mor consistent unpartitioned partial-update avro    placed  s3     cluster     second
-9 mor bucket     unpartitioned event-time     parquet spilled memory cluster     alone
-9 cow record     simple        several-fields avro    plain   memory savepoint   second
-6 mor consistent unpartitioned commit-time    avro    spilled s3     clean       second
-9 mor consistent unpartitioned event-time     parquet placed  local  rollback    alone
-6 mor consistent composite     commit-time    avro    spilled local  stream      second
-6 mor consistent unpartitioned commit-time    avro    spilled local  repair      alone
-6 mor record     composite     event-time     parquet plain   local  sort        second
-6 mor record     composite     commit-time    parquet spilled local  log-compact alone
-6 mor bucket     composite     event-time     parquet placed  memory rescale     second
-6 cow record     simple        commit-time    avro    plain   memory repair      second
-6 mor consistent times         event-time     parquet placed  local  log-compact second
-9 mor record     times         partial-update parquet spilled memory stream      second
-6 mor consistent unpartitioned commit-time    avro    placed  local  sort        second
+9 cow none       generated     commit-time    avro    spilled memory rollback    alone apache
+9 cow bucket     simple        several-fields avro    plain   local  none        alone apache
+9 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone apache
+9 cow bucket     times         commit-time    avro    placed  memory none        alone none
+9 cow bucket     composite     several-fields avro    spilled s3     none        alone none
+9 cow none       generated     several-fields avro    placed  s3     rollback    alone none
+9 cow bucket     unpartitioned several-fields avro    plain   memory none        alone apache
+9 cow bucket     times         event-time     avro    spilled local  rollback    alone none
+9 cow bucket     simple        commit-time    avro    plain   s3     rollback    alone none
+9 cow bucket     simple        event-time     avro    spilled memory rollback    alone none
+9 cow bucket     times         several-fields avro    plain   s3     none        alone none
+9 cow bucket     simple        commit-time    avro    placed  s3     none        alone none
+9 cow bucket     unpartitioned several-fields avro    spilled s3     rollback    alone none
+9 cow bucket     times         several-fields avro    spilled local  restore     alone apache
+9 cow none       generated     event-time     avro    spilled memory clean       alone apache
+9 cow none       generated     commit-time    avro    placed  local  archive     alone none
+9 cow bucket     unpartitioned commit-time    avro    plain   local  clean       alone none
+9 cow bucket     times         event-time     avro    spilled local  archive     alone apache
+9 cow bucket     times         commit-time    avro    spilled local  savepoint   alone none
+9 cow bucket     composite     event-time     avro    plain   memory restore     alone apache
+9 cow bucket     unpartitioned event-time     avro    spilled memory savepoint   alone none
+9 cow bucket     composite     commit-time    avro    plain   local  archive     alone apache
+9 cow bucket     simple        event-time     avro    placed  local  clean       alone none
+9 cow bucket     unpartitioned several-fields avro    placed  s3     archive     alone none
+9 cow bucket     composite     commit-time    avro    placed  memory savepoint   alone apache
+9 cow bucket     unpartitioned commit-time    avro    placed  memory restore     alone none
+9 mor bucket     unpartitioned event-time     parquet plain   local  compact     alone none
+9 mor bucket     composite     commit-time    avro    spilled s3     compact     alone apache
+9 mor bucket     times         commit-time    parquet spilled s3     none        alone none
+9 mor bucket     simple        event-time     avro    placed  local  clean       alone apache
+9 mor bucket     simple        commit-time    parquet plain   memory savepoint   alone apache
+9 mor bucket     composite     event-time     parquet placed  memory archive     alone none
+9 mor bucket     unpartitioned commit-time    parquet placed  s3     restore     alone none
+9 mor bucket     unpartitioned several-fields parquet spilled s3     rollback    alone none
+9 mor bucket     times         event-time     avro    placed  s3     compact     alone apache
+9 mor bucket     simple        several-fields parquet spilled local  clean       alone apache
+9 mor bucket     composite     several-fields parquet plain   local  compact     alone none
+9 mor bucket     unpartitioned several-fields avro    placed  s3     rollback    alone none
+9 mor bucket     simple        event-time     avro    plain   s3     compact     alone none
+9 cow simple     simple        event-time     avro    plain   local  none        alone none
+9 mor simple     composite     commit-time    parquet placed  s3     rollback    alone apache
+9 mor bloom      simple        several-fields parquet plain   s3     none        alone apache
+9 mor bloom      times         commit-time    avro    plain   memory clean       alone apache
+9 cow bloom      simple        commit-time    avro    placed  local  savepoint   alone none
+8 cow bucket     times         commit-time    avro    placed  local  savepoint   alone none
+9 mor simple     times         partial-update avro    spilled s3     restore     alone none
+9 mor bucket     simple        partial-update parquet placed  s3     none        alone none
+9 mor global     simple        event-time     parquet spilled local  rollback    alone apache
+8 mor bloom      composite     commit-time    avro    placed  memory archive     alone apache
+8 mor none       generated     event-time     parquet placed  local  compact     alone none
+8 mor simple     times         event-time     avro    placed  s3     compact     alone apache
+9 mor global     simple        several-fields avro    plain   local  compact     alone none
+9 cow none       generated     event-time     avro    plain   local  none        alone none
+9 cow bucket     composite     commit-time    avro    plain   local  rollback    second none
+9 cow bucket     composite     event-time     avro    placed  memory rollback    alone none
+9 cow bucket     unpartitioned commit-time    avro    placed  local  none        second apache
+9 cow bucket     simple        several-fields avro    plain   memory archive     second apache
+9 cow none       generated     event-time     avro    placed  s3     savepoint   second none
+9 cow bucket     simple        several-fields avro    plain   memory savepoint   alone apache
+9 cow none       generated     event-time     avro    plain   s3     restore     alone apache
+9 cow bucket     simple        commit-time    avro    placed  memory restore     second apache
+9 cow bucket     composite     several-fields avro    placed  local  clean       second none
+9 cow bucket     times         event-time     avro    placed  s3     clean       alone none
+9 mor none       generated     several-fields parquet placed  memory compact     alone none
+9 mor bucket     times         several-fields avro    plain   local  rollback    second none
+9 mor none       generated     event-time     avro    spilled local  rollback    second apache
+9 mor none       generated     commit-time    avro    plain   local  archive     alone none
+9 cow simple     times         several-fields avro    spilled memory clean       alone none
+9 mor simple     unpartitioned event-time     avro    plain   local  archive     second none
+9 cow simple     unpartitioned commit-time    avro    spilled memory savepoint   alone apache
+9 mor simple     times         several-fields parquet placed  local  restore     second none
+9 mor simple     simple        commit-time    parquet spilled memory compact     second none
+9 cow bloom      composite     event-time     avro    placed  local  rollback    second none
+9 cow bloom      unpartitioned several-fields avro    spilled memory archive     alone none
+9 mor bloom      unpartitioned event-time     parquet spilled local  restore     second none
+9 mor bloom      composite     several-fields avro    placed  memory compact     second apache
+8 mor bucket     composite     event-time     parquet spilled local  restore     alone none
+9 cow bucket     simple        partial-update avro    plain   s3     rollback    second apache
+9 mor bucket     unpartitioned partial-update parquet spilled local  compact     alone apache
+9 mor simple     composite     partial-update parquet placed  memory archive     second none
+9 cow bloom      times         partial-update avro    placed  local  clean       alone none
+9 mor bloom      composite     partial-update parquet plain   memory savepoint   alone none
+9 cow simple     unpartitioned partial-update avro    plain   memory none        alone apache
+9 cow global     unpartitioned commit-time    avro    placed  memory restore     alone apache
+8 mor global     times         event-time     avro    placed  local  savepoint   second apache
+9 mor global     unpartitioned event-time     parquet spilled local  rollback    alone none
+9 cow global     simple        event-time     avro    placed  memory none        second none
+8 cow global     times         commit-time    avro    spilled s3     archive     second apache
+9 mor bloom      times         several-fields parquet spilled s3     compact     alone none
+8 mor none       generated     commit-time    parquet placed  local  clean       second apache
+9 cow simple     times         partial-update avro    spilled s3     restore     alone none
+9 cow global     simple        event-time     avro    plain   local  clean       second none
+8 mor bucket     simple        event-time     avro    plain   s3     compact     alone apache
+8 mor bucket     unpartitioned event-time     parquet spilled memory clean       alone apache
+9 mor global     composite     several-fields parquet spilled s3     none        second none
+9 mor global     simple        several-fields avro    spilled local  compact     alone none
+8 cow simple     unpartitioned event-time     avro    plain   s3     rollback    alone apache
+8 mor bloom      times         commit-time    parquet placed  memory none        second apache
+8 cow bucket     simple        commit-time    avro    plain   memory repair      second none
+9 cow bloom      simple        several-fields avro    plain   local  stream      second apache
+9 mor bloom      composite     partial-update parquet placed  local  repair      alone none
+9 mor bucket     unpartitioned commit-time    avro    placed  local  rescale     alone apache
+8 mor global     times         event-time     parquet spilled local  log-compact alone none
+8 mor simple     simple        event-time     avro    spilled local  sort        second apache
+8 mor none       generated     commit-time    parquet spilled memory stream      alone none
+9 mor bucket     times         partial-update parquet plain   memory sort        alone apache
+9 mor simple     composite     several-fields avro    plain   memory log-compact second none
+8 cow bucket     composite     event-time     avro    spilled memory rescale     second none
+8 cow none       generated     commit-time    avro    placed  s3     sort        second apache
+8 mor none       generated     commit-time    avro    placed  s3     log-compact second none
+9 mor global     times         several-fields parquet spilled s3     repair      alone none
+9 mor bucket     times         several-fields parquet plain   s3     rescale     alone apache
+8 cow global     unpartitioned event-time     avro    plain   s3     stream      second apache
+9 mor bloom      simple        partial-update avro    placed  memory log-compact second apache
+9 mor simple     times         partial-update parquet plain   local  stream      alone none
+9 mor none       generated     event-time     parquet spilled memory repair      alone none
+9 cow bloom      composite     several-fields avro    plain   memory sort        alone apache
+9 cow bucket     simple        partial-update avro    placed  memory rescale     alone none
+8 mor bucket     composite     commit-time    avro    spilled memory stream      alone none
+8 mor bucket     unpartitioned commit-time    avro    placed  memory log-compact alone none
+9 mor simple     unpartitioned several-fields parquet placed  local  repair      second apache
+6 cow none       generated     commit-time    avro    plain   memory archive     second none
+6 cow simple     simple        commit-time    avro    plain   memory none        second none
+6 cow bucket     composite     event-time     avro    spilled local  restore     second none
+6 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone none
+6 cow bloom      times         event-time     avro    spilled local  clean       alone none
+6 cow global     unpartitioned event-time     avro    placed  local  savepoint   second none
+6 cow bucket     simple        commit-time    avro    placed  local  rescale     alone none
+6 cow simple     times         event-time     avro    plain   local  sort        alone none
+6 cow bloom      simple        commit-time    avro    plain   memory repair      second none
+6 cow none       generated     event-time     avro    spilled memory stream      alone none
+8 mor global     unpartitioned commit-time    parquet plain   memory sort        second none
+8 mor bloom      composite     event-time     parquet plain   memory cluster     alone none
+9 cow record     simple        commit-time    avro    spilled s3     cluster     second none
+8 mor consistent composite     commit-time    avro    placed  memory compact     alone apache
+9 mor consistent unpartitioned event-time     parquet plain   local  archive     second apache
+9 mor record     composite     several-fields parquet placed  memory restore     alone none
+9 mor simple     unpartitioned several-fields avro    spilled local  cluster     alone none
+6 mor record     times         event-time     parquet spilled memory rollback    second apache
+9 mor consistent simple        several-fields parquet plain   s3     restore     second apache
+8 mor none       generated     event-time     parquet plain   s3     cluster     alone none
+9 cow global     simple        several-fields avro    spilled local  cluster     second apache
+8 mor consistent times         event-time     parquet placed  memory none        alone none
+6 mor bloom      simple        event-time     parquet plain   memory clean       second apache
+6 mor consistent times         commit-time    avro    spilled s3     cluster     second apache
+9 mor record     unpartitioned partial-update parquet spilled memory clean       second apache
+8 mor record     composite     event-time     parquet placed  s3     none        alone apache
+8 mor record     unpartitioned event-time     avro    spilled s3     archive     second apache
+6 mor global     unpartitioned event-time     parquet placed  s3     savepoint   alone apache
+6 mor consistent times         commit-time    avro    spilled memory savepoint   alone apache
+6 mor record     simple        event-time     parquet plain   local  compact     alone apache
+9 mor consistent unpartitioned partial-update avro    placed  s3     cluster     second none
+9 mor bucket     unpartitioned event-time     parquet spilled memory cluster     alone none
+9 cow record     simple        several-fields avro    plain   memory savepoint   second apache
+6 mor consistent unpartitioned commit-time    avro    spilled s3     clean       second none
+9 mor consistent unpartitioned event-time     parquet placed  local  rollback    alone apache
+6 mor consistent composite     commit-time    avro    spilled local  stream      second apache
+6 mor consistent unpartitioned commit-time    avro    spilled local  repair      alone none
+6 mor record     composite     event-time     parquet plain   local  sort        second none
+6 mor record     composite     commit-time    parquet spilled local  log-compact alone apache
+6 mor bucket     composite     event-time     parquet placed  memory rescale     second apache
+6 cow record     simple        commit-time    avro    plain   memory repair      second apache
+6 mor consistent times         event-time     parquet placed  local  log-compact second none
+9 mor record     times         partial-update parquet spilled memory stream      second apache
+6 mor consistent unpartitioned commit-time    avro    placed  local  sort        second none
 """
 
 

@@ -33,6 +33,8 @@ KNOWN = re.compile(
     r"|buckets/\d{14,17}\.json|removed/\d{17}(\.json|/.+))|\.bucket_index/partition_bucket_index_meta/(configs|archive)/\d{14,17}\.hashing_config"
     # What `support.made.following` keeps.
     r"|fake/\d{17}\.(list|change)"
+    # What Apache Hudi keeps, or `support.made.metadata_tables` in its place.
+    r"|metadata/.+|\.index_defs/index\.json"
 )
 # What makes all attempts invent one file id; tables out there hold ids made with it.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
