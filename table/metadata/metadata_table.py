@@ -27,7 +27,7 @@ from ..files.written import Written
 from ..format import format_of
 from ..table import Table
 from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader
-from .kinds import MetadataKind, by_partition, groups_of, kind_of, partition_in
+from .kinds import FILES, MetadataKind, by_partition, groups_of, kind_of, partition_in
 
 FOLDER = ".hoodie/metadata"
 # What begins a partition has a time that no write has.
@@ -78,13 +78,13 @@ class MetadataTable:
         """
         completed = {instant.requested_time for instant in self.timeline.completed}
         first = min((time for time in completed if not time.startswith(_BEGINNING)), default="")
-        begun = self._begun()
-        return tuple(
-            write.requested_time
+        absent = [
+            write
             for write in self.of_table.writes
-            if write.requested_time not in completed
-            and not (write.visible_since <= begun or write.requested_time < first)
-        )
+            if write.requested_time not in completed and write.requested_time >= first
+        ]
+        begun = self._begun() if absent else ""
+        return tuple(write.requested_time for write in absent if write.visible_since > begun)
 
     def is_of_now(self) -> bool:
         """Return whether all that the metadata table says is of the moment at which the table's timeline was listed.
@@ -123,10 +123,17 @@ class MetadataTable:
         return write not in self._pending and write <= self._newest
 
     def _begun(self) -> str:
-        """Return when the metadata table began: it has all that was complete then."""
+        """Return when the list of files began: it has all that was complete then.
+
+        Apache Hudi may build a metadata table anew, beside the old instants. Other partitions may begin later: the list
+        of files has the writes in between by the instants of these writes.
+        """
         begins = [instant for instant in self.timeline.completed if _begins(instant.requested_time)]
-        # Partitions that began later have the writes in between by these writes' own instants.
-        return min((instant.completion_time or instant.requested_time[:_DIGITS] for instant in begins), default="")
+        since = {begin: begin.completion_time or begin.requested_time[:_DIGITS] for begin in begins}
+        for begin in sorted(begins, key=lambda begin: begin.requested_time, reverse=True):  # O(partitions)
+            if FILES in self.timeline.files.read_written_files(begin).stats:
+                return since[begin]
+        return min(since.values(), default="")
 
     def counts(self, time: str) -> bool:
         """Return whether log blocks of an instant count."""
