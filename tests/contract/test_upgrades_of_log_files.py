@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ from support.recorded.recorded_version_6 import Values, shown, unpack, writes
 from support.rules.health import errors
 from support.seams import patch_seam
 
-LATER = "20261129235900000"
+# After whatever an upgrade does meanwhile.
+LATER = f"{datetime.now(timezone.utc) + timedelta(hours=2):%Y%m%d%H%M%S}000"
 
 
 @pytest.fixture(scope="module")
