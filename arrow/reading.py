@@ -94,6 +94,7 @@ class PinnedRows:
             where=self.condition,
             merge_memory=self.memory,
             threads=self.threads,
+            advises=self.limit is None,
         )
         for batch in rows:
             if left is None:

@@ -60,11 +60,13 @@ def scan(
     where: RowFilter | None = None,
     merge_memory: int = GIB,
     threads: int = 1,
+    advises: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
 
     They come by partition path and file id; with several threads, which share the memory for merges and are as many as
-    it is enough for, file groups come in any order.
+    it is enough for, file groups come in any order. ``advises`` tells the user of a read of many files how to give a
+    condition.
     """
     schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
     filters: list[RowFilter] = [PredicateFilter(tuple(predicates))] if predicates else []
@@ -87,7 +89,7 @@ def scan(
 
     def rows() -> Iterator[pa.RecordBatch]:
         slices = snapshot.slices_of_keys(known)
-        if not known:
+        if advises and not known:
             advise_condition(snapshot, len(slices), _HOW)
         yield from as_they_come(rows_of, slices, min(threads, len(slices)))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from ...table.files.key_footers import FooterFilter, KeyFooter
 from ...table.metadata.kinds import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_keys import key_of_filter
-from ...table.metadata.record_places import RecordPlaces, keys_of, record_places
+from ...table.metadata.record_places import RecordPlaces, has_all_keys, record_places
 from ...table.metadata.trusted import TrustedMetadata
 from ...table.schema.columns import RECORD_KEY
 from .answers import Answer, JudgedFiles, base_paths
@@ -24,60 +24,75 @@ _FILTER = "BloomFilterMetadata"
 # Filters are large. Of more files the tasks read the footers, which have the same filters.
 MOST_FILTERS = 1024
 _FILTERS_AT_ONCE = 128
+# Of a larger index the keys are not counted.
+_MOST_GROUPS = 256
+
+
+@dataclass(frozen=True)
+class IndexedRows:
+    """The rows of file slices before any source left some of them out, and what indexes have of them.
+
+    ``is_whole`` says whether these are the slices of all partitions.
+    """
+
+    trusted: TrustedMetadata
+    slices: Sequence[FileSlice]
+    is_whole: bool
+
+    def places(self, keys: pa.StringArray) -> RecordPlaces | None:
+        """Return where the record index has keys; None where it may lack rows."""
+        rows = self._rows
+        if rows is None:
+            return None
+        most = self._most_groups
+        return self.trusted.ask(
+            RECORD_INDEX,
+            lambda index: record_places(index, keys, rows, is_whole=self.is_whole, most_groups=most),
+        )
+
+    def are_all_in(self, name: str) -> bool:
+        """Return whether an index of the whole table has an entry for each row."""
+        rows = self._rows if self.is_whole else None
+        if rows is None:
+            return False
+        count = sum(rows.values())
+        return self.trusted.ask(name, lambda index: has_all_keys(index, count, self._most_groups)) is True
+
+    @property
+    def _most_groups(self) -> int:
+        """To open a file group of an index takes as long as to open a base file."""
+        return min(len(self.slices), _MOST_GROUPS)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int] | None:
+        """How many rows the base files of each partition have, as the metadata table says; None where it does not."""
+        bases = [file_slice.base for file_slice in self.slices if file_slice.base is not None]
+        if len(bases) < len(self.slices):
+            return None
+        counts = self.trusted.ask(COLUMN_STATS, lambda partition: StatedByMetadata(partition).rows(bases, RECORD_KEY))
+        if counts is None:
+            return None
+        rows: dict[str, int] = {}
+        for file_slice, count in zip(self.slices, counts, strict=True):  # O(files)
+            rows[file_slice.partition_path] = rows.get(file_slice.partition_path, 0) + count
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexSource:
     """The record index, of which only the answer of now counts: it names one file group a key, the newest."""
 
-    trusted: TrustedMetadata
+    rows: IndexedRows
     keys: pa.StringArray
     name: str = RECORD_INDEX
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        places = places_of(self.trusted, self.keys, slices)
+        places = self.rows.places(self.keys)
         if places is None:
             return None
         named = in_places(slices, places)
-        return Answer(
-            named,
-            JudgedFiles(
-                keys=base_paths([file_slice for file_slice in named if places.covers(file_slice.partition_path)])
-            ),
-        )
-
-
-def places_of(trusted: TrustedMetadata, keys: pa.StringArray, slices: Sequence[FileSlice]) -> RecordPlaces | None:
-    """Return where the record index has keys in the partitions of slices; None where it says nothing.
-
-    To open a file group of the index takes as long as to open a base file, so no more of them are opened. Of several
-    rows with one key the index names one, which is all that Apache Hudi shows by it: here it has to have as many keys
-    as the slices have rows.
-    """
-    partitions = list(dict.fromkeys(file_slice.partition_path for file_slice in slices))
-    places = trusted.ask(RECORD_INDEX, lambda index: record_places(index, keys, partitions, len(slices)))
-    return places if places is not None and _names_every_row(trusted, places, slices) else None
-
-
-def _names_every_row(trusted: TrustedMetadata, places: RecordPlaces, slices: Sequence[FileSlice]) -> bool:
-    covered: dict[str | None, list[FileSlice]] = {}
-    for file_slice in slices:
-        if places.covers(file_slice.partition_path):
-            partition = None if places.partitions is None else file_slice.partition_path
-            covered.setdefault(partition, []).append(file_slice)
-    return all(
-        rows_in(trusted, of_index) == trusted.ask(RECORD_INDEX, partial(keys_of, partition=partition))
-        for partition, of_index in covered.items()
-    )
-
-
-def rows_in(trusted: TrustedMetadata, slices: Sequence[FileSlice]) -> int:
-    """Return how many rows the base files of slices have, by the metadata table; -1 where it does not say of each."""
-    bases = [file_slice.base for file_slice in slices if file_slice.base is not None]
-    if len(bases) < len(slices):
-        return -1
-    rows = trusted.ask(COLUMN_STATS, lambda partition: StatedByMetadata(partition).rows(bases, RECORD_KEY))
-    return -1 if rows is None else rows
+        covered = [file_slice for file_slice in named if places.covers(file_slice.partition_path)]
+        return Answer(named, JudgedFiles(keys=base_paths(covered)))
 
 
 def in_places(slices: Sequence[FileSlice], places: RecordPlaces) -> list[FileSlice]:

@@ -2,61 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...table.config import TableConfig
+from ...table.files.file_group import FileSlice
+from ...table.metadata.index_definitions import IndexDefinition
 from ...table.metadata.kinds import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION, RECORD_INDEX, SECONDARY
 from ...table.metadata.trusted import TrustedMetadata
 from .answers import SliceSource
 from .column_bounds import ColumnStatsSource
 from .expression_source import ExpressionIndexSource
-from .key_sources import BloomFilterSource, RecordIndexSource
+from .key_sources import BloomFilterSource, IndexedRows, RecordIndexSource
 from .search import Search
 from .secondary_source import SecondaryIndexSource
 
 
 def sources_of(
-    trusted: TrustedMetadata, config: TableConfig, search: Search, *, shows_newest: bool
+    trusted: TrustedMetadata, config: TableConfig, search: Search, slices: Sequence[FileSlice], *, shows_newest: bool
 ) -> Iterator[SliceSource]:
-    """Yield the sources that can answer, those that leave fewest slices first.
+    """Yield the sources that can answer about slices, those that leave fewest first.
 
     What is known of keys and of expressions is known of now, so that other moments do without it.
     """
     is_of_now = shows_newest and trusted.is_of_now
     keys = search.keys
-    if is_of_now and keys is not None and RECORD_INDEX in trusted.names:
-        yield RecordIndexSource(trusted, keys)
+    rows = IndexedRows(trusted, slices, not search.columns & {*config.partition_fields})
+    # Slices are left out by the bucket of a key already, so that the other rows of their partitions are not known.
+    has_index = is_of_now and RECORD_INDEX in trusted.names and not config.has_buckets
+    if has_index and keys is not None:
+        yield RecordIndexSource(rows, keys)
+    if has_index:
+        yield from _secondary(rows, search)
     if is_of_now:
-        yield from _of_definitions(trusted, search)
+        yield from _of_expressions(trusted, search)
     if COLUMN_STATS in trusted.names:
         yield ColumnStatsSource(trusted, config, search)
     if is_of_now and keys is not None and BLOOM_FILTERS in trusted.names:
         yield BloomFilterSource(trusted, keys)
 
 
-def names_rows(trusted: TrustedMetadata, search: Search) -> bool:
-    """Return whether an index can name the rows themselves, which it does for all partitions alone."""
-    if RECORD_INDEX not in trusted.names:
+def names_rows(trusted: TrustedMetadata, config: TableConfig, search: Search) -> bool:
+    """Return whether an index of the whole table may name the rows themselves."""
+    if RECORD_INDEX not in trusted.names or config.has_buckets or search.columns & {*config.partition_fields}:
         return False
-    return search.keys is not None or any(
-        isinstance(source, SecondaryIndexSource) for source in _of_definitions(trusted, search)
-    )
+    return search.keys is not None or any(True for _ in _secondary(IndexedRows(trusted, (), True), search))
 
 
-def _of_definitions(trusted: TrustedMetadata, search: Search) -> Iterator[SliceSource]:
-    """Yield secondary indexes, and then indexes of expressions."""
-    for kind in (SECONDARY, EXPRESSION) if search.predicates else ():
-        for name in trusted.names:
-            if not name.startswith(kind) or name not in trusted.definitions:
-                continue
-            definition = trusted.definitions[name]
-            source: SliceSource | None = None
-            if kind == EXPRESSION:
-                source = ExpressionIndexSource.of(trusted, definition, search.predicates, search.schema)
-            elif RECORD_INDEX in trusted.names and _is_built(trusted, name):
-                source = SecondaryIndexSource.of(trusted, definition, search.predicates, search.schema)
+def _secondary(rows: IndexedRows, search: Search) -> Iterator[SliceSource]:
+    trusted = rows.trusted
+    for definition in _defined(trusted, SECONDARY, search):
+        if _is_built(trusted, definition.name):
+            source = SecondaryIndexSource.of(rows, definition, search.predicates, search.schema)
             if source is not None:
                 yield source
+
+
+def _of_expressions(trusted: TrustedMetadata, search: Search) -> Iterator[SliceSource]:
+    for definition in _defined(trusted, EXPRESSION, search):
+        source = ExpressionIndexSource.of(trusted, definition, search.predicates, search.schema)
+        if source is not None:
+            yield source
+
+
+def _defined(trusted: TrustedMetadata, kind: str, search: Search) -> list[IndexDefinition]:
+    names = [name for name in trusted.names if name.startswith(kind)] if search.predicates else []
+    return [trusted.definitions[name] for name in names if name in trusted.definitions]
 
 
 def _is_built(trusted: TrustedMetadata, name: str) -> bool:

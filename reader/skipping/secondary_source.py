@@ -18,9 +18,8 @@ from ...table.arrow.string_order import in_order
 from ...table.files.file_group import FileSlice
 from ...table.metadata.index_definitions import IndexDefinition
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.metadata.trusted import TrustedMetadata
 from .answers import Answer, JudgedFiles
-from .key_sources import in_places, places_of, rows_in
+from .key_sources import IndexedRows, in_places
 from .predicates import AnyOf, Compare, IsNull, OneOf, Predicate, comparable
 from .pruning import MAX_KEYS
 
@@ -37,13 +36,13 @@ _MOST_VALUES = 1_000
 class SecondaryIndexSource:
     """A secondary index, and how its entries of the wanted values begin."""
 
-    trusted: TrustedMetadata
+    rows: IndexedRows
     definition: IndexDefinition
     prefixes: tuple[str, ...]
 
     @classmethod
     def of(
-        cls, trusted: TrustedMetadata, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
+        cls, rows: IndexedRows, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
     ) -> SecondaryIndexSource | None:
         """Return an index as a source for predicates; None where they do not say which values they allow."""
         if len(definition.columns) != 1 or definition.columns[0] not in schema.names:
@@ -53,24 +52,21 @@ class SecondaryIndexSource:
         fewest = min(known, key=len, default=None)
         if fewest is None or len(fewest) > _MOST_VALUES:
             return None
-        return cls(trusted, definition, tuple(sorted(fewest)))
+        return cls(rows, definition, tuple(sorted(fewest)))
 
     @property
     def name(self) -> str:
         return self.definition.name
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        keys = self.trusted.ask(self.name, self._record_keys)
         # Unless each row has an entry, a row that has none may have the value.
-        if keys is None or len(keys) > MAX_KEYS or not self._names_every_row(slices):
+        keys = self.rows.trusted.ask(self.name, self._record_keys) if self.rows.are_all_in(self.name) else None
+        if keys is None or len(keys) > MAX_KEYS:
             return None
         if not len(keys):
             return Answer([])
-        places = places_of(self.trusted, keys, slices)
+        places = self.rows.places(keys)
         return None if places is None else Answer(in_places(slices, places))
-
-    def _names_every_row(self, slices: Sequence[FileSlice]) -> bool:
-        return rows_in(self.trusted, slices) == self.trusted.ask(self.name, MetadataPartition.count)
 
     def _record_keys(self, index: MetadataPartition) -> pa.StringArray:
         """Return the record keys of the wanted values, in byte order; more than `MAX_KEYS` need not be all."""

@@ -75,7 +75,7 @@ def partitions_without_rows(
     from .metadata_sources import names_rows  # noqa: PLC0415 (brings fastavro along, which few reads need)
     from .partition_bounds import PartitionBounds  # noqa: PLC0415
 
-    if names_rows(trusted, search):
+    if names_rows(trusted, config, search):
         return NO_PARTITIONS
     without = PartitionBounds(trusted, config, search).without_rows()
     if without is None:
@@ -103,7 +103,7 @@ class Sources:
         judged = NOTHING
         least = least_asked(self.table.storage)
         # The metadata table is not opened for few slices.
-        for source in self._of_metadata() if len(left) >= least else ():
+        for source in self._of_metadata(left) if len(left) >= least else ():
             if len(left) < least:
                 break
             answer = source.left(left, judged)
@@ -113,13 +113,14 @@ class Sources:
         step, left = self._footers(left, judged)
         return SlicesToRead(left, (*steps, step))
 
-    def _of_metadata(self) -> Iterator[SliceSource]:
+    def _of_metadata(self, slices: Sequence[FileSlice]) -> Iterator[SliceSource]:
         """Yield the sources of the metadata table that can answer, those that leave fewest first."""
         trusted = self.metadata.trusted
         if trusted is not None:
             from .metadata_sources import sources_of  # noqa: PLC0415 (brings along what most reads do not need)
 
-            yield from sources_of(trusted, self.table.config, self.search, shows_newest=self.shows_newest)
+            config, newest = self.table.config, self.shows_newest
+            yield from sources_of(trusted, config, self.search, slices, shows_newest=newest)
 
     def _footers(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""

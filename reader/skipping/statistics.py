@@ -49,15 +49,15 @@ class StatedByMetadata:
             for column, prefix in zip(columns, hashes, strict=True)
         }
 
-    def rows(self, files: Sequence[DataFile], column: str) -> int | None:
-        """Return how many rows files have together, by the counts of a column; None if a file has no record of it."""
+    def rows(self, files: Sequence[DataFile], column: str) -> list[int] | None:
+        """Return how many rows each file has, by the counts of a column; None if a file has no record of it."""
         ends = _ends_of_keys(files)
         records = self._records(files, ends, [hash_of_column(column)])
         if records is None:
             return None
-        stated = pc.is_in(pc.utf8_slice_codeunits(pc.struct_field(records, [_KEY]), _OF_COLUMN), value_set=ends)
-        counts = pc.struct_field(records, [_BOUNDS, "valueCount"]).filter(stated)
-        return (pc.sum(counts).as_py() or 0) if len(counts) == len(files) else None  # one value a call
+        stated = pc.utf8_slice_codeunits(pc.struct_field(records, [_KEY]), _OF_COLUMN)
+        counts = pc.struct_field(records, [_BOUNDS, "valueCount"]).take(pc.index_in(ends, value_set=stated))
+        return None if counts.null_count else counts.to_pylist()  # O(files)
 
     def _records(self, files: Sequence[DataFile], ends: pa.StringArray, hashes: Sequence[str]) -> pa.StructArray | None:
         """Return the records of some columns, those of some files among them; None where there are none."""

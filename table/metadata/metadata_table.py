@@ -27,7 +27,7 @@ from ..files.written import Written
 from ..format import format_of
 from ..table import Table
 from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader
-from .kinds import FILES, MetadataKind, by_partition, groups_of, kind_of, partition_in
+from .kinds import FILES, MetadataKind, by_partition, groups_of, kind_of
 
 FOLDER = ".hoodie/metadata"
 # What begins a partition has a time that no write has.
@@ -215,14 +215,14 @@ class MetadataPartition:
         for place, begins in wanted.items():
             yield from self._reader(slices[place]).records(EntriesOfPrefixes(begins))
 
-    def count(self, of_partition: str | None = None) -> int | None:
-        """Return how many keys there are, or how many one partition of the table has, escaped as in file ids.
-
-        The result is None where log files are too large to be read for that.
-        """
-        slices = [part for name, part in self.slices.items() if of_partition in (None, partition_in(name))]
-        counts = for_each(self.table.storage, lambda part: self._reader(part).count(), slices, computes=True)
-        return None if any(count is None for count in counts) else sum(count or 0 for count in counts)
+    def counts(self, file_ids: Collection[str]) -> dict[str, int] | None:
+        """Return how many keys some file groups have; None where log files are too large to be read for that."""
+        names = list(file_ids)
+        counted = for_each(
+            self.table.storage, lambda name: self._reader(self.slices[name]).count(), names, computes=True
+        )
+        counts = {name: count for name, count in zip(names, counted, strict=True) if count is not None}
+        return counts if len(counts) == len(names) else None
 
     @cached_property
     def slices(self) -> dict[str, FileSlice]:

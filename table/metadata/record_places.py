@@ -6,7 +6,7 @@ Source: ``HoodieMetadataPayload.createRecordIndexUpdate``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,32 +37,38 @@ class RecordPlaces:
 
 
 def record_places(
-    index: MetadataPartition, keys: pa.StringArray, partitions: Collection[str], most_groups: int
+    index: MetadataPartition, keys: pa.StringArray, rows: Mapping[str, int], *, is_whole: bool, most_groups: int
 ) -> RecordPlaces | None:
-    """Return where some keys are in some partitions of the table, as the record index has it.
+    """Return where some keys are, as the record index has it; None where it does not prove to have all rows.
 
-    The result is None where more than ``most_groups`` file groups of the index would have to be read.
+    Of several rows with one key the index names one, which is all that Apache Hudi shows by it. So it answers only if
+    it has as many keys as there are rows, for which all of its file groups are opened, at most ``most_groups``.
+
+    Args:
+        rows: How many rows each partition has.
+        is_whole: Whether these are all partitions of the table.
     """
     by_path = by_partition(list(index.slices))
     if None in by_path or not by_path:
-        if min(len(keys), len(index.slices)) > most_groups:
+        if not is_whole or not has_all_keys(index, sum(rows.values()), most_groups):
             return None
         return RecordPlaces(_places(index, index.find(keys)))
     paths = {unescape(path): path for path in by_path if path is not None}
-    asked = [name for name in partitions if name in paths]
-    if sum(min(len(keys), len(by_path[paths[name]])) for name in asked) > most_groups:
+    groups = {partition: by_path[paths[partition]] for partition in rows if partition in paths}
+    asked = [file_id for file_ids in groups.values() for file_id in file_ids]
+    counts = index.counts(asked) if len(asked) <= most_groups else None
+    if counts is None:
         return None
-    found = _places(index, index.find(keys, [paths[name] for name in asked]))
-    return RecordPlaces(found, frozenset(asked))
+    whole = [partition for partition, ids in groups.items() if sum(map(counts.__getitem__, ids)) == rows[partition]]
+    if not whole:
+        return None
+    return RecordPlaces(_places(index, index.find(keys, {paths[name] for name in whole})), frozenset(whole))
 
 
-def keys_of(index: MetadataPartition, partition: str | None) -> int | None:
-    """Return how many keys a record index has, of one partition if it is an index by partitions.
-
-    The result is None where its log files are too large to be read for that.
-    """
-    paths = {unescape(path): path for path in by_partition(list(index.slices)) if path is not None}
-    return index.count(None if partition is None else paths.get(partition, partition))
+def has_all_keys(index: MetadataPartition, rows: int, most_groups: int) -> bool:
+    """Return whether an index of the whole table has as many keys as the table has rows."""
+    counts = index.counts(list(index.slices)) if len(index.slices) <= most_groups else None
+    return counts is not None and sum(counts.values()) == rows
 
 
 def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> frozenset[FileGroupId]:

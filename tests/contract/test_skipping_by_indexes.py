@@ -6,9 +6,13 @@ import logging
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyhudi import arrow
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
+from support.made.metadata_tables import files_of, keys_of, simulate
 from support.recorded import index_checks
 from support.recorded.recorded_metadata import unpack
 from support.seams import patch_seam
@@ -85,3 +89,26 @@ def test_definitions_that_cannot_be_read_are_done_without(
 
     assert not [step for step in read.steps if step.source.startswith("secondary")]
     assert "does without the secondary indexes" in caplog.text
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(
+    ("where", "days"),
+    [
+        ("id = 'k7'", ["d1", "d2"]),
+        ("id = 'k7' and day = 'd1'", ["d1"]),
+        ("id IN ('k1', 'absent') and day <= 'd1'", ["d1"]),
+    ],
+)
+def test_copies_of_keys_in_other_partitions_are_shown(tmp_path: Path, where: str, days: list[str]) -> None:
+    """The index names the newest alone, and has as many keys as each partition has rows."""
+    path = str(tmp_path / "t")
+    for day in ("d1", "d2"):
+        rows = pa.table({"id": [f"k{number}" for number in range(9)], "day": [day] * 9})
+        arrow.write(path, rows, record_key="id", partition_by="day", operation="insert", index="BLOOM")
+    files = files_of(path)
+    keys = keys_of(path, files)
+    newest = [number for number, day in enumerate(files.partitions.to_pylist()) if day == "d2"]
+    simulate(path, files, keys=keys.take(np.flatnonzero(np.isin(keys.files, newest))))
+
+    assert sorted(arrow.Table(path).read("day", where=where)["day"].to_pylist()) == days

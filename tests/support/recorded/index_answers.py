@@ -35,7 +35,8 @@ def sources(snapshot: Snapshot, *predicates: Predicate) -> Iterator[SliceSource]
     trusted = snapshot.metadata.trusted
     assert trusted is not None
     search = Search.of(predicates, snapshot.schema, snapshot.config)
-    yield from sources_of(trusted, snapshot.config, search, shows_newest=snapshot.shows_newest)
+    slices = snapshot.slices()
+    yield from sources_of(trusted, snapshot.config, search, slices, shows_newest=snapshot.shows_newest)
 
 
 def left_by(snapshot: Snapshot, name: str, *predicates: Predicate) -> set[FileGroupId] | None:

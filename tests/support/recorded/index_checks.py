@@ -42,7 +42,9 @@ def check_record_index(folder: Path) -> None:
         for keys in [*((key,) for key in known), *combinations(known[::2], 2)]:
             wanted = OneOf("id", keys)
             holds = lambda row, keys=keys: row["id"] in keys  # noqa: E731
-            answered += assert_left(snapshot, rows, "record_index", holds, wanted, exact=True) is not None
+            # An index by partitions says nothing of a partition where log files deleted rows.
+            exact = "partitioned" not in table
+            answered += assert_left(snapshot, rows, "record_index", holds, wanted, exact=exact) is not None
     assert answered > len(KEYS)
 
 
