@@ -31,7 +31,7 @@ _OPERATORS: dict[str, Any] = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
-_HOW = "HudiTable.to_df(where=...) opens only those that can hold the wanted rows"
+_HOW = "Spark keeps conditions to itself; HudiTable.to_df(where=...) opens only files that can hold the wanted rows"
 # NOT (a > 1) keeps rows for which a > 1 is false, and drops rows for which it is null.
 _NEGATED: dict[str, Any] = {
     "EqualTo": "!=",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...storage.parallel import for_each
+from ...table.metadata.index_definitions import index_definitions
 from ...table.metadata.record_keys import hash_of_partition
-from ...table.record_index import defined_indexes
 from .check_catalogue import NOT_CHECKED
 from .column_facts import Change
 from .metadata_bounds import StatedBounds, TrueBounds, check_left, compare, facts_of, together, with_facts
@@ -28,11 +27,11 @@ _CHANGES: Mapping[str, Change] = {
 
 def check_expression_index(judged: MetadataSubject, name: str) -> None:
     """Hold the bounds or filters of an expression against files; `NOT_CHECKED` for those that pyhudi cannot compute."""
-    definition = defined_indexes(judged.subject.storage).get(name, {})
-    fields, function = definition.get("sourceFields") or [], _function(definition)
+    definition = index_definitions(judged.subject.storage).get(name)
+    fields, function = ((), "") if definition is None else (definition.columns, definition.function)
     change = _CHANGES.get(function)
     column = judged.schema.field(fields[0]) if len(fields) == 1 and fields[0] in judged.schema.names else None
-    is_filter = definition.get("indexType") == "bloom_filters"
+    is_filter = definition is not None and definition.has_filters
     change = None if change is None else _of_ascii(change)
     if change is None or column is None or not pa.types.is_string(column.type):
         what = f"{name} of the metadata table is of {function or 'no function'} of {', '.join(fields) or 'no column'}, "
@@ -44,10 +43,6 @@ def check_expression_index(judged: MetadataSubject, name: str) -> None:
         check_filters(judged, name, column or pa.field("", pa.string()), change or _nothing)
     else:
         _check_bounds(judged, name, column, change)
-
-
-def _function(definition: Mapping[str, Any]) -> str:
-    return str(definition.get("indexFunction") or "").lower()
 
 
 def _nothing(values: pa.Array) -> pa.Array:

@@ -6,11 +6,10 @@ hashes' range. The rows are read once for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,12 @@ from ...table.arrow.arrays import Mask, plain
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId
+from ...table.metadata.index_definitions import index_definitions
 from ...table.metadata.kinds import RECORD_INDEX, by_partition, groups_of
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.record_index import defined_indexes
+from ...table.metadata.record_places import file_group_in
+from ...table.metadata.secondary_keys import beginnings, escaped, escaped_record_keys
 from ...table.schema.columns import RECORD_KEY
 from .check_catalogue import (
     METADATA_KEY_LEFT,
@@ -38,8 +40,6 @@ MOST_KEYS = 4_000_000
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 # Bytes of log files per row, to count rows by.
 _A_LOG_ROW = 100
-_HALF = (1 << 64) - 1
-_NULL = "\x00"
 
 
 def check_record_index(judged: MetadataSubject) -> None:
@@ -93,7 +93,7 @@ class _RecordIndex:
     def _entries(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
         """Return the keys of some file groups, and the numbers of the slices that they lead to; -1 for none."""
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
-        places = {(each.partition_path, each.file_id): number for number, each in enumerate(self.slices)}
+        places: dict[FileGroupId | None, int] = {each.group: number for number, each in enumerate(self.slices)}
         for place in range(part, len(self.file_ids), passes):
             for records in self.partition.records_in(self.file_ids[place]):
                 found = records.field("key")
@@ -139,7 +139,7 @@ def _has(indices: Any, count: int) -> Mask:
     return found
 
 
-def _numbers(info: pa.StructArray, places: dict[tuple[str, str], int]) -> Any:
+def _numbers(info: pa.StructArray, places: Mapping[FileGroupId | None, int]) -> Any:
     """Return the numbers of the file groups that entries lead to, -1 for those that the table does not have."""
     names = ["partitionName", "fileIdEncoding", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId"]
     combined = np.zeros(len(info), np.int64)
@@ -151,17 +151,8 @@ def _numbers(info: pa.StructArray, places: dict[tuple[str, str], int]) -> Any:
         combined = np.unique(combined, return_inverse=True)[1]
     _, firsts, inverse = np.unique(combined, return_index=True, return_inverse=True)
     distinct = info.take(pa.array(firsts)).to_pylist()  # O(file groups)
-    found = np.array([places.get(_place_of(entry), -1) for entry in distinct], np.int64)
+    found = np.array([places.get(file_group_in(entry), -1) for entry in distinct], np.int64)
     return found[inverse] if len(found) else np.zeros(0, np.int64)
-
-
-def _place_of(info: dict[str, Any]) -> tuple[str, str]:
-    """Return the partition and the file id that an entry names."""
-    if info["fileIdEncoding"]:
-        return info["partitionName"] or "", info["fileId"] or ""
-    uuid = UUID(int=(info["fileIdHighBits"] & _HALF) << 64 | info["fileIdLowBits"] & _HALF)
-    index = info["fileIndex"]
-    return info["partitionName"] or "", str(uuid) if index is None or index < 0 else f"{uuid}-{index}"
 
 
 def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
@@ -178,7 +169,8 @@ def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
 
 def check_secondary_index(judged: MetadataSubject, name: str) -> None:
     """Hold the pairs of a value and a record key against those of the rows."""
-    fields = defined_indexes(judged.subject.storage).get(name, {}).get("sourceFields") or []
+    definition = index_definitions(judged.subject.storage).get(name)
+    fields = definition.columns if definition is not None else ()
     if len(fields) != 1 or fields[0] not in judged.schema.names:
         what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not held against rows."
         judged.subject.findings.add(NOT_CHECKED, what)
@@ -224,22 +216,18 @@ def _pairs(records: pa.StructArray) -> pa.StringArray:
 
 
 def _keys_of_pairs(records: pa.StructArray) -> pa.StringArray:
-    return pc.replace_substring_regex(records.field("key"), r"(?s)^(?:[^\\$]|\\.)*\$", "")
+    return escaped_record_keys(records.field("key"))
 
 
 def _escaped_keys(rows: pa.RecordBatch) -> pa.StringArray:
-    return _escaped(plain(rows.column(RECORD_KEY)))
+    return escaped(plain(rows.column(RECORD_KEY)))
 
 
 def _spelt(column: pa.Field) -> Callable[[pa.RecordBatch], pa.StringArray]:
     """Return what makes the pairs of rows as keys of the index spell them."""
 
     def spelt(rows: pa.RecordBatch) -> pa.StringArray:
-        values = pc.fill_null(_escaped(plain(rows.column(column.name)).cast(pa.string())), _NULL)
-        return pc.binary_join_element_wise(values, _escaped(plain(rows.column(RECORD_KEY))), "$")
+        values = beginnings(plain(rows.column(column.name)).cast(pa.string()))
+        return pc.binary_join_element_wise(values, _escaped_keys(rows), "")
 
     return spelt
-
-
-def _escaped(texts: pa.StringArray) -> pa.StringArray:
-    return pc.replace_substring_regex(texts, r"([\\$\x00])", r"\\\1")

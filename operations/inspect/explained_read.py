@@ -74,7 +74,7 @@ class ExplainedRead:
         slices = _counted(self.file_slices, "file slice")
         yield f"Of {escaped(self.path)} a read opens {slices}, with {files}: {size_text(self.bytes)}{columns}."
         if self.conditions:
-            yield f"These parts of the condition leave files out: {escaped(' AND '.join(self.conditions))}."
+            yield f"These parts of the condition can leave files out: {escaped(' AND '.join(self.conditions))}."
         else:
             yield "No condition leaves files out."
 

@@ -82,6 +82,16 @@ def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> froz
 
 
 def _file_group(index: MetadataPartition, place: dict[str, Any]) -> FileGroupId:
+    group = file_group_in(place)
+    if group is None:
+        raise CorruptFileError(
+            f"The record index of the table {index.table.storage.path} names no file group for a key, but {place}.", ""
+        )
+    return group
+
+
+def file_group_in(place: Mapping[str, Any]) -> FileGroupId | None:
+    """Return the file group that an entry of a record index names; None where it names none."""
     partition, encoding = place["partitionName"], place["fileIdEncoding"]
     high, low, number = (place[name] for name in ("fileIdHighBits", "fileIdLowBits", "fileIndex"))
     if encoding == _AS_UUID and None not in (partition, high, low, number):
@@ -89,6 +99,4 @@ def _file_group(index: MetadataPartition, place: dict[str, Any]) -> FileGroupId:
         return FileGroupId(partition, f"{bits}-{number}" if number >= 0 else str(bits))
     if encoding == _AS_TEXT and partition is not None and place["fileId"]:
         return FileGroupId(partition, place["fileId"])
-    raise CorruptFileError(
-        f"The record index of the table {index.table.storage.path} names no file group for a key, but {place}.", ""
-    )
+    return None
