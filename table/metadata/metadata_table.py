@@ -78,12 +78,14 @@ class MetadataTable:
         """
         completed = {instant.requested_time for instant in self.timeline.completed}
         first = min((time for time in completed if not time.startswith(_BEGINNING)), default="")
+        begun = min(self._beginnings.values(), default="")
         absent = [
             write
             for write in self.of_table.writes
-            if write.requested_time not in completed and write.requested_time >= first
+            if write.requested_time not in completed and write.requested_time >= first and write.visible_since > begun
         ]
-        begun = self._begun() if absent else ""
+        if absent:
+            begun = self._files_begun()
         return tuple(write.requested_time for write in absent if write.visible_since > begun)
 
     def is_of_now(self) -> bool:
@@ -122,18 +124,22 @@ class MetadataTable:
         # Older writes were archived in the table.
         return write not in self._pending and write <= self._newest
 
-    def _begun(self) -> str:
+    @property
+    def _beginnings(self) -> dict[Instant, str]:
+        """The instants that began partitions, the newest first, and when."""
+        begins = [instant for instant in reversed(self.timeline.completed) if _begins(instant.requested_time)]
+        return {instant: instant.completion_time or instant.requested_time[:_DIGITS] for instant in begins}
+
+    def _files_begun(self) -> str:
         """Return when the list of files began: it has all that was complete then.
 
         Apache Hudi may build a metadata table anew, beside the old instants. Other partitions may begin later: the list
         of files has the writes in between by the instants of these writes.
         """
-        begins = [instant for instant in self.timeline.completed if _begins(instant.requested_time)]
-        since = {begin: begin.completion_time or begin.requested_time[:_DIGITS] for begin in begins}
-        for begin in sorted(begins, key=lambda begin: begin.requested_time, reverse=True):  # O(partitions)
+        for begin, since in self._beginnings.items():  # O(partitions)
             if FILES in self.timeline.files.read_written_files(begin).stats:
-                return since[begin]
-        return min(since.values(), default="")
+                return since
+        return min(self._beginnings.values(), default="")
 
     def counts(self, time: str) -> bool:
         """Return whether log blocks of an instant count."""
