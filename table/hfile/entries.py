@@ -34,7 +34,7 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Keys and values, both binary, in the order of the keys as bytes; no key appears twice."""
+    """Keys and values, both binary, in the order of their file; no key appears twice."""
 
     keys: pa.BinaryArray
     values: pa.BinaryArray
@@ -65,7 +65,7 @@ class DataBlock:
         return self._of(starts, key_sizes, value_sizes)
 
     def find(self, keys: Sequence[bytes]) -> Entries:
-        """Return the entries of some keys, which are sorted."""
+        """Return the entries of some keys, each once."""
         chosen = self._few(keys) if len(keys) <= _FEW else self._many(keys)
         return self._some(chosen)
 
@@ -95,7 +95,7 @@ class DataBlock:
                     numbers.append(entry)
                     break
                 at = self._content.find(looks, at + 1)
-        return np.array(numbers, dtype=np.int64)
+        return np.unique(np.array(numbers, dtype=np.int64))
 
     def _many(self, keys: Sequence[bytes]) -> Integers:
         chosen = pc.is_in(self._keys(), value_set=pa.array(keys, pa.binary()))

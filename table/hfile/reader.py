@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from ...storage.base import storage_errors
 from . import entries as stored
 from .blocks import Block, BlockErrors, Magic, read_block
 from .entries import DataBlock, Entries
+from .first_keys import FirstKeys, first_keys, of_two_places
 from .tail import (
     MAGIC,
     TRAILER_BYTES,
@@ -107,42 +107,39 @@ class HFile:
             raise self._errors(self._size - TRAILER_BYTES).damaged(f"for it states {left} entries more than there are")
 
     def find(self, keys: pa.BinaryArray) -> Entries:
-        """Return the entries of some keys, in the order of the keys as bytes; the keys are sorted once."""
+        """Return the entries of some keys, in the order of the file; the keys are sorted once."""
         if not self.count:
             return stored.NONE
         ordered = pc.unique(keys.take(pc.sort_indices(keys)))
-        return self._entries_in(self._wanted_keys(ordered), DataBlock.find)
+        wanted: dict[int, list[bytes]] = {}
+        for index, asked in self._searches(ordered.to_pylist()):  # O(keys that are looked up)
+            for number, of_block in index.blocks_of(asked):
+                wanted.setdefault(number, []).extend(of_block)
+        return self._entries_in(wanted, DataBlock.find)
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
-        """Return the entries whose keys begin with one of some prefixes, in the order of the keys as bytes."""
+        """Return the entries whose keys begin with one of some prefixes, in the order of the file."""
         if not self.count:
             return stored.NONE
-        first_keys = self._first_keys
         wanted: dict[int, list[bytes]] = {}
-        for prefix in prefixes:
-            first = max(0, bisect_left(first_keys, prefix) - 1)
-            after = _after(prefix)
-            last = len(first_keys) if after is None else bisect_left(first_keys, after)
-            for number in range(first, last):  # O(blocks)
-                wanted.setdefault(number, []).append(prefix)
+        for index, asked in self._searches(prefixes):
+            for prefix in asked:
+                for number in index.blocks_with(prefix):  # O(blocks)
+                    wanted.setdefault(number, []).append(prefix)
         return self._entries_in(wanted, DataBlock.with_prefixes)
 
-    @cached_property
-    def _first_keys(self) -> list[bytes]:
-        return [place.key for place in self.blocks]
+    def _searches(self, asked: Sequence[bytes]) -> Iterator[tuple[FirstKeys, Sequence[bytes]]]:
+        """Yield what leads to some keys or prefixes, and to which of them."""
+        for index in self._first_keys:
+            yield index, asked
+            asked = of_two_places(asked)
 
-    def _wanted_keys(self, ordered: pa.BinaryArray) -> dict[int, list[bytes]]:
-        """Return for each block that can hold one of some sorted keys which of them."""
-        first_keys = self._first_keys
-        asked = ordered.to_pylist()  # O(keys that are looked up)
-        wanted: dict[int, list[bytes]] = {}
-        at = bisect_left(asked, first_keys[0]) if first_keys else len(asked)
-        while at < len(asked):
-            number = bisect_right(first_keys, asked[at]) - 1
-            end = bisect_left(asked, first_keys[number + 1], at) if number + 1 < len(first_keys) else len(asked)
-            wanted[number] = asked[at:end]
-            at = end
-        return wanted
+    @cached_property
+    def _first_keys(self) -> list[FirstKeys]:
+        found = first_keys([place.key for place in self.blocks])
+        if not found:
+            raise self._errors(self.trailer.load_on_open).damaged("for its entries are out of order")
+        return found
 
     def _entries_in(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
         parts = []
@@ -201,9 +198,3 @@ class HFile:
 
     def _errors(self, at: int) -> BlockErrors:
         return BlockErrors(self._shown, at)
-
-
-def _after(prefix: bytes) -> bytes | None:
-    """Return the least key that is greater than all keys with a prefix; None where there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .blocks import Compression
+from .first_keys import first_keys
 
 TRAILER_BYTES = 4096
 MAGIC = b'TRABLK"$'
@@ -169,7 +170,8 @@ def read_inner_index(content: bytes) -> list[BlockPlace]:
 
 
 def _in_order(places: list[BlockPlace]) -> list[BlockPlace]:
-    if any(after.key < before.key or after.at < before.end for before, after in pairwise(places)):
+    ascends = all(before.end <= after.at for before, after in pairwise(places))
+    if not ascends or not first_keys([place.key for place in places]):
         raise ValueError("for its entries are out of order")
     return places
 

@@ -180,14 +180,22 @@ SUFFIX = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
 
 def by_hbase(pairs: Mapping[bytes, bytes], levels: int) -> bytes:
     """Return a file as Apache HBase writes it: with an index of several levels whose keys lie between two blocks."""
-    file, places = BytesIO(), []
     ordered = sorted(pairs)
-    for at in range(0, len(ordered), 2):
-        chosen = {key: pairs[key] for key in ordered[at : at + 2]}
-        block = write_block(Magic.DATA, encode(entries(chosen))[0], -1, Compression.NONE)
-        # Less than the first key, and greater than the last of the block before.
-        key = ordered[at][:-1] if at else ordered[at]
-        places.append(BlockPlace(file.tell(), len(block), key))
+    # Less than the first key, and greater than the last of the block before.
+    keys = [ordered[at][:-1] if at else ordered[at] for at in range(0, len(ordered), 2)]
+    return in_blocks([(key, pairs[key]) for key in ordered], 2, keys, levels)
+
+
+def in_blocks(
+    pairs: Sequence[tuple[bytes, bytes]], each: int, index: Sequence[bytes] | None = None, levels: int = 1
+) -> bytes:
+    """Return a file with so many entries in each block; ``index`` has their first keys by default."""
+    file, places = BytesIO(), []
+    for at in range(0, len(pairs), each):
+        keys, values = zip(*pairs[at : at + each], strict=True)
+        content = encode(Entries(pa.array(keys, pa.binary()), pa.array(values, pa.binary())))[0]
+        block = write_block(Magic.DATA, content, -1, Compression.NONE)
+        places.append(BlockPlace(file.tell(), len(block), index[at // each] if index else keys[0]))
         file.write(block)
     for magic in (Magic.LEAF, Magic.INTERMEDIATE)[: levels - 1]:
         above = []
@@ -228,6 +236,28 @@ def test_an_index_of_apache_hbase_leads_to_every_key(levels: int) -> None:
     for key, value in pairs.items():
         assert pairs_of(file.find(pa.array([key], pa.binary()))) == {key: value}
     assert set(pairs_of(file.with_prefixes([b"key 1"]))) == {key for key in pairs if key.startswith(b"key 1")}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be"])
+@pytest.mark.parametrize("each", [*range(1, 12), 35])
+def test_keys_are_found_in_both_orders_of_writers(encoding: str, each: int) -> None:
+    """Apache HBase sorts bytes, Apache Hudi since 1.1 UTF-16: U+1F600 comes behind U+FF5E, or before it."""
+    begins = ("a", "b\ue000", "b\U0001f600", "b\uff5e", "\u5b57", "\ue000", "\U0001f600", "\U0010ffff", "\uff5e")
+    texts = [f"{begin}{number}" for begin in begins for number in range(4)]
+    keys = [text.encode() for text in sorted(texts, key=lambda text: text.encode(encoding))]
+    file = opened(in_blocks([(key, key) for key in keys], each))
+
+    assert [*scanned(file)] == keys
+    assert file.find(pa.array([*keys, b"c", "\ue001".encode()], pa.binary())).keys.to_pylist() == keys
+    for key in keys:
+        assert file.find(pa.array([key], pa.binary())).keys.to_pylist() == [key]
+    for prefix in (*(begin.encode() for begin in begins), b"b", b"", b"\xef", b"\xf0"):
+        assert file.with_prefixes([prefix]).keys.to_pylist() == [key for key in keys if key.startswith(prefix)]
+
+
+def test_an_index_in_no_order_is_damaged() -> None:
+    with pytest.raises(CorruptFileError, match="out of order"):
+        opened(in_blocks([(key, b"") for key in (b"b", b"a")], 1)).find(pa.array([b"a"], pa.binary()))
 
 
 def test_a_long_key_in_an_index_has_its_length_in_one_of_two_ways() -> None:

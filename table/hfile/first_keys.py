@@ -1,0 +1,68 @@
+"""Which blocks of an HFile can hold a key, by the first keys of the blocks.
+
+Apache HBase, and with it Apache Hudi before 1.1, sorts keys as bytes. Apache Hudi's own writer sorts them as Java
+compares texts: by UTF-16, in which characters from U+10000 on come before those from U+E000 to U+FFFF. No file says
+which writer made it. A key without a character from U+E000 on has the same place in both orders.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+# By UTF-8's first bytes: 0xEE and 0xEF begin U+E000 to U+FFFF, and what is greater begins U+10000 and more.
+_BY_UTF_16 = bytes([*range(0xEE), 0xFE, 0xFF, *range(0xEE, 0xFE)])
+# By these tables keys are translated, so that they compare as bytes; None changes nothing.
+_ORDERS = (None, _BY_UTF_16)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstKeys:
+    """The first keys of the blocks, in one order in which they ascend.
+
+    They are translated by ``order``, so that they compare as bytes.
+    """
+
+    keys: Sequence[bytes]
+    order: bytes | None
+
+    def blocks_of(self, asked: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+        """Yield the blocks that can hold some keys, which are sorted as bytes, and which of the keys."""
+        if self.order is not None:
+            asked = sorted(asked, key=self._comparable)
+        placed = asked if self.order is None else [self._comparable(key) for key in asked]
+        at = bisect_left(placed, self.keys[0]) if self.keys else len(placed)
+        while at < len(placed):
+            number = bisect_right(self.keys, placed[at]) - 1
+            end = bisect_left(placed, self.keys[number + 1], at) if number + 1 < len(self.keys) else len(placed)
+            yield number, asked[at:end]
+            at = end
+
+    def blocks_with(self, prefix: bytes) -> range:
+        """Return the blocks that can hold keys with a prefix."""
+        least = self._comparable(prefix)
+        after = _after(least)
+        first = max(0, bisect_left(self.keys, least) - 1)
+        return range(first, len(self.keys) if after is None else bisect_left(self.keys, after))
+
+    def _comparable(self, key: bytes) -> bytes:
+        return key.translate(self.order)
+
+
+def first_keys(keys: Sequence[bytes]) -> list[FirstKeys]:
+    """Return the first keys of blocks in each order in which they ascend."""
+    by_order = [FirstKeys([key.translate(order) for key in keys], order) for order in _ORDERS]
+    return [found for found in by_order if all(before <= after for before, after in pairwise(found.keys))]
+
+
+def of_two_places(asked: Sequence[bytes]) -> list[bytes]:
+    """Return the keys that each order has in another place."""
+    return [key for key in asked if key.translate(_BY_UTF_16) != key]
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """Return the least key that is greater than all keys with a prefix; None where there is none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
