@@ -25,7 +25,7 @@ from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
 from .listed_files import Moment, SliceFilter
 from .moments import find_moment
-from .past import ShownSlices
+from .past import ReadSlices, ShownSlices
 from .path_glob import compile_glob
 from .plan import Split, plan_splits
 from .query import DEFAULT_SEARCH, Changes, FileSearch, Query
@@ -37,6 +37,7 @@ from .skipping.slices_to_read import (
     KEYS,
     NO_PARTITIONS,
     PARTITIONS,
+    LeftOutPartitions,
     SlicesToRead,
     Sources,
     Step,
@@ -120,10 +121,17 @@ class Snapshot:
             if self.shows_newest and self.file_search.skips_files:
                 search = Search.of(predicates, self.schema, self.config)
                 stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
-            wanted = every.narrowed(
-                lambda path: path not in stated.paths and may_match(path), pruning.file_may_match(self.bucket_numbers)
-            )
-            read = replace(shown, wanted=wanted, every=every, counts=counts).find()
+            in_buckets = pruning.file_may_match(self.bucket_numbers)
+
+            def found(stated: LeftOutPartitions) -> ReadSlices:
+                wanted = every.narrowed(lambda path: path not in stated.paths and may_match(path), in_buckets)
+                return replace(shown, wanted=wanted, every=every, counts=counts).find()
+
+            read = found(stated)
+            if stated.asked and self.metadata.trusted is None:
+                # The metadata table proved wrong about the files of other partitions.
+                stated = NO_PARTITIONS
+                read = found(stated)
             if counts:
                 of = len(read.wanted) + stated.slices
                 steps = (Step(PARTITIONS, read.whole, max(read.whole - of, 0)), *stated.steps(of))

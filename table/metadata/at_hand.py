@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .trusted import TrustedMetadata
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MetadataAtHand:
     """The metadata table of a table whose timeline was listed; ``asked`` is False where a reader does without it."""
 
@@ -21,11 +21,19 @@ class MetadataAtHand:
     timeline: Timeline
     asked: bool = True
 
-    @cached_property
+    @property
     def trusted(self) -> TrustedMetadata | None:
         """The metadata table, listed on first use; None where there is none that the reader can go by."""
-        if not self.asked or not self.table.config.metadata_partitions:
-            return None
+        return self._listed if self.asked and self.table.config.metadata_partitions else None
+
+    def doubt(self, error: Exception) -> None:
+        """Do without the metadata table from now on, since it proved wrong about its table."""
+        if self.trusted is not None:
+            self.trusted.doubt(error)
+        self.asked = False
+
+    @cached_property
+    def _listed(self) -> TrustedMetadata | None:
         from .trusted import TrustedMetadata  # noqa: PLC0415 (brings fastavro along, which few reads need)
 
         return TrustedMetadata.of(self.table, self.timeline)

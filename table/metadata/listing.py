@@ -54,11 +54,9 @@ class MetadataListing:
         return self._store.walked(needed, partial(self._below, needed))
 
     def doubt(self, path: str) -> None:
-        """Say once that the metadata table is wrong about a file."""
-        trusted = self.metadata.trusted
-        if trusted is not None:
-            what = f"It lacks the file {path}, or says another size than the write that made the file."
-            trusted.doubt(FILES, CorruptFileError(what, ""))
+        """Do without the metadata table, which is wrong about a file."""
+        what = f"It lacks the file {path}, or says another size than the write that made the file."
+        self.metadata.doubt(CorruptFileError(what, ""))
 
     def _below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
         if len(level) < _least_folders(self.storage):

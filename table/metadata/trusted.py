@@ -68,12 +68,12 @@ class TrustedMetadata:
         try:
             return question(self.table.partition(name))
         except (PyHudiError, FileNotFoundError) as error:
-            self.doubt(name, error)
+            _say_once(self.table.storage.path, f"partition {name} of the metadata table", error)
             return None
 
-    def doubt(self, name: str, error: Exception) -> None:
-        """Log once a process why a reader does without a partition."""
-        _say_once(self.table.storage.path, f"partition {name} of the metadata table", error)
+    def doubt(self, error: Exception) -> None:
+        """Log once a process why a reader does without the metadata table, which proved wrong about its table."""
+        _say_once(self.table.storage.path, "metadata table", error)
 
 
 def _say_once(path: str, what: str, error: Exception) -> None:

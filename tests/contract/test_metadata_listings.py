@@ -17,8 +17,10 @@ from pyhudi.errors import PyHudiError, StorageError, UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.past import ShownSlices
 from pyhudi.reader.query import AsOf, Changes, FileSearch, Query
+from pyhudi.reader.row_condition import read_condition
 from pyhudi.reader.scan import scan
 from pyhudi.reader.skipping.predicates import Compare
+from pyhudi.reader.skipping.slices_to_read import FOOTERS, PARTITIONS
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
@@ -28,7 +30,8 @@ from pyhudi.table.table import open_table
 from pyhudi.timeline.watermark import Watermark
 from support.drive import write
 from support.made.cleaning import clean
-from support.made.metadata_tables import How, files_of, simulate
+from support.made.metadata_records import ColumnBounds
+from support.made.metadata_tables import How, bounds_of, files_of, keys_of, simulate
 from support.mutations import Check, Mutate, assert_red, each
 from support.recorded.recorded_metadata import unpack
 from support.seams import patch_seam, read_seam
@@ -36,6 +39,8 @@ from support.seams import patch_seam, read_seam
 FOLDERS = FileSearch(asks_metadata=False)
 FILES_ALONE = How(only=["files"])
 NESTED = TableSettings(record_key_fields=("id",), partition_fields=("y", "m"), ordering_fields=("ts",), bucket_count=2)
+# No bucket leaves anything out.
+ONE_BUCKET = replace(NESTED, bucket_count=1)
 # By what happened to them: both versions and types, cleaned and archived, and of version 6 with logs of dead writes.
 RECORDED = ["live_6_by_0_15", "spared_6_by_0_15", "spared_8_by_1_2", "live_9_by_1_2", "spared_9_by_1_2"]
 
@@ -210,7 +215,48 @@ def test_a_metadata_table_at_fault_is_read_round(
     with caplog.at_level(logging.WARNING, "pyhudi"):
         assert [shown(table, None, None, FileSearch()) for _ in range(2)] == [expected] * 2
     assert isinstance(expected, list)
-    assert ["does without the partition files" in record.message for record in caplog.records] == [True]
+    what = "partition files" if fault in ("a damaged file", "a file without bytes") else "metadata table"
+    assert [f"does without the {what}" in record.message for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("others", [["column_stats"], ["partition_stats"], ["column_stats", "record_index"]])
+def test_a_metadata_table_that_is_wrong_about_files_answers_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str]
+) -> None:
+    """Neither to the query that found it wrong about one partition, nor later, as it may hide rows in another."""
+    patch_seam(monkeypatch, "least file slices on a disk", 1)
+    table = tmp_path / "t"
+    write(table, rows_in(*((year, month) for year in range(3) for month in range(3))), table=ONE_BUCKET)
+    write(table, rows_in((0, 0), (2, 2), value=5))
+    files = files_of(str(table))
+    newest = np.array(files.times) == max(files.times)
+    folders = np.array(files.partitions.to_pylist())
+    (hidden,) = np.flatnonzero(newest & (folders == "0/00"))
+    bounds, keys = bounds_of(str(table), files), keys_of(str(table), files)
+    if "record_index" in others:
+        where, ids = "id = '0-0'", ["0-0"]
+        (other,) = np.flatnonzero(folders == "1/01")
+        keys = replace(keys, files=np.where(keys.files == hidden, other, keys.files))
+    else:
+        where, ids = "ts = 5", ["0-0", "2-2"]
+        bounds = [hiding(each, hidden) if each.column == "ts" else each for each in bounds]
+    simulate(str(table), replace(files, sizes=files.sizes + newest), bounds, keys, How(only=["files", *others]))
+    snapshot = open_snapshot(str(table))
+    condition = read_condition(where, snapshot.schema)
+
+    for _ in range(2):
+        rows = [row["id"] for batch in scan(snapshot, ["id"], where=condition) for row in batch.to_pylist()]
+        assert sorted(rows) == ids
+    steps = snapshot.slices_to_read(condition.predicates, counts=True).steps
+    assert [step.source for step in steps] == [PARTITIONS, FOOTERS]
+
+
+def hiding(bounds: ColumnBounds, at: int) -> ColumnBounds:
+    """Return bounds that say of one file that all of its values are 0."""
+    least, greatest = bounds.least.to_pylist(), bounds.greatest.to_pylist()
+    least[at] = greatest[at] = 0
+    kind = bounds.least.type
+    return replace(bounds, least=pa.array(least, kind), greatest=pa.array(greatest, kind))
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
