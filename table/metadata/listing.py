@@ -94,7 +94,8 @@ def _least_folders(storage: Storage) -> int:
 def _of_every_partition(files: MetadataPartition) -> dict[str, Files]:
     # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
     found = _by_key(files.records())
-    return {_path(key): infos for key, infos in found.items() if key != PARTITIONS}
+    _take_names(found)
+    return {_path(key): infos for key, infos in found.items()}
 
 
 def _of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
@@ -106,15 +107,25 @@ def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -
     """Return the files of the partitions that a query needs.
 
     Folders of the level are looked up together with the names of all partitions: they are partitions, too, unless the
-    partitions lie deeper.
+    partitions lie deeper. Commits name those that a clean took from the names while a write added files.
     """
     asked = {folder for folder in level if needed.accepts(folder)}
     found = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, asked)], pa.string())))
-    names = [_path(info.path) for info in found.pop(PARTITIONS, ())]
+    names = {*_take_names(found), *needed.named}
     partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
     deeper = [name for name in partitions if name not in asked]
     more = _of_partitions(deeper, files) if deeper else {}
     return {**partitions, **{_path(key): infos for key, infos in found.items()}, **more}
+
+
+def _take_names(found: dict[str, Files]) -> list[str]:
+    """Take the record of all partitions out of the records, and return the partitions that it names.
+
+    Raises `CorruptFileError` where it is missing: each list of files begins with it.
+    """
+    if PARTITIONS not in found:
+        raise CorruptFileError("It has no record that names all partitions.", "")
+    return [_path(info.path) for info in found.pop(PARTITIONS)]
 
 
 def _path(key: str) -> str:

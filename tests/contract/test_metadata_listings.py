@@ -29,6 +29,7 @@ from pyhudi.table.metadata.listing import MetadataListing
 from pyhudi.table.table import open_table
 from pyhudi.timeline.watermark import Watermark
 from support.drive import write
+from support.faults.planted_metadata import Record, plant
 from support.made.cleaning import clean
 from support.made.metadata_records import ColumnBounds
 from support.made.metadata_tables import How, bounds_of, files_of, keys_of, simulate
@@ -162,6 +163,38 @@ def test_partitions_that_a_query_needs_are_looked_up(tmp_path: Path, monkeypatch
     assert not metadata.partitions(below).by_folders
     assert names(metadata.of(["0/00", "9/09"]).files) == names(store.of(["0/00", "9/09"]).files)
     assert names({"": metadata.files("0/01")}) == names({"": store.files("0/01")})
+
+
+def test_a_partition_without_its_name_is_looked_up(tmp_path: Path) -> None:
+    """A clean takes the name of a partition while a write adds files to it, which commits name."""
+
+    def nameless(records: list[Record]) -> list[Record]:
+        for record in records:
+            if record["key"] == "__all_partitions__":
+                del record["filesystemMetadata"]["1/02"]
+        return records
+
+    plant(nested(tmp_path / "t"), "files", nameless)
+    snapshot = open_snapshot(str(tmp_path / "t"))
+    store, metadata = StoreListing(snapshot.storage), MetadataListing(snapshot.storage, snapshot.metadata)
+    needed = Needed(lambda path: path.startswith("1"), ["1/01", "1/02"])
+
+    listed = metadata.partitions(needed)
+    assert not listed.by_folders
+    assert names(listed.files) == names(store.partitions(needed).files)
+
+
+@pytest.mark.parametrize("needed", [None, Needed(lambda path: path.startswith("1"))])
+def test_an_emptied_list_of_files_is_no_table_without_partitions(tmp_path: Path, needed: Needed | None) -> None:
+    """Folders are listed."""
+    table = nested(tmp_path / "t")
+    for file in (table / ".hoodie" / "metadata" / "files").iterdir():
+        file.unlink()
+    snapshot = open_snapshot(str(table))
+
+    listed = MetadataListing(snapshot.storage, snapshot.metadata).partitions(needed)
+    assert names(listed.files) == names(StoreListing(snapshot.storage).partitions(needed).files)
+    assert listed.by_folders
 
 
 def names(listed: object) -> dict[str, list[tuple[str, int]]]:
