@@ -36,9 +36,9 @@ _UNTOLD = 0
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _DECIMAL, _UUID, _DATE = 2, 3, 4, 5, 6, 7, 10, 11, 12
 _UNITS_ZONED = {15: "ms", 16: "us", 17: "ns"}
 _UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
-# Without a unit, numbers of this size are microseconds: as milliseconds they would be after the year 5138, as
-# nanoseconds before 1973.
-_LEAST_MICROS, _MOST_MICROS = 10**14, 10**17
+# Without a unit, numbers of this size are microseconds: as milliseconds they would be after the year 9999, which ends
+# what Spark knows, and which tables name where a time has no end; as nanoseconds before 1973.
+_LEAST_MICROS, _MOST_MICROS = 253_402_300_800_000, 10**17
 _MOST_MILLIS = (1 << 63) // 1000
 _LONG_TEXT = 64
 # Parquet omits bounds that have so many bytes together, the longer of which has at least half of them.
