@@ -9,6 +9,7 @@ Source: ``org.apache.hudi.common.model.HoodieIndexMetadata`` and ``HoodieIndexDe
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import TableConfigError
@@ -31,7 +32,7 @@ def kind_by_record_index(table: Table) -> str | None:
     named = defined_indexes(table.storage)
     if RECORD_INDEX not in named:
         return key.GLOBAL_SIMPLE if RECORD_INDEX in table.config.metadata_partitions else None
-    options = named[RECORD_INDEX].get("indexOptions") or {}
+    options = options_of(RECORD_INDEX, named[RECORD_INDEX])
     is_partitioned = str(options.get("isPartitioned", "")).lower() == "true"
     return key.SIMPLE if is_partitioned else key.GLOBAL_SIMPLE
 
@@ -52,3 +53,19 @@ def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
             "indexes are of, and whether a record index keeps keys unique in the whole table.",
             "Restore the file from a backup; or delete it if the table has no record index.",
         ) from error
+
+
+def options_of(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the stored definition of an index; raises `TableConfigError` where they are no map."""
+    options = definition.get("indexOptions") or {}
+    if not isinstance(options, dict):
+        raise refused_definition(name, "indexOptions", options)
+    return options
+
+
+def refused_definition(name: str, part: str, stored: object) -> TableConfigError:
+    """Return the error about a part of a definition that has another shape than Apache Hudi gives it."""
+    return TableConfigError(
+        f"The definition of the index {name} in {_FILE} cannot be understood: its {part} are {stored!r}.",
+        "Restore the file from a backup; or drop the index, and make it anew.",
+    )

@@ -9,6 +9,7 @@ Source: ``ExpressionIndexSparkFunctions``.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +36,9 @@ _FORMATS = {
 # More than the greatest difference of two time zones.
 _ZONES = datetime.timedelta(days=2)
 _FIRST_YEAR, _LAST_YEAR = 1000, 9990
+# Arguments that are numbers; Spark's have at most ten digits.
+_NUMBERS = ("pos", "len", "days")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 _TEXT, _NUMBER, _DAY = pa.string(), pa.int32(), pa.date32()
 
 
@@ -139,6 +143,9 @@ class IndexedExpression:
         given = [definition.options.get(name, default) for name, default in function.options.items()]
         arguments = tuple(argument for argument in given if argument is not None)
         if len(arguments) < len(given) or any(name in definition.options for name in function.others):
+            return None
+        named = zip(function.options, arguments, strict=True)
+        if any(name in _NUMBERS and not _WHOLE.fullmatch(argument) for name, argument in named):
             return None
         column = schema.field(definition.columns[0])
         return cls(definition.function, column.name, arguments, function.kind or column.type, column.type)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...storage.base import Storage
-from ..record_index import defined_indexes
+from ..record_index import defined_indexes, options_of, refused_definition
 from .kinds import BLOOM_FILTERS, COLUMN_STATS
 
 # In this version the hash of the column's value alone says which file group of a secondary index has an entry.
@@ -40,13 +40,19 @@ class IndexDefinition:
 
     @classmethod
     def parse(cls, name: str, stored: Mapping[str, Any]) -> IndexDefinition:
-        """Return a definition; what the file does not say is empty."""
+        """Return a definition; what the file does not say is empty.
+
+        Raises `TableConfigError` where its columns or options are in another shape than Apache Hudi's.
+        """
+        columns, options = stored.get("sourceFields") or [], options_of(name, stored)
+        if not isinstance(columns, list):
+            raise refused_definition(name, "sourceFields", columns)
         return cls(
             name,
             str(stored.get("indexType") or ""),
             str(stored.get("indexFunction") or _IDENTITY).lower(),
-            tuple(map(str, stored.get("sourceFields") or ())),
-            {str(option): str(value) for option, value in (stored.get("indexOptions") or {}).items()},
+            tuple(map(str, columns)),
+            {str(option): str(value) for option, value in options.items()},
             stored.get("version") == _BY_VALUE,
         )
 
@@ -62,6 +68,6 @@ class IndexDefinition:
 def index_definitions(storage: Storage) -> dict[str, IndexDefinition]:
     """Return the definitions of a table's indexes by the names of their partitions of the metadata table.
 
-    Raises `TableConfigError` where the file cannot be read.
+    Raises `TableConfigError` where the file, or one of them, cannot be read.
     """
     return {name: IndexDefinition.parse(name, stored) for name, stored in defined_indexes(storage).items()}

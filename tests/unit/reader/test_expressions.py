@@ -111,6 +111,7 @@ def test_what_is_not_understood_has_no_expression() -> None:
     assert defined("lower", "absent") is None
     assert defined("trim", "t", trimString="x") is None
     assert defined("substring", "t", pos="1") is None
+    assert defined("substring", "t", pos="a", len="2") is defined("date_add", "d", days="1.5") is None
     assert expression_arguments("from_unixtime", []) == ("yyyy-MM-dd HH:mm:ss",)
     assert expression_arguments("substring", ["1"]) is None
     assert expression_arguments("lower", ["1"]) is expression_arguments("sha1", []) is None
