@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...table.arrow.arrays import mask
 from ...table.config import TableConfig
 from ...table.config.property_keys import MERGE_ON_READ
+from ...table.metadata import releases
 from ...table.metadata.column_spans import column_spans
-from ...table.metadata.kinds import FILES, PARTITION_STATS
+from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.metadata.record_keys import hash_of_column, key_of_partition, key_of_partition_bounds
+from ...table.metadata.record_keys import (
+    hash_of_column,
+    hash_of_partition,
+    key_of_partition,
+    key_of_partition_bounds,
+)
 from ...table.metadata.trusted import TrustedMetadata
 from ...table.schema.columns import RECORD_KEY
 from .column_bounds import columns_to_ask
 from .predicates import Span, may_match_all
 from .search import Search
-from .statistics import spans_of
+from .statistics import FEW_PARTITIONS, comparable_bounds, spans_of
+
+_OF_COLUMN = 12
+_DIGITS = 17
+_BASE_FILE = r"^(?P<file_id>[^.].*)_[^_]+_(?P<time>\d{1,17})\.[a-z]+$"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionBounds:
     """Judges partitions by bounds that hold for the table as it is now.
 
-    Apache Hudi makes them of the bounds of the files that have some, so that a file without hides its values: where a
-    column has fewer rows than the record key has, or a log file may have no bounds, the partition stays.
+    Bounds of partitions only propose which to leave out. Apache Hudi makes them of the bounds of the files that have
+    some, and a write makes them without the files of another that completes after it: such a file hides its values. So
+    the bounds of the partition's files have to agree. Where a column has fewer rows than the record key has, or a log
+    file may have no bounds, the partition stays.
     """
 
     metadata: TrustedMetadata
@@ -39,9 +52,12 @@ class PartitionBounds:
         """Return the paths of partitions without wanted rows; None where nothing answers."""
         columns = columns_to_ask(self.search, self.config)
         trusted = self.metadata
-        if not columns or not trusted.is_of_now or not trusted.table.completes_in_order():
+        if not columns or not trusted.is_of_now:
             return None
-        found = trusted.ask(PARTITION_STATS, lambda partition: self._without_rows(partition, columns))
+        proposed = trusted.ask(PARTITION_STATS, lambda partition: self._without_rows(partition, columns))
+        if not proposed:
+            return proposed
+        found = trusted.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
         if not found or self.config.table_type != MERGE_ON_READ:
             return found
         logged = trusted.ask(FILES, lambda partition: _with_logs(partition, found))
@@ -59,6 +75,31 @@ class PartitionBounds:
                 for path, rows, span in _stated(part, column):
                     if rows and rows == counts.get(path):
                         spans.setdefault(path, {})[column.name] = span
+        return self._without_any(spans)
+
+    def _without_by_files(
+        self, partition: MetadataPartition, proposed: frozenset[str], columns: Sequence[pa.Field]
+    ) -> frozenset[str]:
+        """Return those of some partitions whose files hold no wanted row."""
+        paths = sorted(proposed)
+        places = pa.array([hash_of_partition(path) for path in paths], pa.string())
+        fields = [*columns, pa.field(RECORD_KEY, pa.string())]
+        behind = places.to_pylist() if len(paths) <= FEW_PARTITIONS else [""]  # O(partitions)
+        prefixes = {hash_of_column(field.name) + more for field in fields for more in behind}
+        parts = list(partition.with_prefixes(sorted(prefixes)))
+        if not parts:
+            return frozenset()
+        committed = [write.requested_time for write in self.metadata.table.of_table.writes]
+        records = _of_newest_files(releases.joined(parts), pa.array(committed, pa.string()))
+        counts = {place: rows for place, rows, _ in _stated_of_files(records, fields[-1], places)}
+        spans: dict[str, dict[str, Span]] = {}
+        for column in columns:
+            for place, rows, span in _stated_of_files(records, column, places):
+                if rows and rows == counts.get(place):
+                    spans.setdefault(paths[place], {})[column.name] = span
+        return self._without_any(spans)
+
+    def _without_any(self, spans: Mapping[str, Mapping[str, Span]]) -> frozenset[str]:
         # A column without a span is unknown.
         return frozenset(
             path
@@ -81,6 +122,58 @@ def _stated(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span
         for key, path, count, span in found
         if path is not None and span is not None and key == key_of_partition_bounds(column.name, path)
     ]
+
+
+def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.StructArray:
+    """Return the records without those of base files that have a newer version by one of some writes.
+
+    The files of writes that left the timeline, and of file groups that were replaced, stay: bounds that are too wide
+    hide no row.
+    """
+    names = pc.struct_field(records, ["ColumnStatsMetadata", "fileName"])
+    parts = pc.extract_regex(names, _BASE_FILE)
+    file_ids, times = (pc.struct_field(parts, [name]) for name in ("file_id", "time"))
+    folders = pc.utf8_slice_codeunits(pc.struct_field(records, ["key"]), _OF_COLUMN, 2 * _OF_COLUMN)
+    groups = pc.binary_join_element_wise(folders, file_ids, "").dictionary_encode().indices
+    numbers = pc.fill_null(groups, len(groups)).to_numpy()
+    padded = pc.fill_null(pc.utf8_rpad(times, _DIGITS, "0").cast(pa.int64()), 0).to_numpy()
+    newest = np.zeros(len(groups) + 1, np.int64)
+    by_some = np.flatnonzero(mask(pc.is_in(times, value_set=committed)))
+    np.maximum.at(newest, numbers[by_some], padded[by_some])
+    return records.filter(pa.array((padded >= newest[numbers]) | (numbers == len(groups))))
+
+
+def _stated_of_files(
+    records: pa.StructArray, column: pa.Field, partitions: pa.Array
+) -> Iterator[tuple[int, int, Span]]:
+    """Yield what records state together of a column's files, by the place of a partition's hash among some.
+
+    Beside the place are the count of rows and the span.
+    """
+    keys = pc.struct_field(records, ["key"])
+    places = pc.index_in(pc.utf8_slice_codeunits(keys, _OF_COLUMN, 2 * _OF_COLUMN), value_set=partitions)
+    chosen = pc.and_(pc.starts_with(keys, hash_of_column(column.name)), places.is_valid())
+    bounds = pc.struct_field(records, ["ColumnStatsMetadata"]).filter(chosen)
+    stated = column_spans(bounds, column.type)
+    least, greatest = comparable_bounds(stated.least), comparable_bounds(stated.greatest)
+    values = pa.array(stated.values)
+    rows = {
+        "place": places.filter(chosen),
+        "rows": pc.fill_null(pc.struct_field(bounds, ["valueCount"]), 0),
+        "least": least,
+        "greatest": greatest,
+        "below": pc.and_(values, least.is_null()),
+        "above": pc.and_(values, greatest.is_null()),
+        "nulls": pa.array(stated.nulls),
+        "values": values,
+    }
+    asked = [("rows", "sum"), ("least", "min"), ("greatest", "max")]
+    asked += [(name, "any") for name in ("below", "above", "nulls", "values")]
+    for found in pa.table(rows).group_by("place").aggregate(asked).to_pylist():  # O(partitions)
+        least_of_all = None if found["below_any"] else found["least_min"]
+        greatest_of_all = None if found["above_any"] else found["greatest_max"]
+        span = Span(least_of_all, greatest_of_all, found["nulls_any"], found["values_any"])
+        yield found["place"], found["rows_sum"], span
 
 
 def _with_logs(partition: MetadataPartition, paths: frozenset[str]) -> frozenset[str]:

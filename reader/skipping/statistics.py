@@ -21,7 +21,7 @@ from .predicates import NULLS, Span
 # So many keys are looked up one by one; more take longer than reading all records of a column.
 _FEW_KEYS = 2_048
 # Of so many partitions the records of a column are looked up partition by partition.
-_FEW_PARTITIONS = 64
+FEW_PARTITIONS = 64
 _OF_COLUMN = 12
 _KEY, _BOUNDS = "key", "ColumnStatsMetadata"
 
@@ -66,7 +66,7 @@ class StatedByMetadata:
             parts = list(self.partition.find(keys))
         else:
             folders = {split(file.path)[0] for file in files}
-            few = len(folders) <= _FEW_PARTITIONS
+            few = len(folders) <= FEW_PARTITIONS
             behind = [hash_of_partition(folder) for folder in folders] if few else [""]
             parts = list(self.partition.with_prefixes([prefix + more for prefix in hashes for more in behind]))
         return releases.joined(parts) if parts else None
@@ -89,7 +89,7 @@ def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa
 
 def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
     """Return the spans at some places, in the form of `comparable`; None where a place is null."""
-    bounds = (_comparable(bound).take(places) for bound in (stated.least, stated.greatest))
+    bounds = (comparable_bounds(bound).take(places) for bound in (stated.least, stated.greatest))
     least, greatest = (bound.to_pylist() for bound in bounds)  # O(files)
     at = np.asarray(places.fill_null(-1))
     nulls, values = (np.append(flags, True)[at].tolist() for flags in (stated.nulls, stated.values))
@@ -112,7 +112,8 @@ def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
     )
 
 
-def _comparable(bounds: pa.Array) -> Any:
+def comparable_bounds(bounds: pa.Array) -> Any:
+    """Return bounds in the form of `comparable`."""
     kind = bounds.type
     if pa.types.is_date32(kind):
         return bounds.cast(pa.int32())

@@ -103,20 +103,6 @@ class MetadataTable:
             if instant.is_write and not _compacts(instant)
         )
 
-    def completes_in_order(self) -> bool:
-        """Return whether its writes completed in the order in which they were requested.
-
-        The order of requests is that of the records. What a write states of a whole partition lacks the files of
-        another write that was requested before it and completed after it.
-        """
-        writes = [
-            (instant.requested_time, instant.visible_since)
-            for instant in self.timeline.completed
-            if instant.is_write and not _compacts(instant) and not _begins(instant.requested_time)
-        ]
-        since = [completed for _, completed in sorted(writes)]
-        return since == sorted(since)
-
     def _completed_in_table(self, time: str) -> bool:
         write = time[:_DIGITS]
         if time.startswith(_BEGINNING) or write in self._completed:

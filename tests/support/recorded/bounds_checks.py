@@ -23,12 +23,14 @@ from pyhudi.reader.skipping.search import Search
 from pyhudi.reader.skipping.slices_to_read import PARTITIONS
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
+from pyhudi.storage.base import split
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header
 from pyhudi.table.hfile.entries import Entries
 from pyhudi.table.hfile.reader import HFile
 from pyhudi.table.hfile.writer import HFileWriter
-from pyhudi.table.metadata.record_keys import key_of_partition_bounds
+from pyhudi.table.metadata.kinds import COLUMN_STATS, groups_of
+from pyhudi.table.metadata.record_keys import key_of_file_bounds
 from support.recorded.recorded_metadata import MADE
 
 NOW_AND_THEN = "live_9_by_1_2_of_base_files"
@@ -59,7 +61,8 @@ def check_then(folder: Path) -> None:
     now, then = (Compare("ts", "=", number) for number in (7, 1))
 
     assert {one.partition_path for one in open_snapshot(table).slices([now])} >= {"a", "b"}
-    assert not open_snapshot(table).slices([then]), "bounds of partitions say that no row has it"
+    left = {one.partition_path for one in open_snapshot(table).slices([then])}
+    assert "a" not in left, "bounds of the partition and of its newest files say that no row has it"
     past = open_snapshot(table, query=AsOf(first))
     assert {one.partition_path for one in past.slices([then])} >= {"a", "b"}
 
@@ -69,10 +72,11 @@ def check_pending(folder: Path) -> None:
     table = Path(shutil.copytree(folder / NOW_AND_THEN, folder / "with_other_bounds"))
     snapshot = open_snapshot(str(table))
     (pending,) = {one.requested_time for one in snapshot.timeline.pending}
-    state_bounds(table, pending, "b", "ts", 1000)
+    (in_b,) = [one for one in snapshot.slices() if one.partition_path == "b"]
+    state_bounds(table, pending, in_b.base_file.path, "ts", 1000)
 
-    (without,) = stated_partitions(open_snapshot(str(table)), [Compare("ts", "=", 7)])
-    assert "b" not in without
+    now = open_snapshot(str(table))
+    assert in_b in left_by_files(now, [Compare("ts", "=", 7)], [*now.slices()])
 
 
 def check_answer(folder: Path) -> None:
@@ -85,7 +89,7 @@ def check_answer(folder: Path) -> None:
         rows = pa.Table.from_batches(scan(snapshot, predicates=predicates), snapshot.schema)
         wanted = every.filter(pc.equal(every["ts"], number))
         assert sorted(rows["id"].to_pylist()) == sorted(wanted["id"].to_pylist())
-    read = snapshot.slices_to_read([Compare("ts", "=", 2)], counts=True)
+    read = snapshot.slices_to_read([Compare("ts", "=", 1)], counts=True)
     assert [step.source for step in read.steps[:3]] == [PARTITIONS, "partition_stats", "column_stats"]
     assert [step.left_out for step in read.steps[1:2]] == [1]
 
@@ -136,24 +140,27 @@ def stated_partitions(snapshot: Snapshot, predicates: list[Predicate]) -> Iterat
 
 
 def state_bounds(table: Path, instant: str, path: str, column: str, value: int) -> None:
-    """Let an instant have stated that a partition of two rows has one value alone in a column of longs."""
-    folder = table / ".hoodie" / "metadata" / "partition_stats"
-    for log in folder.glob(f".*_{instant}.log.*"):
+    """Let an instant have stated that a file of two rows has one value alone in a column of longs."""
+    folder = table / ".hoodie" / "metadata" / COLUMN_STATS
+    partition, name = split(path)
+    key = key_of_file_bounds(column, partition, name)
+    groups = sorted({one.name.partition("_")[0] for one in folder.glob("*.hfile")})
+    group = groups[int(groups_of(pa.array([key]), len(groups))[0])]
+    for log in folder.glob(f".{group}_{instant}.log.*"):
         log.unlink()
-    base = max(folder.glob("*.hfile"))
+    base = max(folder.glob(f"{group}_*.hfile"))
     with open_storage(str(folder)).open_input(base.name) as source:
         schema = HFile(source, base.name).schema
     wrapped = (f"{_MODEL}.LongWrapper", {"value": value})
-    bounds = {"fileName": path, "columnName": column, "minValue": wrapped, "maxValue": wrapped, "isTightBound": True}
+    bounds = {"fileName": name, "columnName": column, "minValue": wrapped, "maxValue": wrapped, "isTightBound": True}
     bounds |= {"valueCount": 2, "nullCount": 0, "totalSize": 9, "totalUncompressedSize": 9, "isDeleted": False}
     encoded = io.BytesIO()
     fastavro.schemaless_writer(
-        encoded, fastavro.parse_schema(json.loads(schema)), {"key": "", "type": 6, "ColumnStatsMetadata": bounds}
+        encoded, fastavro.parse_schema(json.loads(schema)), {"key": "", "type": 3, "ColumnStatsMetadata": bounds}
     )
     content = io.BytesIO()
     writer = HFileWriter(content, schema)
-    key = key_of_partition_bounds(column, path).encode()
-    writer.add(Entries(pa.array([key], pa.binary()), pa.array([encoded.getvalue()], pa.binary())))
+    writer.add(Entries(pa.array([key.encode()], pa.binary()), pa.array([encoded.getvalue()], pa.binary())))
     writer.close()
     head = BlockHead(BlockType.HFILE, {Header.INSTANT_TIME: instant, Header.SCHEMA: schema})
     log = folder / f".{base.name.partition('_')[0]}_{instant}.log.1_0-0-0"
