@@ -73,7 +73,8 @@ class _Scope:
                 found_rows = _of_keys(self._merged(file_slice, schema or pa.schema([])), repeated)
             found += [rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in found_rows]
         asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
-        groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate(asked)
+        # Several threads return groups in any order, of which the finding names the first.
+        groups = pa.concat_tables(found).group_by(RECORD_KEY, use_threads=False).aggregate(asked)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
         if groups.num_rows:
             self._report(groups)

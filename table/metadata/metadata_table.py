@@ -8,13 +8,14 @@ table alone and before the table's newest instant. Source: ``HoodieTableMetadata
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from ...errors import TableConfigError, UnsupportedTableError
+from ...errors import CorruptInstantError, TableConfigError, UnsupportedTableError
 from ...storage.base import Storage, join
 from ...storage.parallel import for_each
 from ...timeline.instant_files import InstantFiles
@@ -123,8 +124,10 @@ class MetadataTable:
         of files has the writes in between by the instants of these writes.
         """
         for begin, since in self._beginnings.items():  # O(partitions)
-            if FILES in self.timeline.files.read_written_files(begin).stats:
-                return since
+            # An instant that cannot be read says nothing.
+            with suppress(CorruptInstantError):
+                if FILES in self.timeline.files.read_written_files(begin).stats:
+                    return since
         return min(self._beginnings.values(), default="")
 
     def counts(self, time: str) -> bool:

@@ -53,9 +53,9 @@ def test_a_commit_that_looks_keys_up_keeps_within_its_memory(tmp_path_on_disk: P
 
 @pytest.mark.slow
 def test_a_process_without_spark_keeps_within_its_memory_whatever_its_threads(tmp_path_on_disk: Path) -> None:
-    """Streams of two million rows, 400 MB in Arrow, where a write and a read may take 384 MiB beside the imports.
+    """Streams of two million rows, 400 MB in Arrow, where a write and a read may take 448 MiB beside the imports.
 
-    A process that held what comes would take 650.
+    They take 310 to 405, as the allocator happens to return pages. A process that held what comes would take 650.
     """
-    bounds = ["--rows", "2000000", "--limit-mib", "384", "--threads", "1", "4"]
+    bounds = ["--rows", "2000000", "--limit-mib", "448", "--threads", "1", "4"]
     check_memory("arrow_memory.py", tmp_path_on_disk, *bounds)
