@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -99,10 +99,18 @@ class Snapshot:
         Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
         window wrote.
         """
-        return self._in_partitions(predicates, counts=False).slices
+        return self._in_partitions(predicates, partial(self._search, predicates), counts=False).slices
 
-    def _in_partitions(self, predicates: Sequence[Predicate], *, counts: bool) -> SlicesToRead:
-        """Return the slices that partitions and buckets leave; ``counts`` says whether all slices are counted."""
+    def _search(self, predicates: Sequence[Predicate]) -> Search:
+        return Search.of(predicates, self.schema, self.config)
+
+    def _in_partitions(
+        self, predicates: Sequence[Predicate], search: Callable[[], Search], *, counts: bool
+    ) -> SlicesToRead:
+        """Return the slices that partitions and buckets leave; ``counts`` says whether to count all slices.
+
+        ``search`` spells record keys, which few tables need here.
+        """
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
             file=lambda file: (
@@ -119,7 +127,6 @@ class Snapshot:
             may_match = cache(pruning.partition_may_match)
             stated = NO_PARTITIONS
             if self.shows_newest and self.file_search.skips_files:
-                search = Search.of(predicates, self.schema, self.config)
                 stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
             in_buckets = pruning.file_may_match(self.bucket_numbers)
 
@@ -151,10 +158,11 @@ class Snapshot:
 
         The steps count slices of partitions that were not listed if ``counts``, or the log tells of them.
         """
-        listed = self._in_partitions(predicates, counts=counts or logger.isEnabledFor(logging.INFO))
+        search_once = cache(partial(self._search, predicates))
+        listed = self._in_partitions(predicates, search_once, counts=counts or logger.isEnabledFor(logging.INFO))
         if not predicates:
             return listed
-        search = Search.of(predicates, self.schema, self.config)
+        search = search_once()
         if search.keys is not None and not len(search.keys):
             return SlicesToRead([], (*listed.steps, Step(KEYS, len(listed.slices), len(listed.slices))))
         sources = Sources(self.seen.table, self.metadata, search, self.shows_newest)
@@ -188,7 +196,7 @@ class Snapshot:
         Reads the footers of files larger than a split, to cut them between row groups. ``merged_alone`` skips slices
         without logs, which another reader reads; ``wanted`` says by file id which slices to read.
         """
-        search = Search.of(predicates, self.schema, self.config)
+        search = self._search(predicates)
         if self.times is not None:
             search = search.with_more(self.times.predicate())
         found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)

@@ -27,7 +27,7 @@ def sources_of(
     is_of_now = shows_newest and trusted.is_of_now
     keys = search.keys
     rows = IndexedRows(trusted, slices, not search.columns & {*config.partition_fields})
-    # Slices are left out by the bucket of a key already, so that the other rows of their partitions are not known.
+    # The bucket of a key leaves slices out already, so that the rest are not the rows of whole partitions.
     has_index = is_of_now and RECORD_INDEX in trusted.names and not config.has_buckets
     if has_index and keys is not None:
         yield RecordIndexSource(rows, keys)

@@ -17,6 +17,7 @@ from ...table.metadata.column_spans import column_spans
 from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_keys import (
+    COLUMN_DIGITS,
     hash_of_column,
     hash_of_partition,
     key_of_partition,
@@ -29,7 +30,6 @@ from .predicates import Span, may_match_all
 from .search import Search
 from .statistics import FEW_PARTITIONS, comparable_bounds, spans_of
 
-_OF_COLUMN = 12
 _DIGITS = 17
 _BASE_FILE = r"^(?P<file_id>[^.].*)_[^_]+_(?P<time>\d{1,17})\.[a-z]+$"
 
@@ -133,7 +133,7 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
     names = pc.struct_field(records, ["ColumnStatsMetadata", "fileName"])
     parts = pc.extract_regex(names, _BASE_FILE)
     file_ids, times = (pc.struct_field(parts, [name]) for name in ("file_id", "time"))
-    folders = pc.utf8_slice_codeunits(pc.struct_field(records, ["key"]), _OF_COLUMN, 2 * _OF_COLUMN)
+    folders = pc.utf8_slice_codeunits(pc.struct_field(records, ["key"]), COLUMN_DIGITS, 2 * COLUMN_DIGITS)
     groups = pc.binary_join_element_wise(folders, file_ids, "").dictionary_encode().indices
     numbers = pc.fill_null(groups, len(groups)).to_numpy()
     padded = pc.fill_null(pc.utf8_rpad(times, _DIGITS, "0").cast(pa.int64()), 0).to_numpy()
@@ -151,7 +151,7 @@ def _stated_of_files(
     Beside the place are the count of rows and the span.
     """
     keys = pc.struct_field(records, ["key"])
-    places = pc.index_in(pc.utf8_slice_codeunits(keys, _OF_COLUMN, 2 * _OF_COLUMN), value_set=partitions)
+    places = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS, 2 * COLUMN_DIGITS), value_set=partitions)
     chosen = pc.and_(pc.starts_with(keys, hash_of_column(column.name)), places.is_valid())
     bounds = pc.struct_field(records, ["ColumnStatsMetadata"]).filter(chosen)
     stated = column_spans(bounds, column.type)

@@ -59,7 +59,7 @@ NO_PARTITIONS = LeftOutPartitions(asked=False)
 
 
 def partitions_without_rows(
-    seen: SeenTable, metadata: MetadataAtHand, search: Search, may_match: Callable[[str], bool]
+    seen: SeenTable, metadata: MetadataAtHand, search: Callable[[], Search], may_match: Callable[[str], bool]
 ) -> LeftOutPartitions:
     """Return the partitions without wanted rows of a table as it is now.
 
@@ -75,9 +75,9 @@ def partitions_without_rows(
     from .metadata_sources import names_rows  # noqa: PLC0415 (brings fastavro along, which few reads need)
     from .partition_bounds import PartitionBounds  # noqa: PLC0415
 
-    if names_rows(trusted, config, search):
+    if names_rows(trusted, config, search()):
         return NO_PARTITIONS
-    without = PartitionBounds(trusted, config, search).without_rows()
+    without = PartitionBounds(trusted, config, search()).without_rows()
     if without is None:
         return NO_PARTITIONS
     paths = without.intersection(wanted)

@@ -15,14 +15,13 @@ from ...table.files.file_group import DataFile
 from ...table.metadata import releases
 from ...table.metadata.column_spans import ColumnSpans, column_spans
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.metadata.record_keys import hash_of_column, hash_of_file, hash_of_partition
+from ...table.metadata.record_keys import COLUMN_DIGITS, hash_of_column, hash_of_file, hash_of_partition
 from .predicates import NULLS, Span
 
 # So many keys are looked up one by one; more take longer than reading all records of a column.
 _FEW_KEYS = 2_048
 # Of so many partitions the records of a column are looked up partition by partition.
 FEW_PARTITIONS = 64
-_OF_COLUMN = 12
 _KEY, _BOUNDS = "key", "ColumnStatsMetadata"
 
 
@@ -55,7 +54,7 @@ class StatedByMetadata:
         records = self._records(files, ends, [hash_of_column(column)])
         if records is None:
             return None
-        stated = pc.utf8_slice_codeunits(pc.struct_field(records, [_KEY]), _OF_COLUMN)
+        stated = pc.utf8_slice_codeunits(pc.struct_field(records, [_KEY]), COLUMN_DIGITS)
         counts = pc.struct_field(records, [_BOUNDS, "valueCount"]).take(pc.index_in(ends, value_set=stated))
         return None if counts.null_count else counts.to_pylist()  # O(files)
 
@@ -82,7 +81,7 @@ def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa
     """Return the spans of one column in files whose keys end so."""
     keys = pc.struct_field(records, [_KEY])
     chosen = pc.starts_with(keys, prefix)
-    ends = pc.utf8_slice_codeunits(keys.filter(chosen), _OF_COLUMN)
+    ends = pc.utf8_slice_codeunits(keys.filter(chosen), COLUMN_DIGITS)
     places = pc.index_in(wanted, value_set=ends)
     return spans_of(column_spans(pc.struct_field(records, [_BOUNDS]).filter(chosen), column.type), places)
 

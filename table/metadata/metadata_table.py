@@ -99,17 +99,10 @@ class MetadataTable:
         completed = self.timeline.completed
         compacted = max((instant.visible_since for instant in completed if _compacts(instant)), default="")
         return not any(
-            instant.visible_since < compacted and not self._completed_in_table(instant.requested_time)
+            instant.visible_since < compacted and not self.counts(instant.requested_time)
             for instant in completed
             if instant.is_write and not _compacts(instant)
         )
-
-    def _completed_in_table(self, time: str) -> bool:
-        write = time[:_DIGITS]
-        if time.startswith(_BEGINNING) or write in self._completed:
-            return True
-        # Older writes were archived in the table.
-        return write not in self._pending and write <= self._newest
 
     @property
     def _beginnings(self) -> dict[Instant, str]:

@@ -17,6 +17,9 @@ ROOT = "."
 PARTITIONS = "__all_partitions__"
 """The key of the record that names all partitions of a table."""
 
+COLUMN_DIGITS = 12
+"""How many characters of a key of bounds are the column's; as many are the partition's."""
+
 _MASK = (1 << 64) - 1
 _SEED = 0xFFFFFFFFDABADABA
 _PRIMES = (
