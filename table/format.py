@@ -36,7 +36,8 @@ from .files.undo import DeletesFiles, Undo
 class TableFormat:
     """How tables of some versions keep their timeline and archive; ``layout_version`` is its name in properties.
 
-    ``bucket_rules`` says whether Apache Hudi's writers of the version go by rules of bucket numbers.
+    ``bucket_rules`` says whether Apache Hudi's writers of the version go by rules of bucket numbers, and
+    ``keeps_metadata`` whether pyhudi keeps the metadata table of such a table.
     """
 
     layout_version: str
@@ -46,6 +47,7 @@ class TableFormat:
     archive_writer: Callable[[Storage, TableConfig], ArchiveWriter]
     undo: Undo
     bucket_rules: bool
+    keeps_metadata: bool
 
     @property
     def slices(self) -> SliceRule:
@@ -82,8 +84,12 @@ def _log_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
     return LogArchiveWriter(storage, config.archive_folder, config.timezone)
 
 
-_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, _lsm_writer, DeletesFiles(), bucket_rules=False)
-_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _log_writer, AppendsCommands(), bucket_rules=False)
+_LSM = TableFormat(
+    "2", LayoutV2, AvroCodec(), LsmArchive, _lsm_writer, DeletesFiles(), bucket_rules=False, keeps_metadata=True
+)
+_FLAT = TableFormat(
+    "1", LayoutV1, JsonCodec(), LogArchive, _log_writer, AppendsCommands(), bucket_rules=False, keeps_metadata=False
+)
 _FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 _WITH_OLD_LOG_NAMES = {
     version: replace(found, layout=UpgradeLayout, undo=TakesBlocksBack())

@@ -20,7 +20,7 @@ from .table import Table
 INDEXES_FOLDER = ".hoodie/.index_defs"
 RECORD_INDEX = "record_index"
 
-_FILE = f"{INDEXES_FOLDER}/index.json"
+INDEXES_FILE = f"{INDEXES_FOLDER}/index.json"
 
 
 def kind_by_record_index(table: Table) -> str | None:
@@ -42,14 +42,16 @@ def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
 
     Raises `TableConfigError` where the file cannot be read.
     """
-    if not storage.exists(_FILE):
+    try:
+        stored = storage.read(INDEXES_FILE)
+    except FileNotFoundError:
         return {}
     try:
-        found = json.loads(storage.read(_FILE))["indexDefinitions"]
+        found = json.loads(stored)["indexDefinitions"]
         return {str(name): dict(definition) for name, definition in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TableConfigError(
-            f"{_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown what its "
+            f"{INDEXES_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown what its "
             "indexes are of, and whether a record index keeps keys unique in the whole table.",
             "Restore the file from a backup; or delete it if the table has no record index.",
         ) from error
@@ -66,6 +68,6 @@ def options_of(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
 def refused_definition(name: str, part: str, stored: object) -> TableConfigError:
     """Return the error about a part of a definition that has another shape than Apache Hudi gives it."""
     return TableConfigError(
-        f"The definition of the index {name} in {_FILE} cannot be understood: its {part} are {stored!r}.",
+        f"The definition of the index {name} in {INDEXES_FILE} cannot be understood: its {part} are {stored!r}.",
         "Restore the file from a backup; or drop the index, and make it anew.",
     )

@@ -19,13 +19,13 @@ from ..storage.base import Staged, Storage, join, split
 from ..table.config.sort_order import SortOrder
 from ..table.files.base_file import SORTED_BY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.bloom_filter import BloomSettings
-from ..table.files.column_bounds import ColumnBounds
 from ..table.files.file_group import FileSlice
 from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from ..table.files.output import Output
+from ..table.files.packed_bounds import PackedBounds
 from ..table.merging.merger import MergeCounts
 from ..table.schema.columns import FILE_NAME, with_meta
 from ..timeline.writers.markers import MarkerType
@@ -143,7 +143,7 @@ class NewFile(ABC):
 
     kind: ClassVar[FileKind]
     version = 0
-    statistics: tuple[ColumnBounds, ...] | None = None
+    statistics: PackedBounds | None = None
 
     def __init__(self, files: DataFiles, group: FileGroupId, path: str) -> None:
         self.group = group
@@ -277,7 +277,8 @@ class BaseOutput(NewFile):
         if self._sorter is not None:
             self._write_sorted(self._sorter)
         self._file.close()
-        self.statistics = self._file.statistics()
+        bounds = self._file.statistics()
+        self.statistics = None if bounds is None else PackedBounds.of(bounds)
 
     def _write_sorted(self, sorter: RowSorter) -> None:
         if not self._form.keeps_order:
@@ -363,6 +364,8 @@ class LogOutput(NewFile):
 
     def _close(self) -> None:
         self._blocks.close()
+        bounds = self._blocks.statistics()
+        self.statistics = None if bounds is None else PackedBounds.of(bounds)
 
     def _abandon(self) -> None:
         self._blocks.abandon()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ..table.files.column_bounds import ColumnBounds
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
+from ..table.files.packed_bounds import PackedBounds
 from ..table.merging.merger import MergeCounts
 from ..table.slices.merged_slice import LogCounts
 from ..timeline.writers.markers import MarkerType
@@ -30,7 +30,7 @@ class WrittenFile:
         counts: What became of the rows that the writer had.
         version: Of a log file, among those of its instant in the file group.
         logs: What a compaction met in the log files that it merged into the file; None for all other writers.
-        statistics: Of a base file, the bounds of the columns that the output names; None where it names none.
+        statistics: The bounds of the columns that the output names and the file has; None where it names none.
         outdone: The record key of one of the dropped rows, against which deletes in log files win; empty for none.
     """
 
@@ -43,7 +43,7 @@ class WrittenFile:
     counts: MergeCounts = field(default_factory=MergeCounts)
     version: int = 0
     logs: LogCounts | None = None
-    statistics: tuple[ColumnBounds, ...] | None = None
+    statistics: PackedBounds | None = None
     outdone: str = ""
 
     @property

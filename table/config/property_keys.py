@@ -52,6 +52,7 @@ ARCHIVE_FOLDER = "hoodie.archivelog.folder"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 

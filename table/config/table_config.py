@@ -347,6 +347,11 @@ class TableConfig:
         return self._list(key.METADATA_PARTITIONS)
 
     @property
+    def metadata_being_built(self) -> tuple[str, ...]:
+        """The partitions of the metadata table that an indexing builds: writers write to them, readers do not ask."""
+        return self._list(key.METADATA_INFLIGHT)
+
+    @property
     def has_buckets(self) -> bool:
         """Whether the properties note the bucket index, so that partitions have numbers of buckets."""
         return not self.generates_keys and self.index_type == key.BUCKET and self.bucket_count is not None

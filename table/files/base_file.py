@@ -18,9 +18,10 @@ from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
-from .column_bounds import ColumnBounds, column_bounds
+from .column_bounds import ColumnBounds
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
+from .footer_bounds import PartBounds, column_bounds, unstated
 from .names import PARQUET, RUN_AGAIN, met_at_file
 from .output import Output
 
@@ -113,6 +114,7 @@ class BaseFileWriter:
         self._greatest: str | None = None
         self._flushed_bytes = 0
         self._bounded: frozenset[str] = frozenset()
+        self._own_bounds: list[PartBounds] = []
         self._filter: FileFilter | None = None
         if bloom is not None:
             footer = {} if previous is None else previous.parquet.metadata.metadata or {}
@@ -153,6 +155,8 @@ class BaseFileWriter:
         self._flush()
 
     def close(self) -> None:
+        if self._parquet is None:
+            self._bounded |= _without_nan(self._waiting)
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
         number = {formats.KEY: str(formats.FOOTER_KEYS)}
@@ -166,9 +170,14 @@ class BaseFileWriter:
         parquet.close()
 
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
-        """Return the bounds of the columns that the output names, from the footer of the closed file; None for none."""
+        """Return the bounds of the columns that the output names, of the closed file; None where it names none."""
         asked = self._output.statistics
-        return column_bounds(self._parquet.writer.metadata, asked) if asked and self._parquet is not None else None
+        if not asked or self._parquet is None:
+            return None
+        absent = (name for name in asked if name not in self._schema.names)
+        nothing = [ColumnBounds(name, None, None, self.rows) for name in absent]
+        footer = self._parquet.writer.metadata
+        return (*column_bounds(footer, asked, self._own_bounds, self._schema), *nothing)
 
     def abandon(self) -> None:
         self._waiting = []
@@ -182,6 +191,7 @@ class BaseFileWriter:
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
             parquet = self._parquet or self._open(table)
             parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            self._own_bounds.append(unstated(table, self._output.statistics))
             self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
 
@@ -198,6 +208,20 @@ class BaseFileWriter:
             write_page_checksum=True,
         )
         return self._parquet
+
+
+def _without_nan(rows: Iterable[pa.RecordBatch]) -> frozenset[str]:
+    """Return the columns of floating-point numbers that have no NaN in any of the file's rows.
+
+    Apache Hudi takes a column without bounds for one of nulls, and would leave out the file's rows.
+    """
+    batches = list(rows)
+    names = [field.name for field in batches[0].schema if pa.types.is_floating(field.type)] if batches else []
+    return frozenset([name for name in names if not any(_has_nan(batch.column(name)) for batch in batches)])
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return bool(pc.any(pc.is_nan(values)).as_py())  # one value a batch
 
 
 class BaseFileReader:

@@ -1,56 +1,142 @@
-"""The bounds of a base file's columns, as its Parquet footer states them, short enough for a task's message."""
+"""The bounds of a data file's columns, short enough for a task's message: of values, and of parts of a file together.
+
+A bound is a value in Parquet's plain encoding, decimals as the bytes of their unscaled values, the highest first. The
+order of floating point numbers is Spark's, in which NaN is greater than all others; zero is bounded by both zeroes.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import plain
 
 MOST_OF_A_BOUND = 64
-_PLAIN = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
+PLAIN = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
+TEXT, DECIMAL, OCTETS = "text", "decimal", "octets"
+"""Encodings of bounds that have no fixed width; the others are formats of `struct`."""
+
+_FLOATS = (PLAIN["FLOAT"], PLAIN["DOUBLE"])
 _GREATEST_CHARACTER = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
 
 class ColumnBounds(NamedTuple):
-    """What a base file's footer states of one column.
+    """What one column of a data file holds.
 
     Attributes:
-        least: A value than which none is less, in Parquet's plain encoding; None where there is none.
-        greatest: A value than which none is greater; None where there is none.
-        nulls: How many rows have no value; None where the footer does not say.
+        least: A value than which none is less; None where there is no value, or no bound is known.
+        greatest: A value than which none is greater.
+        nulls: How many rows have no value; None where that is unknown, and of a column that a log file lacks.
+        size: Bytes of the column in a base file; 0 in a log file.
+        uncompressed: The same before compression.
     """
 
     column: str
     least: bytes | None
     greatest: bytes | None
     nulls: int | None
+    size: int = 0
+    uncompressed: int = 0
+
+    def says_all(self, rows: int) -> bool:
+        """Return whether it has both bounds, or so many rows have no value at all."""
+        return self.nulls is not None and (self.nulls >= rows or None not in (self.least, self.greatest))
 
 
-def column_bounds(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[ColumnBounds, ...]:
-    """Return the bounds of some columns that are not nested, with texts and binary values cut to 64 bytes."""
-    schema = footer.schema
-    return tuple(_bounds(footer, leaf) for leaf in range(len(schema)) if schema.column(leaf).path in columns)
+def encoding_of(kind: pa.DataType) -> str:
+    """Return the encoding of bounds of a canonical type, whose values may be in a dictionary."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return encoding_of(kind.value_type)
+    if types.is_string(kind):
+        return TEXT
+    if types.is_binary(kind):
+        return OCTETS
+    if types.is_decimal(kind):
+        return DECIMAL
+    if types.is_boolean(kind):
+        return PLAIN["BOOLEAN"]
+    if types.is_int32(kind) or types.is_date32(kind):
+        return PLAIN["INT32"]
+    if types.is_int64(kind) or types.is_timestamp(kind):
+        return PLAIN["INT64"]
+    return {pa.float32(): PLAIN["FLOAT"], pa.float64(): PLAIN["DOUBLE"]}[kind]
+
+
+def have_width(bounds: ColumnBounds, kind: pa.DataType) -> bool:
+    """Return whether bounds have as many bytes as those of a type do, where all of them have as many."""
+    encoding = encoding_of(kind)
+    if encoding in (TEXT, OCTETS, DECIMAL):
+        return True
+    return all(bound is None or len(bound) == struct.calcsize(encoding) for bound in (bounds.least, bounds.greatest))
+
+
+def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnBounds:
+    """Return the exact bounds of values of a canonical type; see `widened` for those that travel."""
+    values = plain(values)
+    span = pc.min_max(values)
+    least, greatest = span["min"], span["max"]  # one value a call
+    if not least.is_valid:
+        return ColumnBounds(column, None, None, values.null_count)
+    encoding = encoding_of(values.type)
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():  # one value a call
+        greatest = pa.scalar(float("nan"), values.type)
+    return ColumnBounds(column, _packed(least, encoding), _packed(greatest, encoding), values.null_count)
+
+
+def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) -> ColumnBounds:
+    """Return the bounds of a column over parts of a file, each of so many rows; none where a part does not say all."""
+    nulls = [part.nulls for part in parts if part.nulls is not None]
+    sizes = sum(part.size for part in parts), sum(part.uncompressed for part in parts)
+    with_values = [part for part, count in zip(parts, rows, strict=True) if part.nulls is None or part.nulls < count]
+    least = [part.least for part in with_values if part.least is not None]
+    greatest = [part.greatest for part in with_values if part.greatest is not None]
+    name, order = parts[0].column, _order(encoding)
+    return ColumnBounds(
+        name,
+        min(least, key=order) if least and len(least) == len(with_values) else None,
+        max(greatest, key=order) if greatest and len(greatest) == len(with_values) else None,
+        sum(nulls) if len(nulls) == len(parts) else None,
+        *sizes,
+    )
+
+
+def widened(bounds: ColumnBounds, encoding: str) -> ColumnBounds:
+    """Return bounds fit to travel: zero is bounded by both zeroes, and texts and binary values have at most 64 bytes.
+
+    A greatest value stays whole where no short value is greater.
+    """
+    least, greatest = bounds.least, bounds.greatest
+    if encoding in _FLOATS:
+        least = struct.pack(encoding, -0.0) if _is_zero(least, encoding) else least
+        greatest = struct.pack(encoding, 0.0) if _is_zero(greatest, encoding) else greatest
+    elif encoding in (TEXT, OCTETS):
+        is_text = encoding == TEXT
+        least = None if least is None else least_within(least, is_text=is_text)
+        greatest = None if greatest is None else greatest_within(greatest, is_text=is_text) or greatest
+    return bounds._replace(least=least, greatest=greatest)
 
 
 def least_within(value: bytes, *, is_text: bool) -> bytes:
     """Return a value of few bytes that is not greater."""
-    cut = value[:MOST_OF_A_BOUND]
-    return cut.decode(errors="ignore").encode() if is_text else cut
+    cut_off = value[:MOST_OF_A_BOUND]
+    return cut_off.decode(errors="ignore").encode() if is_text else cut_off
 
 
 def greatest_within(value: bytes, *, is_text: bool) -> bytes | None:
     """Return a value of few bytes that is not less; None where none is greater than all values that begin alike."""
     if len(value) <= MOST_OF_A_BOUND:
         return value
-    cut = least_within(value, is_text=is_text)
+    cut_off = least_within(value, is_text=is_text)
     if not is_text:
-        cut = cut.rstrip(b"\xff")
-        return cut[:-1] + bytes([cut[-1] + 1]) if cut else None
-    text = cut.decode()
+        cut_off = cut_off.rstrip(b"\xff")
+        return cut_off[:-1] + bytes([cut_off[-1] + 1]) if cut_off else None
+    text = cut_off.decode()
     for last in reversed(range(len(text))):
         character = ord(text[last]) + 1
         character = _SURROGATES.stop if character in _SURROGATES else character
@@ -61,37 +147,72 @@ def greatest_within(value: bytes, *, is_text: bool) -> bytes | None:
     return None
 
 
-def _bounds(footer: pq.FileMetaData, leaf: int) -> ColumnBounds:
-    column = footer.schema.column(leaf)
-    chunks = [footer.row_group(number).column(leaf) for number in range(footer.num_row_groups)]
-    stated = [(chunk.num_values, chunk.statistics if chunk.is_stats_set else None) for chunk in chunks]
-    nulls = [None if found is None or not found.has_null_count else found.null_count for _, found in stated]
-    with_values = [found for (values, found), count in zip(stated, nulls, strict=True) if count != values]
-    bounded = [found for found in with_values if found is not None and found.has_min_max]
-    least = greatest = None
-    if bounded and len(bounded) == len(with_values):
-        least, greatest = _span(column, bounded)
-    known = [count for count in nulls if count is not None]
-    return ColumnBounds(column.path, least, greatest, sum(known) if len(known) == len(nulls) else None)
+class BoundsOfRows:
+    """The bounds of some columns over batches of rows, each of which may lack some columns."""
+
+    def __init__(self, columns: Iterable[pa.Field]) -> None:
+        self._columns = {field.name: encoding_of(field.type) for field in columns}
+        self._bounds: dict[str, tuple[ColumnBounds, int]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        for name in batch.schema.names:
+            encoding = self._columns.get(name)
+            if encoding is not None:
+                found, rows = bounds_of_values(name, batch.column(name)), batch.num_rows
+                if name in self._bounds:
+                    before, count = self._bounds[name]
+                    found, rows = united([before, found], [count, rows], encoding), rows + count
+                self._bounds[name] = found, rows
+
+    def found(self) -> tuple[ColumnBounds, ...]:
+        return tuple(widened(bounds, self._columns[name]) for name, (bounds, _) in self._bounds.items())
 
 
-def _span(column: Any, row_groups: Sequence[Any]) -> tuple[bytes, bytes | None]:
-    least, greatest = [found.min_raw for found in row_groups], [found.max_raw for found in row_groups]
-    packed = _PLAIN.get(column.physical_type)
-    if packed is not None:
-        return struct.pack(packed, min(least)), struct.pack(packed, max(greatest))
-    least, greatest = [*map(_encoded, least)], [*map(_encoded, greatest)]
-    kind = column.logical_type.type
-    if kind == "DECIMAL":
-        return min(least, key=_unscaled), max(greatest, key=_unscaled)
-    is_text = kind == "STRING"
-    # An empty upper bound may mean that there is none: see `greatest_text` in footers.py.
-    most = greatest_within(max(greatest), is_text=is_text) if all(greatest) else None
-    return least_within(min(least), is_text=is_text), most
+def of_parts(
+    columns: Sequence[pa.Field], parts: Sequence[tuple[int, Sequence[ColumnBounds]]]
+) -> tuple[ColumnBounds, ...]:
+    """Return the bounds of columns over parts of a log file, each of so many rows."""
+    rows = [count for count, _ in parts]
+    found = [{bounds.column: bounds for bounds in stated} for _, stated in parts]
+    every = []
+    for column in columns:
+        of_column = [stated[column.name] for stated in found]
+        nothing = ColumnBounds(column.name, None, None, 0)
+        bounds = united(of_column, rows, encoding_of(column.type)) if of_column else nothing
+        every.append(bounds._replace(size=0, uncompressed=0))
+    return tuple(every)
 
 
-def _encoded(raw: Any) -> bytes:
-    return raw.encode() if isinstance(raw, str) else bytes(raw)
+def _is_zero(bound: bytes | None, encoding: str) -> bool:
+    return bound is not None and struct.unpack(encoding, bound)[0] == 0
+
+
+def _packed(value: pa.Scalar, encoding: str) -> bytes:
+    if encoding in (TEXT, OCTETS):
+        return bytes(value.as_buffer())
+    if encoding == DECIMAL:
+        # Arrow has the lowest byte first.
+        return bytes(pa.array([value.as_py()], value.type).buffers()[1])[15::-1]  # one value a call
+    raw: Any = value.value if pa.types.is_temporal(value.type) else value.as_py()  # one value a call
+    return struct.pack(encoding, raw)
+
+
+def _order(encoding: str) -> Callable[[bytes], Any]:
+    """Return the key by which bounds compare."""
+    if encoding in (TEXT, OCTETS):
+        return bytes
+    if encoding == DECIMAL:
+        return _unscaled
+    if encoding in _FLOATS:
+        return lambda bound: _above_all(struct.unpack(encoding, bound)[0])
+    return lambda bound: struct.unpack(encoding, bound)[0]
+
+
+def _above_all(value: float) -> tuple[bool, float]:
+    is_nan = value != value
+    return is_nan, 0.0 if is_nan else value
 
 
 def _unscaled(value: bytes) -> int:

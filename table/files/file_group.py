@@ -135,6 +135,10 @@ class FileSlice:
         """Return whether a log file has the time of an instant in its name."""
         return any(log.named_time == requested_time for log in self.logs)
 
+    def has_another(self, log: LogFile) -> bool:
+        """Return whether another log file has the same time in its name, as that of another attempt has."""
+        return any(other.named_time == log.named_time and other.path != log.path for other in self.logs)
+
     @property
     def log_bytes(self) -> int:
         return sum(log.size for log in self.logs)

@@ -23,7 +23,7 @@ class Output:
 
     ``bloom_filter`` says whether base files get a filter; None where the index decides. ``row_group_bytes`` and
     ``memory``, which one task may hold, are Arrow bytes. ``statistics`` names the columns whose bounds the writer of a
-    base file reports, as followers of the table ask.
+    file reports, as followers of the table ask.
     """
 
     compression: str = "zstd"

@@ -37,7 +37,7 @@ def write_partition_metafile(storage: Storage, partition_path: str, instant_time
     """
     depth = len(partition_path.split("/")) if partition_path else 0
     path = metafile_of(partition_path)
-    data = format_properties({_COMMIT_TIME: instant_time, _DEPTH: str(depth)}, "partition metadata")
+    data = partition_metafile(instant_time, depth)
     if not storage.create(path, data):
         return False
     other = _relative_partition(storage, partition_path)
@@ -48,6 +48,10 @@ def write_partition_metafile(storage: Storage, partition_path: str, instant_time
             "Change the values, or make the table with hoodie.datasource.write.partitionpath.urlencode=true.",
         )
     return True
+
+
+def partition_metafile(instant_time: str, depth: int) -> bytes:
+    return format_properties({_COMMIT_TIME: instant_time, _DEPTH: str(depth)}, "partition metadata")
 
 
 def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:

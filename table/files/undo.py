@@ -18,6 +18,9 @@ class Undo(Protocol):
     def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
         """Make sure that what instants left in files, by requested time, never counts; safe to call twice."""
 
+    def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
+        """Return whether the undo of an instant may add files to a table, given the files that it left."""
+
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
         """Return what a rollback's plan says of the files that have data of the undone instant."""
 
@@ -36,6 +39,9 @@ class DeletesFiles:
 
     def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
         storage.delete(*chain.from_iterable(left.values()))
+
+    def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
+        return False
 
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
         """Return a request for each file, as Apache Hudi makes it after a listing."""

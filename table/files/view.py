@@ -66,6 +66,10 @@ class FileView:
         """Return the replaced file groups of one partition with those of their committed slices that exist."""
         return self._groups(partition_path, _data_files(self._files(partition_path)), replaced=True)
 
+    def listed_file_ids(self, partition_path: str) -> tuple[str, ...]:
+        """Return the ids of all file groups of which a partition has a file, committed or not, sorted."""
+        return tuple(sorted({file.file_id for file in _data_files(self._files(partition_path))}))
+
     def lost(self, partition_path: str) -> list[DataFile]:
         """Return the files that `slices` would show of one partition if they existed; a clean may have taken them."""
         present = {info.path for info in self._files(partition_path)}

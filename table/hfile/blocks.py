@@ -133,3 +133,23 @@ def write_block(magic: Magic, content: bytes, before: int, compression: Compress
     whole = header + packed
     checksums = [zlib.crc32(whole[at : at + _BYTES_A_CHECKSUM]) for at in range(0, on_disk, _BYTES_A_CHECKSUM)]
     return whole + struct.pack(f">{count}I", *checksums)
+
+
+def moved_block(data: bytes, before: int, errors: BlockErrors) -> bytes | None:
+    """Return a block of data for another place, with all of its bytes but where the block before it begins.
+
+    None where its checksums are of a type that is slow to make. Raises where it is damaged, as far as its checksums
+    tell.
+    """
+    magic, size, content_size, _, kind, per_checksum, on_disk = _HEADER.unpack_from(data)
+    if kind == _CRC32C:
+        return None
+    if magic != Magic.DATA.value or len(data) != HEADER_BYTES + size or not HEADER_BYTES <= on_disk <= len(data):
+        raise errors.damaged("for its header states sizes that contradict each other")
+    _check(memoryview(data)[:on_disk], memoryview(data)[on_disk:], kind, per_checksum, errors)
+    header = _HEADER.pack(magic, size, content_size, before, kind, per_checksum, on_disk)
+    if kind == _NO_CHECKSUMS:
+        return header + data[HEADER_BYTES:]
+    first = zlib.crc32(data[HEADER_BYTES : min(per_checksum, on_disk)], zlib.crc32(header))
+    checksum = struct.pack(">I", first)
+    return header + data[HEADER_BYTES:on_disk] + checksum + data[on_disk + _CHECKSUM_BYTES :]

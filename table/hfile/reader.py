@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from ...storage.base import storage_errors
 from . import entries as stored
-from .blocks import Block, BlockErrors, Magic, read_block
-from .entries import DataBlock, Entries
+from .blocks import Block, BlockErrors, Compression, Magic, moved_block, read_block
+from .entries import FRAME, DataBlock, Entries
 from .first_keys import FirstKeys, first_keys, of_two_places
 from .tail import (
     MAGIC,
@@ -28,11 +28,14 @@ from .tail import (
 T = TypeVar("T")
 
 SCHEMA = b"schema"
+AVERAGE_KEY, AVERAGE_VALUE = b"hfile.AVG_KEY_LEN", b"hfile.AVG_VALUE_LEN"
 # The end of a file is read at once, with its index as a rule, and of a small file all blocks.
 _READ_FIRST = 64 << 10
 # Blocks side by side are read at once, up to so many bytes.
 _READ_AT_ONCE = 8 << 20
 _MOST_LEVELS = 4
+# Smaller blocks are better joined.
+_WORTH_COPYING = 16 << 10
 
 
 class HFile:
@@ -49,6 +52,7 @@ class HFile:
             self._size: int = source.size()
         self._window_at = max(0, self._size - _READ_FIRST)
         self._window = memoryview(self._read_bytes(self._window_at, self._size))
+        self._ahead = (0, memoryview(b""))
 
     @cached_property
     def trailer(self) -> Trailer:
@@ -105,6 +109,39 @@ class HFile:
             yield entries
         if left:
             raise self._errors(self._size - TRAILER_BYTES).damaged(f"for it states {left} entries more than there are")
+
+    def entries_in(self, numbers: Sequence[int]) -> Entries:
+        """Return the entries of some data blocks, by the blocks' numbers in their order."""
+        return stored.joined([self._parsed(at, block.all) for _, block, at in self._read(numbers)])
+
+    def moved_block(self, number: int, before: int) -> bytes | None:
+        """Return a data block for a place behind a block that begins at ``before``; None where it has to be made anew.
+
+        Blocks side by side are read at once.
+        """
+        place = self.blocks[number]
+        self._check_place(place)
+        start = self._ahead[0]
+        if not start <= place.at < place.end <= start + len(self._ahead[1]):
+            end = min(max(place.end, place.at + _READ_AT_ONCE), self.trailer.load_on_open)
+            self._ahead = (place.at, self._bytes(place.at, end))
+            start = place.at
+        data = bytes(self._ahead[1][place.at - start : place.end - start])
+        return moved_block(data, before, self._errors(place.at))
+
+    @property
+    def averages(self) -> tuple[int, int]:
+        """How many bytes a key and a value have on average, as far as the file says."""
+        key, value = (int.from_bytes(self.info.get(name, b""), "big") for name in (AVERAGE_KEY, AVERAGE_VALUE))
+        return key, value
+
+    @property
+    def can_be_copied(self) -> bool:
+        """Whether blocks of data may become those of a new file by `moved_block`, and are not too small for that."""
+        content = (sum(self.averages) + FRAME) * self.count / max(len(self.blocks), 1)
+        if self.trailer.compression != Compression.GZIP or content < _WORTH_COPYING:
+            return False
+        return self.moved_block(0, -1) is not None
 
     def find(self, keys: pa.BinaryArray) -> Entries:
         """Return the entries of some keys, in the order of the file; the keys are sorted once."""

@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 
 from .blocks import Compression, Magic, write_block
 from .entries import MOST_OF_A_KEY, Entries, encode
-from .reader import SCHEMA
+from .reader import AVERAGE_KEY, AVERAGE_VALUE, SCHEMA
 from .tail import BlockPlace, Trailer, index_key, write_file_info, write_root_index, write_trailer
 
 # Apache Hudi's reader looks for no entry in the last bytes of a block, four for each checksum: in a block of at most
 # 64 KiB these are fewer than any entry has.
 BLOCK_BYTES = 64 << 10
+# How full blocks are that more entries will be put between.
+_FILLED = 0.75
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 
@@ -60,10 +62,48 @@ class HFileWriter:
             first = entries.keys[at].as_py()  # one value a block
             self._data_block(first, data[places[at] : places[end]])
             at = end
+        self._note(entries)
+
+    def _note(self, entries: Entries) -> None:
         self.count += len(entries)
         self._last_key = entries.keys[-1].as_py()  # one value a call
         for place, array in enumerate((entries.keys, entries.values)):
             self._sizes[place] += int(pc.sum(pc.binary_length(array)).as_py())  # one value a call
+
+    def add_evenly(self, entries: Entries) -> None:
+        """Write entries as `add` does, in blocks of about the same size that have room for more entries."""
+        if not len(entries):
+            return
+        self._check(entries)
+        data, places = encode(entries)
+        count = -(-int(places[-1]) // int(self.block_bytes * _FILLED))
+        ends = np.searchsorted(places, np.arange(1, count + 1) * places[-1] // count, side="right") - 1
+        at = 0
+        for end in np.unique(ends[ends > 0]).tolist():  # O(blocks)
+            self._data_block(entries.keys[at].as_py(), data[places[at] : places[end]])  # one value a block
+            at = end
+        self._note(entries)
+
+    def copy(self, block: bytes, first: bytes) -> None:
+        """Write a whole data block of another file that has this file's compression and was made for this place.
+
+        ``first`` is not greater than any of its keys. `note_copied` has to tell of its entries.
+        """
+        self._before = self.size
+        self._blocks.append(BlockPlace(self.size, len(block), first))
+        self._write(block)
+        self._last_key = first
+
+    def note_copied(self, count: int, key_bytes: int, value_bytes: int) -> None:
+        """Count entries in copied blocks, with the bytes of all their keys and values."""
+        self.count += count
+        self._sizes[0] += key_bytes
+        self._sizes[1] += value_bytes
+
+    @property
+    def before(self) -> int:
+        """Where the last data block begins, -1 for none."""
+        return self._before
 
     def close(self) -> None:
         """Write the index and the rest of the file's end; the stream stays open."""
@@ -98,8 +138,8 @@ class HFileWriter:
         keys, values = (size // max(self.count, 1) for size in self._sizes)
         info = {
             SCHEMA: self.schema.encode(),
-            b"hfile.AVG_KEY_LEN": _INT.pack(keys),
-            b"hfile.AVG_VALUE_LEN": _INT.pack(values),
+            AVERAGE_KEY: _INT.pack(keys),
+            AVERAGE_VALUE: _INT.pack(values),
             b"hfile.CREATE_TIME_TS": _LONG.pack(int(made_at * 1000)),
             b"KEY_VALUE_VERSION": _INT.pack(1),
             b"MAX_MEMSTORE_TS_KEY": _LONG.pack(0),

@@ -28,7 +28,7 @@ _LOGICAL: Mapping[str, pa.DataType] = {
     "time-micros": pa.time64("us"),
     "timestamp-micros": pa.timestamp("us", "UTC"),
 }
-_META = "_hoodie_"
+META = "_hoodie_"
 
 
 class RecordSchema:
@@ -43,7 +43,7 @@ class RecordSchema:
 
     @property
     def columns(self) -> pa.Schema:
-        return pa.schema([field for field in self.fields if not field.name.startswith(_META)])
+        return pa.schema([field for field in self.fields if not field.name.startswith(META)])
 
     def _plain(self, avro: Any, namespace: str = "") -> Any:
         """Return a type with those that it names in place of their names."""

@@ -75,10 +75,33 @@ def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Ma
     return pa.array(first_rows, mask=first_rows < 0)
 
 
+def comparable(values: pa.Array) -> pa.Array:
+    """Return values that compare as bounds do: floating point numbers as integers, NaN being the greatest."""
+    if not pa.types.is_floating(values.type):
+        return values
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    doubles = pc.fill_null(values, 0.0).to_numpy().astype(np.float64)
+    doubles = np.where(np.isnan(doubles), np.nan, doubles)
+    bits = doubles.view(np.int64)
+    return pa.array(np.where(bits < 0, np.int64(-(1 << 63)) - bits - 1, bits), mask=missing)
+
+
 def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:
     """Return values of one type in the order of which bounds are."""
+    values = comparable(values)
     if wrapper != "Bytes" or not len(values) or _KIND not in [field.name for field in children(records.type)]:
         return values
     kinds = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
-    is_decimal = pc.all(pc.equal(pc.fill_null(kinds, 0), _DECIMAL)).as_py()  # one value a call
-    return decimals(values, _WHOLE) if is_decimal else values
+    is_decimal = pc.fill_null(pc.equal(kinds, _DECIMAL), False).to_numpy(zero_copy_only=False)
+    # No column has both, so that each needs an order among its own kind alone.
+    places = np.zeros(len(values), dtype=np.int64)
+    for chosen, kind in ((is_decimal, _WHOLE), (~is_decimal, None)):
+        of_kind = values.filter(pa.array(chosen))
+        places[chosen] = _places(of_kind if kind is None else decimals(of_kind, kind))
+    return pa.array(places)
+
+
+def _places(values: pa.Array) -> Integers:
+    """Return the place of each value in their order; equal values share one."""
+    places: Integers = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
+    return places

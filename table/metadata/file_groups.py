@@ -81,24 +81,30 @@ class EntriesOfPrefixes:
 
     def includes(self, keys: pa.BinaryArray) -> pa.Array:
         chosen = pa.repeat(False, len(keys))
-        for prefix in self.prefixes:
-            chosen = pc.or_(chosen, pc.starts_with(keys, prefix))
+        for length in {len(prefix) for prefix in self.prefixes}:
+            of_length = pa.array([prefix for prefix in self.prefixes if len(prefix) == length], pa.binary())
+            chosen = pc.or_(chosen, pc.is_in(pc.binary_slice(keys, 0, length), value_set=of_length))
         return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class GroupReader:
-    """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count."""
+    """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count.
+
+    Unless log files ``may_be_torn``, one of a completed instant that is not whole is damage: what it said would be lost
+    for good in a merge. A torn block is passed over otherwise, as in log files to which dead writers appended.
+    """
 
     storage: Storage
     file_slice: FileSlice
     counts: Callable[[str], bool]
     adds_up: bool
+    may_be_torn: bool = True
 
     def records(self, wanted: WantedEntries) -> Iterator[pa.StructArray]:
         """Yield the records that a reader asks for; raises `CorruptFileError` where a file is damaged."""
         with without_metadata(self.storage):
-            logs = self._logs(wanted)
+            logs = self.said_in_logs(wanted)
             in_logs = pa.concat_arrays([part.keys for part in logs]) if logs else None
             of_both: list[SaidRecords] = []
             for part in self._base(wanted):
@@ -117,12 +123,10 @@ class GroupReader:
         if self.file_slice.log_bytes > _COUNTED_LOG_BYTES:
             return None
         with without_metadata(self.storage):
-            logs = self._logs(AllEntries())
-            base = self.file_slice.base
-            if base is None:
-                return len(keys_left(logs)[1]) if logs else 0
-            with storage_errors("read", base.path), self.storage.open_input(base.path) as source:
-                file = HFile(source, base.path)
+            logs = self.said_in_logs(AllEntries())
+            with self.open_base() as file:
+                if file is None:
+                    return len(keys_left(logs)[1]) if logs else 0
                 if not logs:
                     return file.count
                 keys, left = keys_left(logs)
@@ -143,16 +147,24 @@ class GroupReader:
             yield batch
 
     def _base(self, wanted: WantedEntries) -> Iterator[SaidRecords]:
-        base = self.file_slice.base
-        if base is None:
-            return
-        with storage_errors("read", base.path), self.storage.open_input(base.path) as source:
-            file = HFile(source, base.path)
+        with self.open_base() as file:
+            if file is None:
+                return
             for entries in wanted.entries(file):
                 if len(entries):
                     yield SaidRecords(entries, file.schema)
 
-    def _logs(self, wanted: WantedEntries) -> list[SaidRecords]:
+    @contextmanager
+    def open_base(self) -> Iterator[HFile | None]:
+        """Open the base file; None where the slice has none."""
+        base = self.file_slice.base
+        if base is None:
+            yield None
+            return
+        with storage_errors("read", base.path), self.storage.open_input(base.path) as source:
+            yield HFile(source, base.path)
+
+    def said_in_logs(self, wanted: WantedEntries) -> list[SaidRecords]:
         """Return what the log blocks that count say, the oldest first; each log file is opened once."""
         read = for_each(self.storage, partial(self._read_log, wanted=wanted), self.file_slice.logs)
         said = {(block.path, block.offset): part for blocks in read for block, part in blocks}
@@ -162,8 +174,18 @@ class GroupReader:
 
     def _read_log(self, log: LogFile, wanted: WantedEntries) -> list[tuple[LogBlock, SaidRecords | None]]:
         with storage_errors("read", log.path), open_log(self.storage, log.path) as source:
-            blocks = blocks_of(self.storage, log.path, source)
+            blocks = [*blocks_of(self.storage, log.path, source)]
+            if not self.may_be_torn and self._is_torn(log, blocks):
+                raise CorruptFileError(
+                    f"The log file {log.path} of the metadata table of {self.storage.path} is torn.",
+                    "Restore the file from a backup.",
+                )
             return [(block, self._part(block, source, wanted)) for block in blocks]
+
+    def _is_torn(self, log: LogFile, blocks: Sequence[LogBlock]) -> bool:
+        """Return whether a log file is not whole, and is not of a failed attempt beside one of the same instant."""
+        is_whole = blocks and all(block.type != BlockType.CORRUPT for block in blocks)
+        return not is_whole and not self.file_slice.has_another(log)
 
     def _part(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
         """Return what a block says of wanted keys; None for a block that cannot count."""
@@ -186,7 +208,7 @@ def without_metadata(storage: Storage) -> Iterator[None]:
         yield
     except CorruptFileError as error:
         todo = (
-            f"The rows of {storage.path} are whole: write to it once with hoodie.metadata.enable=false, which drops "
-            "the metadata table."
+            f"The rows of {storage.path} are whole: drop the metadata table with HudiTable.drop_index('files'), and "
+            "build it anew with HudiTable.create_index."
         )
         raise CorruptFileError(error.what, todo) from error

@@ -22,6 +22,12 @@ _LEAST = -(1 << 31)
 _OF_PARTITION = re.compile(r"record-index-(?P<path>.+)-[0-9]{4,}-0")
 
 
+FILE_GROUPS = {FILES: 1, COLUMN_STATS: 2, PARTITION_STATS: 1}
+"""How many file groups Apache Hudi gives each partition by default."""
+
+_PREFIXES = {FILES: "files", COLUMN_STATS: "col-stats", PARTITION_STATS: "partition-stats"}
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataKind:
     """One kind of partition.
@@ -45,6 +51,11 @@ _KINDS = {
     BLOOM_FILTERS: MetadataKind((_FILTER,)),
     RECORD_INDEX: MetadataKind(("recordIndexMetadata",)),
 }
+
+
+def new_file_id(partition: str, group: int) -> str:
+    """Return the id of a new file group."""
+    return f"{_PREFIXES[partition]}-{group:04d}-0"
 
 
 def kind_of(partition: str) -> MetadataKind | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import CorruptFileError
-from ...storage.base import FileInfo, Storage
+from ...storage.base import FileInfo, Storage, split
 from ..files.listing import Files, Listed, Needed, StoreListing
 from .at_hand import MetadataAtHand
 from .kinds import FILES
@@ -84,6 +84,12 @@ class MetadataListing:
     @property
     def _store(self) -> StoreListing:
         return StoreListing(self.storage)
+
+
+def lists_any(files: MetadataPartition, paths: Collection[str]) -> bool:
+    """Return whether the list of files names one of some data files."""
+    listed = _of_partitions(sorted({split(path)[0] for path in paths}), files)
+    return not {info.path for infos in listed.values() for info in infos}.isdisjoint(paths)
 
 
 def _least_folders(storage: Storage) -> int:

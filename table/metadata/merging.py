@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -156,15 +157,21 @@ def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
 
 
 def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
-    """Return the records of some rows, in the order of the rows, with the key of each."""
-    decoded, start = [], 0
-    for part in parts:
-        end = start + len(part.keys)
-        chosen = rows[(rows >= start) & (rows < end)] - start
+    """Return the records of some rows, in the order of the rows, with the key of each.
+
+    What parts of one schema say is decoded at once: a log file has few records.
+    """
+    decoded, at = [], 0
+    for schema, same in groupby((part for part in parts if len(part.keys)), lambda part: part.schema):
+        together = list(same)
+        end = at + sum(len(part.keys) for part in together)
+        chosen = rows[(rows >= at) & (rows < end)] - at
         if len(chosen):
             taken = pa.array(chosen)
-            decoded.append(_with_keys(decode(part.entries.values.take(taken), part.schema), part.keys.take(taken)))
-        start = end
+            keys = pa.concat_arrays([part.keys for part in together]).take(taken)
+            values = pa.concat_arrays([part.entries.values for part in together]).take(taken)
+            decoded.append(_with_keys(decode(values, schema), keys))
+        at = end
     return joined(decoded)
 
 

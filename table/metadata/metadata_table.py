@@ -22,18 +22,20 @@ from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..config import PROPERTIES_PATH, TableConfig
+from ..config.property_keys import VERSION
 from ..files.file_group import FileSlice
 from ..files.view import FileView
 from ..files.written import Written
 from ..format import format_of
 from ..table import Table
 from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader
-from .kinds import FILES, MetadataKind, by_partition, groups_of, kind_of
+from .kinds import FILE_GROUPS, FILES, MetadataKind, by_partition, groups_of, kind_of, new_file_id
 
 FOLDER = ".hoodie/metadata"
-# What begins a partition has a time that no write has.
-_BEGINNING = "00000000000000"
+BEGINNING = "00000000000000"
+"""Begins the time of an instant that begins a partition; no write has such a time."""
 _DIGITS = 17
+_INDEXING = "indexing"
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,13 @@ class MetadataTable:
         Raises `TableConfigError` where the properties of the metadata table are missing or damaged.
         """
         names = table.config.metadata_partitions
-        if not names:
-            return None
-        config = _config(table.storage)
-        chosen = format_of(config)
-        archive = join(FOLDER, config.archive_folder)
-        layout = chosen.layout(join(FOLDER, config.timeline_folder), archive)
-        kept = chosen.archive(table.storage, archive)
-        files = InstantFiles(table.storage, layout, chosen.codec, kept, timeline.files.is_current)
-        return cls(table.storage, timeline, Timeline.load(files), names)
+        return cls.with_partitions(table, timeline, names) if names else None
+
+    @classmethod
+    def with_partitions(cls, table: Table, timeline: Timeline, names: Sequence[str]) -> MetadataTable:
+        """Return the metadata table with some partitions, such as those that a write writes to. Raises as `of`."""
+        files = instants_of_metadata(table, _config(table.storage))
+        return cls(table.storage, timeline, Timeline.load(files), tuple(names))
 
     def partition(self, name: str) -> MetadataPartition:
         """Return a partition; raises `UnsupportedTableError` where this release does not know its kind."""
@@ -78,7 +78,7 @@ class MetadataTable:
         A reader that goes by the metadata table would miss their rows.
         """
         completed = {instant.requested_time for instant in self.timeline.completed}
-        first = min((time for time in completed if not time.startswith(_BEGINNING)), default="")
+        first = min((time for time in completed if not time.startswith(BEGINNING)), default="")
         begun = min(self._beginnings.values(), default="")
         absent = [
             write
@@ -86,7 +86,7 @@ class MetadataTable:
             if write.requested_time not in completed and write.requested_time >= first and write.visible_since > begun
         ]
         if absent:
-            begun = self._files_begun()
+            begun = self.files_begun()
         return tuple(write.requested_time for write in absent if write.visible_since > begun)
 
     def is_of_now(self) -> bool:
@@ -105,12 +105,23 @@ class MetadataTable:
         )
 
     @property
+    def last_compaction(self) -> Instant | None:
+        """The newest completed compaction of the metadata table; None where there was none."""
+        return next(filter(_compacts, reversed(self.timeline.completed)), None)
+
+    @property
     def _beginnings(self) -> dict[Instant, str]:
         """The instants that began partitions, the newest first, and when."""
-        begins = [instant for instant in reversed(self.timeline.completed) if _begins(instant.requested_time)]
-        return {instant: instant.completion_time or instant.requested_time[:_DIGITS] for instant in begins}
+        since: dict[Instant, str] = {}
+        for instant in reversed(self.timeline.completed):
+            if instant.requested_time in self._indexings:
+                # What completed after an indexing was requested wrote to the partition itself.
+                since[instant] = instant.requested_time
+            elif begins_partitions(instant.requested_time):
+                since[instant] = instant.completion_time or instant.requested_time[:_DIGITS]
+        return since
 
-    def _files_begun(self) -> str:
+    def files_begun(self) -> str:
         """Return when the list of files began: it has all that was complete then.
 
         Apache Hudi may build a metadata table anew, beside the old instants. Other partitions may begin later: the list
@@ -125,13 +136,17 @@ class MetadataTable:
 
     def counts(self, time: str) -> bool:
         """Return whether log blocks of an instant count."""
-        if time.startswith(_BEGINNING):
+        if time.startswith(BEGINNING):
             return True
         # What version 6 does for the metadata table itself has the time of a write with three digits more.
         write = time[:_DIGITS]
         if write in self._completed:
             return True
         return write not in self._pending and write <= self._newest and time in self._in_metadata
+
+    @cached_property
+    def _indexings(self) -> frozenset[str]:
+        return frozenset([each.requested_time for each in self.of_table.completed if each.action == _INDEXING])
 
     @cached_property
     def _completed(self) -> frozenset[str]:
@@ -174,7 +189,7 @@ class MetadataPartition:
 
     def records_in(self, file_id: str) -> Iterator[pa.StructArray]:
         """Yield the records of one file group."""
-        yield from self._reader(self.slices[file_id]).records(AllEntries())
+        yield from self.reader(self.slices[file_id]).records(AllEntries())
 
     def find(self, keys: pa.StringArray, of_partitions: Collection[str] | None = None) -> Iterator[pa.StructArray]:
         """Yield the records of some keys.
@@ -184,7 +199,7 @@ class MetadataPartition:
 
         def found(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
             file_slice, wanted = asked
-            return list(self._reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
+            return list(self.reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
 
         for parts in for_each(self.table.storage, found, self._groups_of(keys, of_partitions), computes=True):
             yield from parts
@@ -201,16 +216,25 @@ class MetadataPartition:
             for place in range(len(slices)) if places is None else [int(places[number])]:
                 wanted.setdefault(place, []).append(prefix.encode())
         for place, begins in wanted.items():
-            yield from self._reader(slices[place]).records(EntriesOfPrefixes(begins))
+            yield from self.reader(slices[place]).records(EntriesOfPrefixes(begins))
 
     def counts(self, file_ids: Collection[str]) -> dict[str, int] | None:
         """Return how many keys some file groups have; None where log files are too large to be read for that."""
         names = list(file_ids)
         counted = for_each(
-            self.table.storage, lambda name: self._reader(self.slices[name]).count(), names, computes=True
+            self.table.storage, lambda name: self.reader(self.slices[name]).count(), names, computes=True
         )
         counts = {name: count for name, count in zip(names, counted, strict=True) if count is not None}
         return counts if len(counts) == len(names) else None
+
+    @cached_property
+    def file_ids(self) -> tuple[str, ...]:
+        """All file groups of which the folder has a file, in their order; those of a new partition where it has none.
+
+        The hash of a key names a place among them, so that a group counts whose only file is of a pending instant.
+        """
+        listed = self.table.view.listed_file_ids(join(FOLDER, self.name))
+        return listed or tuple(new_file_id(self.name, group) for group in range(FILE_GROUPS[self.name]))
 
     @cached_property
     def slices(self) -> dict[str, FileSlice]:
@@ -231,8 +255,21 @@ class MetadataPartition:
             for place in np.unique(places):  # O(file groups)
                 yield self.slices[file_ids[place]], keys.filter(pa.array(places == place))
 
-    def _reader(self, file_slice: FileSlice) -> GroupReader:
+    def reader(self, file_slice: FileSlice) -> GroupReader:
         return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up)
+
+
+def instants_of_metadata(table: Table, config: TableConfig | None = None) -> InstantFiles:
+    """Return the instants of a table's metadata table, of which there may be none.
+
+    Without ``config``, the properties of the metadata table, they are where Apache Hudi has them by default.
+    """
+    config = config or TableConfig({VERSION: table.config.properties[VERSION]})
+    chosen = format_of(config)
+    archive = join(FOLDER, config.archive_folder)
+    layout = chosen.layout(join(FOLDER, config.timeline_folder), archive)
+    kept = chosen.archive(table.storage, archive)
+    return InstantFiles(table.storage, layout, chosen.codec, kept, table.instants.is_current)
 
 
 def _config(storage: Storage) -> TableConfig:
@@ -242,7 +279,7 @@ def _config(storage: Storage) -> TableConfig:
     except FileNotFoundError as error:
         raise TableConfigError(
             f"The properties of the table {storage.path} name a metadata table, and {path} does not exist.",
-            "Write to the table once with hoodie.metadata.enable=false, which takes it out of use.",
+            "Take it out of use with HudiTable.drop_index('files'); HudiTable.create_index builds it anew.",
         ) from error
     return TableConfig.parse(data, path)
 
@@ -251,5 +288,6 @@ def _compacts(instant: Instant) -> bool:
     return instant.action == "commit"
 
 
-def _begins(time: str) -> bool:
-    return time.startswith(_BEGINNING) or (len(time) > _DIGITS and time[_DIGITS:] >= "010")
+def begins_partitions(time: str) -> bool:
+    """Return whether an instant of the metadata table began partitions, by its time."""
+    return time.startswith(BEGINNING) or (len(time) > _DIGITS and time[_DIGITS:] >= "010")

@@ -37,6 +37,8 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
         models.CleanerPlan: schemas.CLEANER_PLAN,
         models.CleanMetadata: schemas.CLEAN,
         models.SavepointMetadata: schemas.SAVEPOINT,
+        models.IndexPlan: schemas.INDEX_PLAN,
+        models.IndexCommitMetadata: schemas.INDEX_COMMIT,
     }
 
 

@@ -315,7 +315,9 @@ _INDEX_PARTITION = record(
     may("extraMetadata", mapping(STRING)),
 )
 
-_INDEX_COMMIT = record(
+INDEX_PLAN = _top("HoodieIndexPlan", version(), may("indexPartitionInfos", array(_INDEX_PARTITION)))
+
+INDEX_COMMIT = _top(
     "HoodieIndexCommitMetadata",
     version(),
     *strings("operationType"),
@@ -338,7 +340,7 @@ ARCHIVED_STATE = _top(
     may("hoodieReplaceCommitMetadata", _ARCHIVED_REPLACE_COMMIT),
     may("hoodieRequestedReplaceMetadata", _inner(REQUESTED_REPLACE)),
     may("HoodieInflightReplaceMetadata", "HoodieCommitMetadata"),
-    may("hoodieIndexCommitMetadata", _INDEX_COMMIT),
+    may("hoodieIndexCommitMetadata", _inner(INDEX_COMMIT)),
     *strings("stateTransitionTime"),
 )
 

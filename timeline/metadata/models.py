@@ -292,6 +292,26 @@ class CleanMetadata(InstantModel):
     extra_metadata: dict[str, str] | None = None
 
 
+class IndexPartitionInfo(InstantModel):
+    """A partition of the metadata table that an indexing builds, with all up to an instant of the table."""
+
+    version: int | None = 1
+    metadata_partition_path: str | None = None
+    index_upto_instant: str | None = None
+    extra_metadata: dict[str, str] | None = None
+
+
+class IndexPlan(InstantModel):
+    version: int | None = 1
+    index_partition_infos: list[IndexPartitionInfo] = []
+
+
+class IndexCommitMetadata(InstantModel):
+    version: int | None = 1
+    operation_type: OperationType | None = None
+    index_partition_infos: list[IndexPartitionInfo] = []
+
+
 class SavepointPartition(InstantModel):
     partition_path: str
     savepoint_data_file: list[str]

@@ -87,6 +87,13 @@ def beside(columns: Sequence[Encoded]) -> Encoded:
     return Encoded(lengths, data)
 
 
+def stacked(parts: Sequence[Encoded]) -> Encoded:
+    """Return the values of the first part, then those of the second, and so on."""
+    if len(parts) == 1:
+        return parts[0]
+    return Encoded(np.concatenate([part.lengths for part in parts]), np.concatenate([part.data for part in parts]))
+
+
 def together(columns: Sequence[Encoded]) -> Integers:
     """Return how many bytes each row has in all columns."""
     total: Integers = np.zeros(len(columns[0].lengths), dtype=np.int64)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
+from ..column_bounds import BoundsOfRows, ColumnBounds, of_parts
 from ..file_group import LogFile
 from ..names import RUN_AGAIN, met_at_file
 from ..output import Output
@@ -162,6 +163,7 @@ class LogFileWriter:
     size: int = field(default=0, init=False)
     blocks: int = field(default=0, init=False)
     _content: _ParquetContent | _AvroContent | None = field(default=None, init=False)
+    _bounds: list[tuple[int, Sequence[ColumnBounds]]] = field(default_factory=list, init=False)
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows == 0:
@@ -187,6 +189,12 @@ class LogFileWriter:
         """Write the rows that wait; the stream stays open."""
         self._end_rows()
 
+    def statistics(self) -> tuple[ColumnBounds, ...] | None:
+        """Return the bounds of the columns that the output names in all data blocks; None where it names none."""
+        asked = self.output.statistics
+        absent = [ColumnBounds(name, None, None, None) for name in asked if name not in self.schema.names]
+        return (*of_parts(self._bounded, self._bounds), *absent) if asked else None
+
     def abandon(self) -> None:
         if self._content is not None:
             self._content.abandon()
@@ -194,11 +202,16 @@ class LogFileWriter:
 
     def _begin(self) -> _ParquetContent | _AvroContent:
         if self.data_format == BlockType.AVRO:
-            return _AvroContent()
+            return _AvroContent(BoundsOfRows(self._bounded))
         pieces, notes = _Pieces(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
         sink = pa.PythonFile(pieces, mode="w")
         writer = BaseFileWriter(sink, self.schema, self.avro_schema, self.output, notes=notes)
         return _ParquetContent(pieces, writer, self._headers_of_rows)
+
+    @property
+    def _bounded(self) -> list[pa.Field]:
+        asked = self.output.statistics
+        return [field for field in self.schema if field.name in asked and not pa.types.is_nested(field.type)]
 
     @property
     def _headers(self) -> Mapping[Header, str]:
@@ -212,7 +225,9 @@ class LogFileWriter:
     def _end_rows(self) -> None:
         if self._content is None:
             return
-        content, self._content = self._content.end(), None
+        ended, self._content = self._content, None
+        content = ended.end()
+        self._bounds.append((ended.rows, ended.bounds()))
         self._write(BlockHead(self.data_format, self._headers_of_rows), content)
 
     def _write(self, head: BlockHead, content: Sequence[Any]) -> None:
@@ -234,6 +249,13 @@ class _ParquetContent:
     def add(self, batch: pa.RecordBatch) -> None:
         self.writer.write(batch)
         self.given += batch.nbytes
+
+    @property
+    def rows(self) -> int:
+        return self.writer.rows
+
+    def bounds(self) -> Sequence[ColumnBounds]:
+        return self.writer.statistics() or ()
 
     def end(self) -> list[Any]:
         self.writer.close()
@@ -263,18 +285,23 @@ class _Pieces:
 
 
 class _AvroContent:
-    def __init__(self) -> None:
+    def __init__(self, bounds: BoundsOfRows) -> None:
         self._encoded: list[bytes] = []
-        self._rows = 0
+        self._bounds = bounds
+        self.rows = 0
         self.given = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._encoded.extend(avro_rows.encode(batch))
-        self._rows += batch.num_rows
+        self._bounds.add(batch)
+        self.rows += batch.num_rows
         self.given += batch.nbytes
 
+    def bounds(self) -> Sequence[ColumnBounds]:
+        return self._bounds.found()
+
     def end(self) -> list[Any]:
-        return [avro_rows.encode_head(self._rows), *self._encoded]
+        return [avro_rows.encode_head(self.rows), *self._encoded]
 
     def abandon(self) -> None:
         self._encoded = []

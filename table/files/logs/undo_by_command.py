@@ -52,6 +52,11 @@ class TakesBlocksBack(DeletesFiles):
             )
             storage.delete(*sorted(set(chain(named - logs.keys(), *alone))))
 
+    def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
+        logs = (log_file(path, changes=True) for path in paths)
+        # A log file that bears the instant's own time has blocks of no other instant.
+        return any(log is not None and log.named_time != instant_time for log in logs)
+
 
 class AppendsCommands(TakesBlocksBack):
     """The way of table version 6. Apache Hudi can carry its plans out, and it those of Apache Hudi."""

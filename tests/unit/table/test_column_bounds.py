@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
@@ -13,7 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.files.column_bounds import MOST_OF_A_BOUND, column_bounds, greatest_within, least_within
+from pyhudi.table.files.column_bounds import (
+    MOST_OF_A_BOUND,
+    BoundsOfRows,
+    ColumnBounds,
+    greatest_within,
+    least_within,
+)
+from pyhudi.table.files.footer_bounds import column_bounds
+from pyhudi.table.files.packed_bounds import PackedBounds
 
 # Few characters, so that texts begin alike; the last ones have no greater character, or one of more bytes.
 _TEXTS = st.text("aé\x7f\u07ff\ud7ff\uffff\U0010ffff", max_size=80)
@@ -83,10 +92,51 @@ def test_texts_are_bounded_where_the_footer_bounds_each_row_group(values: pa.Arr
         assert found.greatest is None or greatest <= found.greatest.decode()
 
 
+def test_an_empty_greatest_binary_value_in_a_footer_is_no_bound() -> None:
+    """A reader of footers may take a greatest value that is missing for an empty one."""
+    (found,) = column_bounds(_footer(pa.array([b"", b""], pa.binary())), ["c"])
+
+    assert (found.least, found.greatest) == (b"", None)
+
+
 def test_a_nested_column_and_a_column_that_the_file_lacks_have_no_bounds() -> None:
     found = column_bounds(_footer(pa.array([[1], [2]])), ["c", "other"])
 
     assert found == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        ([1.5, float("nan")], 1.5, float("nan")),
+        ([float("nan"), None], float("nan"), float("nan")),
+        ([0.0, 2.0], -0.0, 2.0),
+        ([-2.0, -0.0], -2.0, 0.0),
+        ([None], None, None),
+    ],
+)
+def test_numbers_of_rows_are_bounded_in_the_order_of_spark(
+    values: list[float | None], least: float | None, greatest: float | None
+) -> None:
+    found = BoundsOfRows([pa.field("c", pa.float64())])
+    for value in values:
+        found.add(pa.record_batch({"c": pa.array([value], pa.float64())}))
+
+    (bounds,) = found.found()
+
+    expected = [None if bound is None else struct.pack("<d", bound) for bound in (least, greatest)]
+    assert [bounds.least, bounds.greatest] == expected
+    assert bounds.nulls == values.count(None)
+
+
+def test_bounds_are_the_same_after_they_have_travelled() -> None:
+    found = (
+        ColumnBounds("é", b"", b"\xff" * 64, 3, 1 << 40, 0),
+        ColumnBounds("nothing", None, None, None),
+        ColumnBounds("", b"a", None, 0, 5, 6),
+    )
+
+    assert tuple(PackedBounds.of(found)) == found
 
 
 def _footer(values: pa.Array) -> pq.FileMetaData:

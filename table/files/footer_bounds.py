@@ -1,0 +1,146 @@
+"""The bounds of a base file's columns as its Parquet footer states them, where it does.
+
+Parquet C++ states none of row groups whose least and greatest texts have more than 4 KiB, and pyarrow before 21 reads a
+missing greatest text, or binary value, as an empty one. Of floating point numbers it leaves NaN out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.kept import keep
+from .column_bounds import DECIMAL, OCTETS, PLAIN, TEXT, ColumnBounds, bounds_of_values, united, widened
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+# Where a text has so many bytes, a footer may lack bounds.
+_LONG = 2048
+
+PartBounds = Mapping[str, ColumnBounds]
+"""What is known of the columns of one row group."""
+
+
+class Leaf(NamedTuple):
+    """A column of a Parquet file that is not nested.
+
+    Attributes:
+        number: Its place among the columns.
+        encoding: How its bounds are spelled.
+        width: Of a decimal that is stored as a number, the bytes of that number; 0 for all others.
+    """
+
+    number: int
+    path: str
+    encoding: str
+    width: int
+
+
+# Of files that this process wrote, by their Arrow schema and the columns that have bounds. pyarrow ties a footer to its
+# schema once that was asked for, and both stay in memory until Python looks for cycles.
+_LEAVES: dict[tuple[pa.Schema, tuple[str, ...]], tuple[Leaf, ...]] = {}
+_MOST_SCHEMAS = 64
+
+
+def column_bounds(
+    footer: pq.FileMetaData,
+    columns: Collection[str],
+    own: Sequence[PartBounds] = (),
+    written: pa.Schema | None = None,
+) -> tuple[ColumnBounds, ...]:
+    """Return the bounds of some columns that are not nested, fit to travel.
+
+    Args:
+        own: Of each row group the bounds that its writer knows, which count in place of the footer's.
+        written: The Arrow schema of which pyhudi wrote the file; None for a file of any writer.
+    """
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return tuple(_bounds(leaf, groups, own) for leaf in _leaves(footer, columns, written))
+
+
+def _leaves(footer: pq.FileMetaData, columns: Collection[str], written: pa.Schema | None) -> tuple[Leaf, ...]:
+    if written is None:
+        return _leaves_of(footer, columns)
+    key = (written, tuple(columns))
+    if key not in _LEAVES:
+        keep(_LEAVES, key, _leaves_of(footer, columns), _MOST_SCHEMAS)
+    return _LEAVES[key]
+
+
+def _leaves_of(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[Leaf, ...]:
+    schema = footer.schema
+    flat = ((number, schema.column(number)) for number in range(len(schema)))
+    return tuple(
+        Leaf(number, column.path, _encoding(column), _width(column))
+        for number, column in flat
+        if column.path in columns
+    )
+
+
+def unstated(rows: pa.Table, columns: Collection[str]) -> PartBounds:
+    """Return the bounds of those columns of a row group of which its footer states none, or other ones than Spark's."""
+    found = {}
+    for name in columns:
+        if name in rows.column_names and not pa.types.is_nested(rows.schema.field(name).type):
+            values = rows.column(name)
+            if pa.types.is_floating(values.type) or _may_be_missing(values):
+                found[name] = bounds_of_values(name, values)
+    return found
+
+
+def _may_be_missing(values: pa.ChunkedArray) -> bool:
+    kind = values.type
+    texts = values.unify_dictionaries().chunk(0).dictionary if pa.types.is_dictionary(kind) else values
+    if not (pa.types.is_string(texts.type) or pa.types.is_binary(texts.type)):
+        return False
+    longest = pc.max(pc.binary_length(texts)).as_py()  # one value a row group
+    return longest is not None and (longest == 0 or longest >= _LONG)
+
+
+def _bounds(leaf: Leaf, groups: Sequence[Any], own: Sequence[PartBounds]) -> ColumnBounds:
+    parts = []
+    for number, group in enumerate(groups):
+        chunk = group.column(leaf.number)
+        known = own[number].get(leaf.path) if own else None
+        known = _stated(leaf, chunk) if known is None else known
+        parts.append(known._replace(size=chunk.total_compressed_size, uncompressed=chunk.total_uncompressed_size))
+    if not parts:
+        return ColumnBounds(leaf.path, None, None, 0)
+    return widened(united(parts, [group.num_rows for group in groups], leaf.encoding), leaf.encoding)
+
+
+def _stated(leaf: Leaf, chunk: Any) -> ColumnBounds:
+    """Return what the footer states of a column chunk."""
+    stated = chunk.statistics if chunk.is_stats_set else None
+    if stated is None:
+        return ColumnBounds(leaf.path, None, None, None)
+    nulls = stated.null_count if stated.has_null_count else None
+    if not stated.has_min_max:
+        return ColumnBounds(leaf.path, None, None, nulls)
+    least, greatest = _raw(stated.min_raw, leaf), _raw(stated.max_raw, leaf)
+    return ColumnBounds(leaf.path, least, (greatest or None) if leaf.encoding in (TEXT, OCTETS) else greatest, nulls)
+
+
+def _encoding(column: Any) -> str:
+    kind = column.logical_type.type
+    if kind == "DECIMAL":
+        return DECIMAL
+    return PLAIN.get(column.physical_type, TEXT if kind == "STRING" else OCTETS)
+
+
+def _width(column: Any) -> int:
+    is_number = _encoding(column) == DECIMAL and column.physical_type in PLAIN
+    return struct.calcsize(PLAIN[column.physical_type]) if is_number else 0
+
+
+def _raw(value: Any, leaf: Leaf) -> bytes:
+    if leaf.width:
+        return int(value).to_bytes(leaf.width, "big", signed=True)
+    if leaf.encoding in PLAIN.values():
+        return struct.pack(leaf.encoding, value)
+    return value.encode() if isinstance(value, str) else bytes(value)

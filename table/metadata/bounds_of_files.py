@@ -1,0 +1,213 @@
+"""Bounds of columns as Arrow has them: of each of many files, and of the partitions that these files are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask
+from ..files.column_bounds import DECIMAL, OCTETS, TEXT, ColumnBounds, encoding_of
+from ..files.logs.decimals import decimals
+from .bounds import comparable
+from .record_keys import hash_of_file, hash_of_partition
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+# Bounds of so many files are Python objects at a time.
+_FILES_AT_ONCE = 1000
+_WIDTHS = {"<?": "u1", "<i": "<i4", "<q": "<i8", "<f": "<f4", "<d": "<f8"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileBounds:
+    """What a writer, or a footer, says of one data file.
+
+    Attributes:
+        name: The last part of its path.
+        rows: Of a base file; of a log file those of its data blocks.
+        columns: The bounds of its columns; the nulls are unknown of a column that a log file lacks.
+        is_partial: Whether its rows leave values of older rows, so that it says nothing of the file slice by itself.
+    """
+
+    partition_path: str
+    name: str
+    rows: int
+    columns: Sequence[ColumnBounds]
+    is_partial: bool = False
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Files that have bounds, a row each."""
+
+    partitions: pa.StringArray
+    names: pa.StringArray
+    rows: Integers
+
+    @classmethod
+    def of(cls, files: Sequence[FileBounds]) -> NamedFiles:
+        return cls(
+            pa.array([file.partition_path for file in files], pa.string()),
+            pa.array([file.name for file in files], pa.string()),
+            np.array([file.rows for file in files], dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, at: Integers) -> NamedFiles:
+        chosen = pa.array(at, pa.int64())
+        return NamedFiles(self.partitions.take(chosen), self.names.take(chosen), self.rows[at])
+
+    @cached_property
+    def places(self) -> pa.StringArray:
+        """What the keys of a column's bounds end with."""
+        return places_of(self.partitions, self.names)
+
+
+def places_of(partitions: pa.StringArray, names: pa.StringArray) -> pa.StringArray:
+    """Return what the keys of bounds of files say after the column."""
+    pairs = zip(partitions.to_pylist(), names.to_pylist(), strict=True)  # O(files)
+    return pa.array([hash_of_partition(path) + hash_of_file(name) for path, name in pairs], pa.string())
+
+
+@dataclass(frozen=True)
+class BoundsOfColumn:
+    """The bounds of one column in each of some files, or partitions.
+
+    Attributes:
+        least: In the type of the column; null where there are nulls alone, or no rows.
+        nulls: How many rows have no value.
+        sizes: Bytes of the column in a base file, 0 for a log file.
+        uncompressed: The same before compression.
+    """
+
+    column: str
+    least: pa.Array
+    greatest: pa.Array
+    nulls: Integers
+    sizes: Integers = field(repr=False)
+    uncompressed: Integers = field(repr=False)
+
+    @classmethod
+    def of(cls, column: pa.Field, stated: Sequence[ColumnBounds]) -> BoundsOfColumn:
+        """Return the bounds of a column of a canonical type, as writers of files state them."""
+        least = _values([bounds.least for bounds in stated], column.type)  # O(files)
+        greatest = _values([bounds.greatest for bounds in stated], column.type)
+        nulls, sizes, uncompressed = (
+            np.array([bounds[at] for bounds in stated], dtype=np.int64) for at in range(3, len(ColumnBounds._fields))
+        )
+        return cls(column.name, least, greatest, nulls, sizes, uncompressed)
+
+    def take(self, at: Integers) -> BoundsOfColumn:
+        chosen = pa.array(at, pa.int64())
+        least, greatest = self.least.take(chosen), self.greatest.take(chosen)
+        return BoundsOfColumn(self.column, least, greatest, self.nulls[at], self.sizes[at], self.uncompressed[at])
+
+
+@dataclass(frozen=True)
+class BoundedFiles:
+    """The bounds of some columns in many files, as arrays.
+
+    Attributes:
+        columns: The bounds of each column, file by file; a file that lacks a column has nulls alone.
+        is_partial: As of `FileBounds`.
+    """
+
+    files: NamedFiles
+    columns: tuple[BoundsOfColumn, ...]
+    is_partial: Mask
+
+    @classmethod
+    def of(cls, files: Iterable[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
+        parts = [_part(chunk, columns) for chunk in _chunks(iter(files))] or [_part([], columns)]
+        return cls(
+            NamedFiles(
+                pa.concat_arrays([part.files.partitions for part in parts]),
+                pa.concat_arrays([part.files.names for part in parts]),
+                np.concatenate([part.files.rows for part in parts]),
+            ),
+            tuple(_concatenated(of_column) for of_column in zip(*(part.columns for part in parts), strict=True)),
+            np.concatenate([part.is_partial for part in parts]),
+        )
+
+    def take(self, at: Integers) -> BoundedFiles:
+        return BoundedFiles(self.files.take(at), tuple(each.take(at) for each in self.columns), self.is_partial[at])
+
+
+def _chunks(files: Iterator[FileBounds]) -> Iterator[list[FileBounds]]:
+    while chunk := list(islice(files, _FILES_AT_ONCE)):
+        yield chunk
+
+
+def _part(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
+    places = {field.name: at for at, field in enumerate(columns)}
+    stated = [[ColumnBounds(field.name, None, None, file.rows) for file in files] for field in columns]
+    for number, file in enumerate(files):
+        for bounds in file.columns:
+            at = places.get(bounds.column)
+            if at is not None and bounds.nulls is not None:
+                stated[at][number] = bounds
+    of_columns = tuple(BoundsOfColumn.of(field, found) for field, found in zip(columns, stated, strict=True))
+    return BoundedFiles(NamedFiles.of(files), of_columns, np.array([file.is_partial for file in files], np.bool_))
+
+
+def _concatenated(parts: Sequence[BoundsOfColumn]) -> BoundsOfColumn:
+    return BoundsOfColumn(
+        parts[0].column,
+        pa.concat_arrays([part.least for part in parts]),
+        pa.concat_arrays([part.greatest for part in parts]),
+        np.concatenate([part.nulls for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.uncompressed for part in parts]),
+    )
+
+
+def by_partition(files: NamedFiles, bounds: BoundsOfColumn) -> tuple[NamedFiles, BoundsOfColumn]:
+    """Return the partitions that files are in, with their rows, and the bounds of a column over all files of each."""
+    paths = files.partitions.dictionary_encode()
+    owners, count = paths.indices.to_numpy(zero_copy_only=False), len(paths.dictionary)
+    rows, *counts = (
+        np.bincount(owners, each, count).astype(np.int64)
+        for each in (files.rows, bounds.nulls, bounds.sizes, bounds.uncompressed)
+    )
+    least = _extreme(bounds.least, owners, "ascending", count)
+    greatest = _extreme(bounds.greatest, owners, "descending", count)
+    return NamedFiles(paths.dictionary, paths.dictionary, rows), BoundsOfColumn(bounds.column, least, greatest, *counts)
+
+
+def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Array:
+    """Return the first value of each owner in some direction; null where it has none."""
+    table = pa.table({"owner": owners, "value": comparable(values)})
+    order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
+    first = np.full(count, -1, dtype=np.int64)
+    begins = np.flatnonzero(np.diff(owners[order], prepend=-1))
+    first[owners[order][begins]] = order[begins]
+    return values.take(pa.array(first, mask=first < 0))
+
+
+def _values(stated: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Return bounds, as they travel, in a type."""
+    encoding = encoding_of(kind)
+    if encoding == DECIMAL:
+        return decimals(pa.array(stated, pa.binary()), kind)
+    if encoding in (TEXT, OCTETS):
+        return pa.array(stated, pa.binary()).cast(kind)
+    width = np.dtype(_WIDTHS[encoding])
+    missing = np.array([bound is None for bound in stated], dtype=np.bool_)
+    given = np.zeros(len(stated), width)
+    given[~missing] = np.frombuffer(b"".join(bound for bound in stated if bound is not None), width)
+    return _typed(given, missing, kind)
+
+
+def _typed(values: Any, missing: Mask, kind: pa.DataType) -> pa.Array:
+    numbers = pa.array(values, mask=missing)
+    if pa.types.is_boolean(kind):
+        return numbers.cast(pa.bool_())
+    return numbers.cast(kind)

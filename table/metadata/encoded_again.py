@@ -1,0 +1,137 @@
+"""Decoded records of a metadata table in Avro's encoding again, whole columns at a time, by the schema of a new file.
+
+A merge of records decodes the few that several files state, and writes them anew. Source: ``HoodieMetadata.avsc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..files.logs.avro_bytes import Encoded, Integers, beside, fixed, numbers, same, sized, spread, texts, within
+from ..files.logs.decimals import shortest, unscaled
+from ..schema.types import children
+from .avro_schema import META, types_in, wrapped_name
+from .encoding import binary_array
+from .records import schema_of
+
+_EMPTY_KEY, _END = b"\x00", b"\x00"
+# Of a field that an older release's records lack.
+_DEFAULTS: Mapping[str, bytes] = {"boolean": b"\x00", "int": b"\x00", "long": b"\x00", "string": b"\x00"}
+
+
+def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
+    """Return the values of records by a schema; their keys stay out of the values, as in each HFile.
+
+    Raises ValueError where the schema has no place for a bound.
+    """
+    columns, count = {field.name for field in children(records.type)}, len(records)
+    parts = []
+    for field in schema_of(schema).avro["fields"]:
+        name, avro = field["name"], field["type"]
+        if name == "key":
+            parts.append(same(_EMPTY_KEY, count))
+        else:
+            array = records.field(name) if name in columns and not name.startswith(META) else None
+            parts.append(_column(avro, array, count))
+    return binary_array(beside(parts))
+
+
+def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
+    """Return the values of one field; ``array`` is None where the records lack it."""
+    if not isinstance(avro, list):
+        return _default(avro, count) if array is None else _values(avro, array)
+    if array is None:
+        return same(_number(avro.index("null")), count)
+    if len(types_in(avro)) > 1:
+        return _one_of(avro, array)
+    chosen = types_in(avro)[0]
+    if "null" not in avro:
+        return _values(chosen, array)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    branches = numbers(np.where(valid, avro.index(chosen), avro.index("null")))
+    return beside([branches, spread(_values(chosen, array.filter(array.is_valid())), valid)])
+
+
+def _one_of(avro: list[Any], array: pa.StructArray) -> Encoded:
+    """Return values of one of several types, each of which a record wraps; the array has a field for each type."""
+    names = [field.name for field in children(array.type)]
+    branches = np.full(len(array), avro.index("null"), dtype=np.int64)
+    columns = []
+    for wrapper in types_in(avro):
+        name = wrapped_name(wrapper)
+        if name not in names:
+            continue
+        values = array.field(name)
+        chosen = pc.and_(values.is_valid(), array.is_valid())
+        mask = chosen.to_numpy(zero_copy_only=False)
+        branches[mask] = avro.index(wrapper)
+        field = wrapper["fields"][0]["type"]
+        columns.append(spread(_column(field, values.filter(chosen), int(mask.sum())), mask))
+        names.remove(name)
+    if any(array.field(name).null_count < len(array) for name in names):
+        raise ValueError(f"for its schema has no bounds of the types {', '.join(names)}")
+    return beside([numbers(branches), *columns])
+
+
+def _values(avro: Any, array: pa.Array) -> Encoded:
+    """Return values, none of them null."""
+    base = avro if isinstance(avro, str) else avro["type"]
+    if base == "record":
+        known = {field.name for field in children(array.type)}
+        return beside(
+            [
+                _column(field["type"], array.field(field["name"]) if field["name"] in known else None, len(array))
+                for field in avro["fields"]
+            ]
+        )
+    if not len(array):
+        return Encoded(np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    if base == "map":
+        starts = array.offsets.to_numpy()
+        first, size = int(starts[0]), int(starts[-1] - starts[0])
+        entries = beside(
+            [texts(array.keys.slice(first, size)), _values(avro["values"], array.items.slice(first, size))]
+        )
+        return _lists(np.diff(starts).astype(np.int64), entries)
+    if base == "array":
+        lengths = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
+        items = array.flatten()
+        return _lists(lengths, _column(avro["items"], items, len(items)))
+    return _plain(array)
+
+
+def _plain(array: pa.Array) -> Encoded:
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
+    if pa.types.is_floating(kind):
+        values = array.to_numpy(zero_copy_only=False)
+        return fixed(values.view(np.uint8).reshape(-1, values.itemsize))
+    if pa.types.is_decimal128(kind):
+        return sized(shortest(unscaled(array)))
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return texts(array)
+    plain = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+    return numbers(array.view(plain).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _lists(lengths: Integers, items: Encoded) -> Encoded:
+    filled = lengths > 0
+    counts = spread(numbers(lengths[filled]), filled)
+    return beside([counts, within(items, lengths), same(_END, len(lengths))])
+
+
+def _default(avro: Any, count: int) -> Encoded:
+    base = avro if isinstance(avro, str) else avro["type"]
+    if base not in _DEFAULTS:
+        raise ValueError(f"for its records lack a field of the type {base}")
+    return same(_DEFAULTS[base], count)
+
+
+def _number(value: int) -> bytes:
+    return numbers(np.array([value], dtype=np.int64)).data.tobytes()

@@ -1,0 +1,181 @@
+"""Records of a metadata table in Avro's encoding, whole columns at a time, by the schema of the file that holds them.
+
+A file group has one schema, as hudi-rs reads log files by that of the base file. Where a release lacks a field, its
+records lack it, too. Source: ``HoodieMetadata.avsc``, ``HoodieMetadataPayload``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask
+from ..files.logs.avro_bytes import Encoded, Integers, beside, numbers, same, spread, stacked, texts, within
+from ..hfile.entries import Entries
+from .avro_schema import types_in, wrapped_name
+from .kinds import groups_of
+from .record_keys import PARTITIONS, key_of_partition
+from .records import schema_of
+
+ALL_PARTITIONS, FILES_OF_PARTITION, BOUNDS_OF_FILE, BOUNDS_OF_PARTITION = 1, 2, 3, 6
+"""The types of records."""
+
+_META = "_hoodie_"
+_FALSE, _END_OF_MAP = b"\x00", b"\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records in any order: each has its key, and a value in Avro's encoding."""
+
+    keys: pa.StringArray
+    values: pa.BinaryArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def by_group(self, count: int) -> dict[int, Entries]:
+        """Return the entries of each of ``count`` file groups that has any, in the order of their keys as bytes."""
+        groups = groups_of(self.keys, count)
+        keys = self.keys.cast(pa.binary())
+        found = {}
+        for group in np.unique(groups):  # O(file groups)
+            rows = pa.array(np.flatnonzero(groups == group))
+            order = rows.take(pc.sort_indices(keys.take(rows)))
+            found[int(group)] = Entries(keys.take(order), self.values.take(order))
+        return found
+
+
+def entries_of_group(parts: Sequence[Records], group: int, count: int) -> Entries:
+    """Return the entries of one of ``count`` file groups, in the order of their keys as bytes."""
+    chosen = [(part, pa.array(groups_of(part.keys, count) == group)) for part in parts]
+    keys = pa.concat_arrays(
+        [pa.array([], pa.binary()), *(part.keys.filter(mask).cast(pa.binary()) for part, mask in chosen)]
+    )
+    values = pa.concat_arrays([pa.array([], pa.binary()), *(part.values.filter(mask) for part, mask in chosen)])
+    order = pc.sort_indices(keys)
+    return Entries(keys.take(order), values.take(order))
+
+
+def joined(parts: list[Records]) -> Records:
+    return Records(pa.concat_arrays([part.keys for part in parts]), pa.concat_arrays([part.values for part in parts]))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedField:
+    """A column of a record, or the value of a field in all rows.
+
+    Attributes:
+        values: Of the rows that have one.
+        valid: Which rows have one; None for all.
+        wrapper: Of bounds, the name of the type of their values, such as ``Long``.
+    """
+
+    values: Encoded
+    valid: Mask | None = None
+    wrapper: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StackedFields:
+    """A column of a record whose rows come in parts, each of so many rows, such as bounds of several types."""
+
+    parts: tuple[tuple[EncodedField, int], ...]
+
+
+def records_of_files(
+    partitions: pa.StringArray, names: pa.StringArray, sizes: Integers, deleted: Mask, schema: str
+) -> Records:
+    """Return the record of each partition with its files, in the partition ``files``; none of all partitions."""
+    paths = partitions.dictionary_encode()
+    owners = paths.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=len(paths.dictionary)).astype(np.int64)
+    entries = _entries(names.take(pa.array(order)), sizes[order], deleted[order])
+    maps = beside([numbers(counts), within(entries, counts), same(_END_OF_MAP, len(counts))])
+    keys = pa.array([key_of_partition(path) for path in paths.dictionary.to_pylist()], pa.string())  # O(partitions)
+    return Records(keys, encoded(schema, FILES_OF_PARTITION, {"filesystemMetadata": EncodedField(maps)}, len(keys)))
+
+
+def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> Records:
+    """Return the record that names partitions, those that have files and those that have none any more."""
+    keys = pa.array([key_of_partition(path) for path in paths.to_pylist()], pa.string())  # O(partitions)
+    entries = _entries(keys, np.zeros(len(keys), dtype=np.int64), deleted)
+    head = b"" if not len(keys) else numbers(np.array([len(keys)])).data.tobytes()
+    value = head + entries.data.tobytes() + _END_OF_MAP
+    given = {"filesystemMetadata": EncodedField(same(value, 1))}
+    return Records(pa.array([PARTITIONS]), encoded(schema, ALL_PARTITIONS, given, 1))
+
+
+def encoded(
+    schema: str, kind: int, parts: Mapping[str, EncodedField | Mapping[str, EncodedField | StackedFields]], count: int
+) -> pa.BinaryArray:
+    """Return the values of ``count`` records of a type, which have the given parts of a record and no others."""
+    columns = []
+    for field in schema_of(schema).avro["fields"]:
+        name, avro = field["name"], field["type"]
+        if name.startswith(_META):
+            columns.append(_null(avro, count))
+        elif name == "key":
+            columns.append(same(b"\x00", count))
+        elif name == "type":
+            columns.append(same(_number(kind), count))
+        else:
+            columns.append(_part(avro, parts.get(name), count))
+    return binary_array(beside(columns))
+
+
+def _part(avro: Any, given: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int) -> Encoded:
+    if given is None:
+        return _null(avro, count)
+    if isinstance(given, EncodedField):
+        return _value(avro, given, count)
+    record = types_in(avro)[0]
+    inner = [_field(field, given.get(field["name"]), count) for field in record["fields"]]
+    return beside([same(_number(avro.index(record)), count), *inner])
+
+
+def _field(field: Mapping[str, Any], given: EncodedField | StackedFields | None, count: int) -> Encoded:
+    avro = field["type"]
+    if isinstance(given, StackedFields):
+        return stacked([_value(avro, part, rows) for part, rows in given.parts])
+    if given is not None:
+        return _value(avro, given, count)
+    if avro == "boolean":
+        return same(_FALSE, count)
+    return _null(avro, count)
+
+
+def _value(avro: Any, given: EncodedField, count: int) -> Encoded:
+    if not isinstance(avro, list):
+        return given.values
+    types = types_in(avro)
+    chosen = next(each for each in types if wrapped_name(each) == given.wrapper) if given.wrapper else types[0]
+    branch = _number(avro.index(chosen))
+    branched = beside([same(branch, len(given.values.lengths)), given.values])
+    if given.valid is None:
+        return branched
+    return beside([spread(branched, given.valid), spread(_null(avro, int((~given.valid).sum())), ~given.valid)])
+
+
+def _null(avro: Any, count: int) -> Encoded:
+    return same(_number(avro.index("null")), count)
+
+
+def _entries(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Encoded:
+    return beside([texts(names), numbers(sizes), Encoded(np.ones(len(sizes), np.int64), deleted.astype(np.uint8))])
+
+
+def _number(value: int) -> bytes:
+    return numbers(np.array([value], dtype=np.int64)).data.tobytes()
+
+
+def binary_array(values: Encoded) -> pa.BinaryArray:
+    ends = np.concatenate(([0], np.cumsum(values.lengths))).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(values.data)]
+    return pa.Array.from_buffers(pa.binary(), len(values.lengths), buffers)

@@ -1,0 +1,172 @@
+"""The base file that a compaction of the metadata table makes of a file slice: what its files say together, by key.
+
+Most records stay the bytes that they are: only those are decoded that several files state, or that are of another
+schema than the new file. All records of a file group are of one schema, as hudi-rs reads log files by that of the base
+file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import CorruptFileError
+from ..hfile import entries as stored
+from ..hfile.entries import Entries
+from ..hfile.reader import HFile
+from ..hfile.writer import HFileWriter
+from .block_plan import BlocksAtOnce, parts_of, place_of, sorted_keys
+from .encoded_again import encoded_again
+from .file_groups import AllEntries, GroupReader, without_metadata
+from .merging import KEY, Laid, SaidRecords, merged
+from .record_schema import record_schema
+from .records import decode
+
+
+@dataclass(frozen=True, slots=True)
+class MergedGroup:
+    """A new base file; ``records`` counts its entries, ``logged`` those of the log files that it takes in."""
+
+    content: bytes = field(repr=False)
+    schema: str = field(repr=False)
+    records: int
+    logged: int
+
+
+def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None = None) -> MergedGroup:
+    """Merge a file slice; ``lists`` says that its records list files, of which those that were deleted go.
+
+    ``newest`` comes after all that its log files say. Memory holds the log files, the new file, and a part of the base
+    file, of which blocks are copied that no log file touches. Raises `CorruptFileError` where a file is damaged.
+    """
+    with without_metadata(reader.storage):
+        try:
+            logs = reader.said_in_logs(AllEntries())
+            logged = sum(len(part.keys) for part in logs)
+            return _Merge(reader, logs if newest is None else [*logs, newest], lists, logged).file()
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(
+                f"A value in the file group {reader.file_slice.file_id} of the metadata table of "
+                f"{reader.storage.path} cannot be merged ({error}); its files are "
+                f"{', '.join(reader.file_slice.files)}.",
+                "",
+            ) from error
+
+
+@dataclass(slots=True)
+class _Merge:
+    reader: GroupReader
+    logs: Sequence[SaidRecords]
+    lists: bool
+    logged: int
+    schema: str = ""
+
+    def file(self) -> MergedGroup:
+        with self.reader.open_base() as base:
+            if base is None or not base.count:
+                self._choose_schema("")
+                content, count = self._new_file()
+            else:
+                self._choose_schema(base.schema)
+                keys = sorted_keys(self.logs)
+                parts = parts_of(base, keys, copies=base.schema == self.schema)
+                content, count, tells_last_key = self._rewritten(base, parts)
+                if not tells_last_key:
+                    content, count, _ = self._rewritten(base, parts_of(base, keys, copies=False))
+        return MergedGroup(content, self.schema, count, self.logged)
+
+    def _choose_schema(self, of_base: str) -> None:
+        schemas = {text for text in (of_base, *(log.schema for log in self.logs)) if text}
+        self.schema = schemas.pop() if len(schemas) == 1 else record_schema()
+
+    def _new_file(self) -> tuple[bytes, int]:
+        stream = pa.BufferOutputStream()
+        file = HFileWriter(stream, self.schema)
+        file.add(self._merged(self.logs))
+        file.close()
+        return bytes(stream.getvalue().to_pybytes()), file.count
+
+    def _rewritten(self, base: HFile, parts: Sequence[BlocksAtOnce]) -> tuple[bytes, int, bool]:
+        """Return the new file, how many entries it has, and whether its last block tells the last key.
+
+        A copied block does not.
+        """
+        stream = pa.BufferOutputStream()
+        file, left, decoded, tells_last_key = HFileWriter(stream, self.schema), list(self.logs), 0, True
+        for part in parts:
+            end = part.end_key
+            now = left if end is None else [log.some(pc.less(log.keys, end)) for log in left]
+            left = [] if end is None else [log.some(pc.greater_equal(log.keys, end)) for log in left]
+            found = base.entries_in(part.decoded)
+            decoded += len(found)
+            entries = self._of_both(SaidRecords(found, base.schema), now)
+            at = 0
+            for run in part.runs:
+                if run.copied:
+                    _copy(base, run.numbers, file)
+                    tells_last_key = False
+                    continue
+                stop = len(entries) if run.end_key is None else place_of(entries.keys, run.end_key)
+                file.add_evenly(Entries(entries.keys[at:stop], entries.values[at:stop]))
+                tells_last_key |= stop > at
+                at = stop
+        copied = base.count - decoded
+        file.note_copied(copied, *(copied * average for average in base.averages))
+        file.close()
+        return bytes(stream.getvalue().to_pybytes()), file.count, tells_last_key
+
+    def _of_both(self, base: SaidRecords, logs: Sequence[SaidRecords]) -> Entries:
+        """Return what a part of the base file and the log files' entries beside it leave."""
+        said = [log for log in logs if len(log.keys)]
+        if not said:
+            return Entries(base.keys, self._values(base))
+        again = pc.is_in(base.keys, value_set=pa.concat_arrays([log.keys for log in said]))
+        alone = base.some(pc.invert(again))
+        changed = self._merged([base.some(again), *said])
+        if not len(alone.keys):
+            return changed
+        keys = pa.concat_arrays([alone.keys, changed.keys])
+        values = pa.concat_arrays([self._values(alone), changed.values])
+        order = pc.sort_indices(keys)
+        return Entries(keys.take(order), values.take(order))
+
+    def _values(self, part: SaidRecords) -> pa.BinaryArray:
+        """Return the values of entries that no other file states."""
+        if part.schema == self.schema or not len(part.keys):
+            return part.entries.values
+        return encoded_again(decode(part.entries.values, part.schema), self.schema)
+
+    def _merged(self, parts: Sequence[SaidRecords]) -> Entries:
+        """Return the records that parts, the oldest first, leave, in the order of their keys."""
+        parts = [part for part in parts if len(part.keys)]
+        if not parts:
+            return stored.NONE
+        laid = Laid.of(parts)
+        rows = laid.counting()
+        if not self.reader.adds_up:
+            rows = rows[np.isin(rows, laid.newest)]
+        stated_once = np.bincount(laid.numbers[rows], minlength=len(laid.newest))[laid.numbers[rows]] == 1
+        same = {part.schema for part in parts if not part.deletes} <= {self.schema}
+        once = rows[stated_once] if same and not self.lists else rows[:0]
+        keys = pa.concat_arrays([part.keys for part in parts])
+        values = pa.concat_arrays([part.entries.values for part in parts])
+        found = Entries(keys.take(pa.array(once)), values.take(pa.array(once)))
+        several = [part.some(pc.invert(pc.is_in(part.keys, value_set=found.keys))) for part in parts]
+        records = merged(several, adds_up=self.reader.adds_up) if any(len(part.keys) for part in several) else None
+        if records is not None:
+            new = Entries(records.field(KEY).cast(pa.binary()), encoded_again(records, self.schema))
+            found = stored.joined([found, new])
+        order = pc.sort_indices(found.keys)
+        return Entries(found.keys.take(order), found.values.take(order))
+
+
+def _copy(base: HFile, numbers: range, file: HFileWriter) -> None:
+    for number in numbers:  # O(blocks)
+        block = base.moved_block(number, file.before)
+        if block is None:
+            raise ValueError("for its blocks have checksums of several types")
+        file.copy(block, base.blocks[number].key)

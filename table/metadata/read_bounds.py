@@ -1,0 +1,81 @@
+"""The bounds of columns in data files that exist: by footers where these say all that is needed, else by rows.
+
+Parquet for Java states no bounds of row groups with NaN, and Parquet C++ states bounds of the other numbers in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ..files.base_file import BaseFileReader
+from ..files.column_bounds import BoundsOfRows, ColumnBounds
+from ..files.footer_bounds import column_bounds
+from ..files.logs.log_contents import BlockContent, columns_of
+from ..files.logs.log_file import read_blocks
+
+_LEAVES_OUT_NAN = "parquet-mr"
+
+
+def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]) -> tuple[int, list[ColumnBounds]]:
+    """Return how many rows a base file has, and the bounds of some columns of canonical types, nulls where it has none.
+
+    Raises the errors of `BaseFileReader`.
+    """
+    with BaseFileReader(storage, path) as reader:
+        footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
+        stated = {bounds.column: bounds for bounds in column_bounds(footer, {field.name for field in columns})}
+        by_java = str(footer.created_by or "").startswith(_LEAVES_OUT_NAN)
+        known = {
+            field.name: stated[field.name]
+            for field in columns
+            if field.name in stated
+            and stored.field(field.name).type == field.type
+            and (by_java or not pa.types.is_floating(field.type))
+            and stated[field.name].says_all(reader.rows)
+        }
+        left = [field for field in columns if field.name in stored.names and field.name not in known]
+        if left:
+            known |= _of_rows(left, reader.batches(pa.schema(left)))
+        found = []
+        for field in columns:
+            bounds = known.get(field.name, ColumnBounds(field.name, None, None, reader.rows))
+            sizes = stated.get(field.name, bounds)
+            found.append(bounds._replace(size=sizes.size, uncompressed=sizes.uncompressed))
+        return reader.rows, found
+
+
+def bounds_of_log_file(
+    storage: Storage, path: str, columns: Sequence[pa.Field]
+) -> tuple[int, list[ColumnBounds], bool]:
+    """Return the rows in the data blocks of a log file, their bounds, and whether blocks leave out some columns.
+
+    Raises the errors of `read_blocks` and `BlockContent`.
+    """
+    nothing = {field.name: ColumnBounds(field.name, None, None, None) for field in columns}
+    rows, found, lacks = 0, BoundsOfRows(columns), False
+    for block in read_blocks(storage, path):
+        if not block.is_data:
+            continue
+        has = set(columns_of(block).names)
+        wanted = [field for field in columns if field.name in has]
+        lacks |= block.is_partial or len(wanted) < len(columns)
+        content = BlockContent(storage, block)
+        rows += content.count()
+        for batch in content.rows(pa.schema(wanted)) if wanted else ():
+            found.add(batch)
+    known = {bounds.column: bounds for bounds in found.found()}
+    if not rows:
+        nothing = {name: bounds._replace(nulls=0) for name, bounds in nothing.items()}
+    return rows, [known.get(name, bounds) for name, bounds in nothing.items()], lacks
+
+
+def _of_rows(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:
+    found = BoundsOfRows(columns)
+    for batch in batches:
+        found.add(batch)
+    return {field.name: ColumnBounds(field.name, None, None, 0) for field in columns} | {
+        bounds.column: bounds for bounds in found.found()
+    }
