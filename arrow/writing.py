@@ -163,4 +163,6 @@ def with_services_after(done: CommitResult, storage: Storage, timeline: Timeline
     from ..operations.write.inline import means_of  # noqa: PLC0415
 
     means = means_of(options.write_settings(), application=options.application)
-    return with_services(done, run_within(storage, timeline, options.upkeep(), means, options.upkeep_seconds))
+    return with_services(
+        done, run_within(storage, timeline, options.upkeep_after_write(), means, options.upkeep_seconds)
+    )

@@ -22,7 +22,7 @@ from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.index import base, outside
 from pyhudi.methods.merging.builder import MergeClauses
 from pyhudi.operations.inspect.explained_read import ExplainedRead
-from pyhudi.operations.result import RepairedLog
+from pyhudi.operations.result import MetadataWritten, RepairedLog
 from pyhudi.operations.version_change import PropertyChange
 from pyhudi.reader.skipping.slices_to_read import Step
 from pyhudi.table.schema.changes import SchemaChange
@@ -76,9 +76,11 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     ),
     "Upkeep": (
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
+        "compact_metadata",
         "sort",
         *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "rescale_buckets", "run_services"),
         *("upgrade", "downgrade"),
+        *("create_index", "drop_index"),
     ),
 }
 # What differs from `HudiTable`; all else the two classes share.
@@ -187,6 +189,7 @@ def parts() -> Iterator[Entry | Section]:
         pyhudi.ServicesResult,
         pyhudi.VersionResult,
         PropertyChange,
+        MetadataWritten,
         RepairedLog,
         SchemaChange,
         base.LookupFigures,

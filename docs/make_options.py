@@ -111,7 +111,7 @@ path                              /trips  given
 hoodie.table.name                 trips   the table's hoodie.properties
 …
 hoodie.table.ordering.fields      ts      given                                    as orderby
-hoodie.metadata.enable            false   the session's hoodie.metadata.enable
+hoodie.write.batch.size           64m     the session's hoodie.write.batch.size
 hoodie.parquet.compression.codec  snappy  /etc/hudi/conf/hudi-defaults.conf:3"""
 EFFECTS = {
     Effect.REFUSED: ("Refused", "Any value but the default would change what is written or read, so it is an error."),

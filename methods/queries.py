@@ -44,13 +44,15 @@ class QueryMethods(TableMethods[Frame]):
         Returns:
             The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, other_buckets,
             partitions, files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction,
-            read_optimized_lacks, read_optimized_until, newest_instant, completed, written_by and
+            read_optimized_lacks, read_optimized_until, metadata, newest_instant, completed, written_by and
             properties. Partitions, files and bytes count what a snapshot read opens; log files are counted
             apart from base files. ``buckets`` is the number of buckets of each partition that
             ``other_buckets`` does not name, null for other indexes and where it is unknown.
             ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized
             queries lack the rows of ``read_optimized_lacks`` writes and show everything that was complete
-            at ``read_optimized_until``.
+            at ``read_optimized_until``. ``metadata`` lists the partitions of the metadata table with their state,
+            file groups, files and bytes, and when each was compacted; it is empty without a metadata table, and
+            null where this is damaged.
 
         Raises:
             PyHudiError: The table cannot be read.
@@ -163,10 +165,10 @@ class QueryMethods(TableMethods[Frame]):
             limit: The greatest number of rows to return; None for all.
 
         Returns:
-            The columns partition, file_groups, files, log_files, bytes and lacks; no row for a table without a metadata
-            table. The records of a partition have the columns key, type and what Apache Hudi says in partitions of its
-            kind, such as ``filesystemMetadata``; files that were deleted are left out, and bounds have a field for each
-            type.
+            The columns partition, state, file_groups, files, log_files, bytes, log_bytes, records, compacted and lacks;
+            no row for a table without a metadata table. The records of a partition have the columns key, type and what
+            Apache Hudi says in partitions of its kind, such as ``filesystemMetadata``; files that were deleted are left
+            out, and bounds have a field for each type.
 
         Raises:
             InvalidOptionError: The metadata table has no such partition, or the limit is below zero.

@@ -20,7 +20,7 @@ from ..storage import open_storage
 from .base import Frame, TableMethods
 
 if TYPE_CHECKING:
-    from ..operations.write.services import Call
+    from ..operations.write.service_entry import Call
 
 
 class UpkeepMethods(TableMethods[Frame]):
@@ -62,6 +62,27 @@ class UpkeepMethods(TableMethods[Frame]):
             PyHudiError: Archiving failed and may be run again; the class says what the caller can do.
         """
         return self._run("archive", options, keep=keep, dry_run=dry_run)
+
+    def compact_metadata(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
+        """Merge the log files of the table's metadata table into base files, and clean and archive it.
+
+        Completed writes do so where log files have a fifth of the bytes of base files, or a file group has 50 of them.
+        Pending plans of Apache Hudi are carried out first. Writes may run at the same time.
+
+        Args:
+            dry_run: Whether only to return what would be merged.
+            options: Options of this call.
+
+        Returns:
+            The instant, the merged file groups and log files, the bytes read and written, and the archived instants; no
+            instant if nothing was merged, as in a table without a metadata table. ``todo`` says which partition is
+            damaged and went out of use.
+
+        Raises:
+            UnsupportedTableError: The metadata table has a partition that pyhudi does not keep.
+            PyHudiError: The service failed and may be run again; the class says what the caller can do.
+        """
+        return self._run("compact_metadata", options, dry_run=dry_run)
 
     def compact(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Merge the log files of a merge-on-read table into base files.
@@ -270,6 +291,53 @@ class UpkeepMethods(TableMethods[Frame]):
         """
         return self._run("rollback", options, instant=format_value(instant), dry_run=dry_run)
 
+    def create_index(
+        self, name: str, *, columns: Sequence[str] | None = None, dry_run: bool = False, **options: Any
+    ) -> ServiceResult:
+        """Build a part of Apache Hudi's metadata table, from which queries learn of files without listing folders.
+
+        Writes may run at the same time. What the index needs and the table lacks is built too, and the result names all
+        that was built. Each later write of pyhudi and of Apache Hudi keeps the index.
+
+        Args:
+            name: ``files`` for the list of files; ``column_stats`` for the bounds of columns in each file, too;
+                ``partition_stats`` for those of each partition, too.
+            columns: The columns whose bounds are kept; the first 32 without it.
+            dry_run: Whether only to return what would be built.
+            options: Options of this call.
+
+        Returns:
+            The instant, the built partitions of the metadata table, and the number and the bytes of their records; in
+            ``skipped`` why nothing was built, such as that the index is in use.
+
+        Raises:
+            InvalidOptionError: pyhudi builds no such index.
+            UnsupportedTableError: The table cannot have it.
+            ConcurrentWriteError: Another process builds an index of the table.
+            PyHudiError: Building failed and may be run again; the class says what the caller can do.
+        """
+        return self._run("create_index", options, name=name, columns=columns, dry_run=dry_run)
+
+    def drop_index(self, name: str, *, dry_run: bool = False, **options: Any) -> ServiceResult:
+        """Take a part of Apache Hudi's metadata table out of use.
+
+        What depends on it goes too: all indexes with ``files``, ``partition_stats`` with ``column_stats``, and
+        secondary indexes with ``record_index``. A clean deletes the files a day later.
+
+        Args:
+            name: Any partition of the metadata table, such as ``files``, ``record_index`` or ``secondary_index_x``.
+            dry_run: Whether only to return what would be dropped.
+            options: Options of this call.
+
+        Returns:
+            The dropped partitions of the metadata table.
+
+        Raises:
+            InvalidOptionError: The table has no such index.
+            PyHudiError: Dropping failed and may be run again; the class says what the caller can do.
+        """
+        return self._run("drop_index", options, name=name, dry_run=dry_run)
+
     def savepoint(
         self, instant: str | date | None = None, *, comment: str = "", user: str = "", dry_run: bool = False
     ) -> ServiceResult:
@@ -400,13 +468,13 @@ class UpkeepMethods(TableMethods[Frame]):
     def run_services(self, services: Sequence[str] = (), **options: Any) -> ServicesResult:
         """Run one round of table services beside writers: each does what its ``hoodie.*`` triggers say is due.
 
-        In order: dead writes are rolled back, then ``clean``, ``archive``, ``compact`` and ``log_compact`` run. Pending
-        plans are executed that no living process executes. A service that meets another process is skipped, and a
-        failing service does not stop the others.
+        In order: dead writes are rolled back, then ``clean``, ``compact_metadata``, ``archive``, ``compact`` and
+        ``log_compact`` run. Pending plans are executed that no living process executes. A service that meets another
+        process is skipped, and a failing service does not stop the others.
 
         Args:
-            services: The services to run: ``rollback``, ``clean``, ``archive``, ``compact``, ``log_compact``; all of
-                them by default.
+            services: The services to run: ``rollback``, ``clean``, ``compact_metadata``, ``archive``, ``compact``,
+                ``log_compact``; all of them by default.
             options: Options of this call, such as ``**{"hoodie.compact.inline.max.delta.commits": 20}``.
 
         Returns:
@@ -443,7 +511,7 @@ class UpkeepMethods(TableMethods[Frame]):
 
         return self._frame(validate(self._storage, deep=deep))
 
-    def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
+    def _run(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> ServiceResult:
         done: ServiceResult = self._result_of(name, given, **arguments)
         return done
 
@@ -451,7 +519,7 @@ class UpkeepMethods(TableMethods[Frame]):
         done: VersionResult = self._result_of(name, given, **arguments)
         return done
 
-    def _result_of(self, name: str, given: Mapping[str, Any], **arguments: Any) -> Any:
+    def _result_of(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> Any:
         from ..operations.write.services import SERVICES  # noqa: PLC0415 (see __init__.py)
 
         service = SERVICES[name]
@@ -463,9 +531,9 @@ class UpkeepMethods(TableMethods[Frame]):
         return done
 
     def _call(self, resolved: ResolvedOptions) -> Call:
-        from ..operations.write.services import Call  # noqa: PLC0415 (see __init__.py)
+        from ..operations.write.service_entry import Call  # noqa: PLC0415 (see __init__.py)
 
         options = resolved.options
         storage = open_storage(self._path, options.storage_options, durable=options.durable)
         patience, means = options.write_settings().patience, partial(self._means, options)
-        return Call(storage, patience, options.upkeep, means, options.metadata_enable)
+        return Call(storage, patience, options.upkeep, means)

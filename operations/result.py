@@ -37,6 +37,8 @@ MET = "pyhudi.met"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
+CREATE_INDEX, DROP_INDEX = "create_index", "drop_index"
+METADATA = "metadata"
 
 RESCALE_OPERATION, SORT_OPERATION = "RESCALE", "SORT"
 # These operations rewrite rows and change none.
@@ -68,13 +70,38 @@ class RepairedLog:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataWritten:
+    """What one instant wrote to the metadata table.
+
+    Attributes:
+        partitions: The partitions of the metadata table that have new records.
+        records: How many records and deletes.
+        bytes: Size of the log files that hold them.
+        seconds: How long it took to make them; 0 where Spark wrote the rows.
+        warnings: Which partitions went out of use, why, and the call that builds them again.
+    """
+
+    partitions: tuple[str, ...] = ()
+    records: int = 0
+    bytes: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.partitions:
+            return "Nothing was written to the metadata table."
+        names, size = ", ".join(self.partitions), _size(self.bytes)
+        return f"{_amount(self.records, 'record')} written to {names} of the metadata table ({size})."
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceResult:
     """What one table service did.
 
     Attributes:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
-            schedule_log_compaction, repair, rescale_buckets, sort.
+            schedule_log_compaction, metadata, repair, rescale_buckets, sort.
         instant: Requested time of the instant that it made, or that its caller named; of a repair that moved files, the
             time by which its undo finds them; empty where it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
@@ -95,6 +122,8 @@ class ServiceResult:
         moved: The paths of the files that a repair moved aside, or copied there before it changed them.
         put_back: The paths of the files that the undo of a repair put back.
         steps: What a repair did or would do, step by step.
+        indexes: The partitions of the metadata table that were built or dropped.
+        records: How many records the built partitions have.
     """
 
     path: str
@@ -117,6 +146,8 @@ class ServiceResult:
     moved: tuple[str, ...] = ()
     put_back: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    records: int = 0
 
     def __str__(self) -> str:
         head = f"{self.service} {self.instant}".strip() + f" of {self.path}"
@@ -250,6 +281,8 @@ class CommitResult:
             partitions to be deleted that the table does not have. Of the call's result alone.
         attempts: How often the commit merged the rows, as other writers changed the same data meanwhile.
         met: The ids of writes of the same data for which the commit waited; ``seconds["wait"]`` says how long.
+        metadata: What it wrote to the table's metadata table; None where the table has none. Of the call's result
+            alone.
     """
 
     path: str
@@ -275,6 +308,7 @@ class CommitResult:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     attempts: int = 1
     met: tuple[str, ...] = ()
+    metadata: MetadataWritten | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         counts = [
@@ -285,7 +319,9 @@ class CommitResult:
         took = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
         after = [f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence]
-        return head + ", ".join([*(counts or ["no rows"]), *files]) + took + "." + "".join([*after, *self._warned()])
+        metadata = f" {self.metadata}" if self.metadata is not None and self.metadata.partitions else ""
+        did = ", ".join([*(counts or ["no rows"]), *files])
+        return f"{head}{did}{took}.{metadata}" + "".join([*after, *self._warned()])
 
     def _repr_html_(self) -> str:
         return html_facts(self)
@@ -353,6 +389,7 @@ _DONE = {
     "delete_savepoint": {"instants": ("{1} {0}deleted", "savepoint")},
     COMPACTION: _MERGED,
     LOG_COMPACTION: _MERGED,
+    METADATA: {**_MERGED, "instants": ("{1} {0}archived", "instant")},
     "schedule_compaction": _PLANNED,
     "schedule_log_compaction": _PLANNED,
     "repair": {
@@ -367,6 +404,12 @@ _DONE = {
         "new_file_groups": ("{1} {0}made", "file group"),
     },
     SORT: {**_MERGED, "file_groups": ("{1} {0}sorted", "file group")},
+    CREATE_INDEX: {
+        "indexes": ("{1} {0}built", "partition"),
+        "files": ("{1} {0}listed", "file"),
+        "records": ("{1} {0}written", "record"),
+    },
+    DROP_INDEX: {"indexes": ("{1} {0}dropped", "partition")},
 }
 _ROWS = {
     "inserts": ("row", "inserted"),

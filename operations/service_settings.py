@@ -124,13 +124,32 @@ class LogCompactionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """The partitions of the metadata table that a write builds if the table lacks them.
+
+    Attributes:
+        names: In the order in which they are built.
+        columns: Whose bounds are kept; None for those that are indexed by default.
+    """
+
+    names: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
-    """The services that may follow each write."""
+    """The services that may follow each write.
+
+    Attributes:
+        metadata: Whether a write keeps up the table's metadata table.
+    """
 
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     log_compaction: LogCompactionSettings = field(default_factory=LogCompactionSettings)
+    indexes: IndexSettings = field(default_factory=IndexSettings)
+    metadata: bool = True
 
     def called_for(self) -> Upkeep:
         """Return the same settings for services that run only when called, not after writes."""
@@ -138,6 +157,8 @@ class Upkeep:
             self.without_compactions(),
             clean=replace(self.clean, automatic=False),
             archive=replace(self.archive, automatic=False),
+            indexes=IndexSettings(),
+            metadata=False,
         )
 
     def without_compactions(self) -> Upkeep:

@@ -178,10 +178,10 @@ _NOT_DONE = {
         "hoodie.partition.ttl.": """inline management.strategy.type strategy.class strategy.days.retain
             strategy.max.delete.partitions strategy.partition.selected""",
     },
-    "no metadata table and no index in it is kept": {
+    "of the metadata table pyhudi keeps files, column_stats and partition_stats": {
         "hoodie.metadata.": """bloom.filter.enable global.record.level.index.enable index.async
-            index.bloom.filter.enable index.column.stats.enable index.expression.enable index.partition.stats.enable
-            index.secondary.enable record.index.enable record.level.index.enable streaming.write.enabled""",
+            index.bloom.filter.enable index.expression.enable index.secondary.enable record.index.enable
+            record.level.index.enable streaming.write.enabled""",
         "hoodie.": "index.name",
         "hoodie.expression.index.": "function range.metadata.storage.level type",
     },
@@ -262,14 +262,14 @@ _NO_MEANING = {
     "every read and write of a bucketed table goes by its buckets": {
         "hoodie.bucket.index.": "query.pruning remote.partitioner.enable",
     },
-    "it tunes a metadata table, which pyhudi does not keep yet": {
+    "it tunes how Apache Hudi keeps a metadata table": {
         "hoodie.metadata.": """auto.delete.partitions auto.initialize bloom.filter.dynamic.max.entries bloom.filter.fpp
             bloom.filter.num.entries bloom.filter.type clean.async cleaner.commits.retained compact.max.delta.commits
             compact.max.delta.seconds compact.trigger.strategy derive.from.datatable.clean.policy dir.filter.regex
             file.cache.max.size.mb global.record.level.index.max.filegroup.count
             global.record.level.index.min.filegroup.count index.bloom.filter.column.list
             index.bloom.filter.file.group.count index.bloom.filter.parallelism index.check.timeout.seconds
-            index.column.stats.column.list index.column.stats.file.group.count
+            index.column.stats.file.group.count
             index.column.stats.inmemory.projection.threshold index.column.stats.max.columns.to.index
             index.column.stats.parallelism index.column.stats.processing.mode.override index.drop
             index.expression.column index.expression.file.group.count index.expression.options

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from ..errors import OptionConflictError
 from ..operations.planning.request import WriteRequest
+from ..operations.service_settings import Upkeep
 from ..operations.streams.batch import StreamBatch, StreamSettings
 from ..reader.query import FileSearch
 from .catalogue import Scope
@@ -32,9 +33,11 @@ class CommonOptions(OptionPart):
     )
     metadata_enable: bool | None = option(
         WRITE.metadata_enable,
-        "False lets a read do without Apache Hudi's [metadata table](reading.md#the-metadata-table), and a write take "
-        "an index of it out of use; pyhudi keeps none yet.",
+        "True has a write build Apache Hudi's [metadata table](metadata-table.md#asking-for-one) if there is none; "
+        "false lets a read do [without it](reading.md#the-metadata-table). Without the option a table keeps what it "
+        "has. A write with false is refused if the table has one: `drop_index` drops it.",
         "hoodie.metadata.enable",
+        otherwise="what the table has",
     )
 
     # Filled from a family of keys, not from a key of its own; secrets are among them.
@@ -119,6 +122,11 @@ class HudiOptions(
     def file_search(self) -> FileSearch:
         return FileSearch(asks_metadata=self.metadata_enable is not False, skips_files=self.skips_files)
 
+    def upkeep_after_write(self) -> Upkeep:
+        """Return what follows a write: how the table is kept small, and the indexes that the options ask for."""
+        made = self.upkeep()
+        return replace(made, indexes=self.indexes_to_build()) if self.metadata_enable else made
+
     def refuse_one_write(self, path: str) -> None:
         """Raise OptionConflictError where the stream to a table got options about one write."""
         for key, value in {
@@ -151,7 +159,7 @@ class HudiOptions(
         self.refuse_query()
         write = replace(
             self.write_settings(),
-            upkeep=self.upkeep(),
+            upkeep=self.upkeep_after_write(),
             stream=self.stream_settings(),
             metrics=self.metrics_settings(),
         )

@@ -22,6 +22,7 @@ from ..table.table import Table
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
 from .lookup import INDEX_PREFIX
+from .metadata_table import WHY_UNUSED, forbids_metadata, refuse_other_indexes, warn_once
 from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
 from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, parse_with_notices, texts_of
@@ -101,12 +102,19 @@ def resolve_options(
     if session is not None:
         settings += settings_of(session)
     used, unused = _counting_and_not(settings, texts, path, scopes)
+    forbidding = [setting for setting in used if forbids_metadata(setting.key, setting.text, scopes)]
+    for setting in forbidding:
+        warn_once(setting.key, setting.place)
+    used = [setting for setting in used if setting not in forbidding]
+    unused += [_because(setting, WHY_UNUSED) for setting in forbidding]
     said = {option.key: option for option in used} | {key: GivenOption(key, text) for key, text in texts.items()}
     options, notices = parse_with_notices(
         {key: option.text for key, option in said.items()},
         warn=warn,
         places={option.key: option.place for option in used},
     )
+    if options.metadata_enable and Scope.WRITE in scopes:
+        refuse_other_indexes({key: option.text for key, option in said.items()})
     return ResolvedOptions(options, said, tuple(unused), notices)
 
 

@@ -21,15 +21,18 @@ from ..operations.service_settings import (
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
+    IndexSettings,
     LogCompactionSettings,
     Upkeep,
 )
+from ..table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from .types import (
     CleanPolicy,
     CleanTrigger,
     CompactionStrategy,
     CompactionTrigger,
     Count,
+    Fields,
     FieldsOf,
     OptionPart,
     Pattern,
@@ -42,6 +45,11 @@ logger = logging.getLogger("pyhudi")
 
 CLEAN, ARCHIVE = FieldsOf(CleanSettings), FieldsOf(ArchiveSettings)
 COMPACTION, LOG_COMPACTION = FieldsOf(CompactionSettings), FieldsOf(LogCompactionSettings)
+INDEXES = FieldsOf(IndexSettings)
+_OF_COLUMNS, _OF_PARTITIONS = (
+    "hoodie.metadata.index.column.stats.enable",
+    "hoodie.metadata.index.partition.stats.enable",
+)
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
 
 # How many more commits stay than a clean keeps the slices of.
@@ -185,6 +193,39 @@ class UpkeepOptions(OptionPart):
         "needs to be part of it.",
         "hoodie.log.compaction.blocks.threshold",
     )
+
+    index_column_stats: bool | None = option(
+        None,
+        "Whether a write with hoodie.metadata.enable=true builds [column_stats](metadata-table.md#what-it-is-for), the "
+        "bounds of columns in each file, if the table lacks it.",
+        "hoodie.metadata.index.column.stats.enable",
+        otherwise="true",
+    )
+    index_partition_stats: bool | None = option(
+        None,
+        "Whether such a write builds partition_stats, the bounds of columns in each partition, if the table is "
+        "partitioned and lacks it.",
+        "hoodie.metadata.index.partition.stats.enable",
+        otherwise="what hoodie.metadata.index.column.stats.enable says",
+    )
+    index_columns: Fields | None = option(
+        INDEXES.columns,
+        "The columns whose bounds such a write indexes; the first 32 without it.",
+        "hoodie.metadata.index.column.stats.column.list",
+        otherwise="the first 32",
+    )
+
+    def indexes_to_build(self) -> IndexSettings:
+        """Return what a write builds that asks for a metadata table; what is unset is as in Apache Hudi for Spark."""
+        with_columns = self.index_column_stats is not False
+        with_partitions = with_columns if self.index_partition_stats is None else self.index_partition_stats
+        if with_partitions and not with_columns:
+            raise OptionConflictError(
+                f"{_OF_PARTITIONS} is true and {_OF_COLUMNS} is false: bounds of partitions come from those of files.",
+                f"Leave {_OF_COLUMNS} out, or give {_OF_PARTITIONS} false.",
+            )
+        names = {FILES: True, COLUMN_STATS: with_columns, PARTITION_STATS: with_partitions}
+        return settings_of(IndexSettings, self, names=tuple(name for name, wanted in names.items() if wanted))
 
     def upkeep(self) -> Upkeep:
         """Return how the table is kept small.

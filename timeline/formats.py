@@ -23,8 +23,9 @@ KEY = "pyhudi.format"
 # The newest numbers that this release knows and writes.
 OWNER = 1
 # Format 3 takes first steps before the completed file, which were a rule of buckets alone in format 2, and it can set
-# properties alone. All other decisions keep the first format.
-DECISION = 3
+# properties alone. Format 4 has more kinds of steps, sets properties after them, and can take steps alone. All other
+# decisions keep the first format.
+DECISION = 4
 PLAIN_DECISION = 1
 FAILURE = 1
 CLEAN_NOTE = 1

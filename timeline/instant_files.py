@@ -157,6 +157,10 @@ class InstantFiles:
     def read_restore_plan(self, instant: Instant) -> metadata.models.RestorePlan | None:
         return self._read_plan(metadata.models.RestorePlan, instant)
 
+    def read_index_plan(self, instant: Instant) -> metadata.models.IndexPlan | None:
+        """Return what an indexing builds; None if it has no plan."""
+        return self._read_plan(metadata.models.IndexPlan, instant)
+
     def read_undone(self, instant: Instant) -> list[str]:
         body = self._read(instant)
         if not body.data:

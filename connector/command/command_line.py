@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...operations.progress import Observer
-from ...operations.write.services import Call
+from ...operations.write.service_entry import Call
 from .confirming import NotConfirmedError, require_terminal
 from .escaping import shell_words
 from .output import CommandOutput
@@ -64,7 +64,6 @@ class CommandLine:
             settings.patience,
             options.upkeep,
             means,
-            options.metadata_enable,
         )
 
     def command_of(self, need: Need) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 from ...errors import InvalidOptionError
 from ...operations.arguments import Given, whole_number
-from ...operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument
+from ...operations.write.service_entry import REQUIRED, Argument
+from ...operations.write.services import SERVICES, VALIDATE
 from .commands import (
     CAT,
     CAT_ARGUMENTS,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .cells import cell, size_text
 
 if TYPE_CHECKING:
+    from ...operations.inspect.metadata_partitions import PartitionSize
     from ...operations.state.table_state import TableState
     from .command_line import CommandLine
 
@@ -31,6 +32,8 @@ def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[s
             f"{state.log_files:,} log files ({size_text(state.log_bytes)}); {state.delta_commits:,} delta commits "
             f"since the last compaction; read-optimized queries lack {state.read_optimized_lacks:,} writes"
         )
+    if state.metadata != ():
+        facts["metadata table"] = _metadata(state.metadata)
     facts["timeline"] = _timeline(state)
     facts["newest writes"] = [_write(row) for row in state.newest_writes] or "none"
     more = state.pending_instants - len(state.pending)
@@ -57,6 +60,20 @@ def _index(state: TableState) -> str:
     if state.buckets is not None:
         return f"{state.index}, {state.buckets:,} buckets of each partition"
     return state.index or "unknown"
+
+
+def _metadata(sizes: Sequence[PartitionSize] | None) -> Sequence[str] | str:
+    if sizes is None:
+        return "damaged, as validate says"
+    return [_partition(size) for size in sizes]
+
+
+def _partition(size: PartitionSize) -> str:
+    logs = f", {size.log_files:,} log files ({size_text(size.log_bytes)})" if size.log_files else ""
+    compacted = f", compacted {size.compacted}" if size.compacted else ""
+    groups = f"{size.file_groups:,} file groups" if size.file_groups != 1 else "1 file group"
+    built = "" if size.is_in_use else f" {size.state}"
+    return f"{size.partition}{built}: {size_text(size.bytes)} in {groups}{logs}{compacted}"
 
 
 def _timeline(state: TableState) -> str:

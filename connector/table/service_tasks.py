@@ -13,6 +13,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
 from ...errors import PyHudiError
+from ...operations.following.metadata_of_write import metadata_of_write
+from ...operations.following.partitions_in_use import written_partitions
 from ...operations.result import CommitResult, with_services
 from ...operations.services.means import Means
 from ...operations.services.service import NoTasksError
@@ -20,6 +22,8 @@ from ...operations.write.after_batch import run_after_batch
 from ...operations.write.inline import means_of, run_inline
 from ...options.model import HudiOptions
 from ...storage import open_storage
+from ...table.config import TableConfig
+from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ..source.own_errors import own_errors
 from .notebook_progress import observer
@@ -83,6 +87,15 @@ def _nothing(unit: int) -> int:
     return unit
 
 
+def with_metadata(done: CommitResult, table: Table, before: TableConfig) -> CommitResult:
+    """Return the result of a write with what it wrote to the metadata table, which Spark's process does not report.
+
+    ``before`` are the properties that the table had when the write was planned.
+    """
+    found = metadata_of_write(table, done.instant, written_partitions(before))
+    return done if found is None else replace(done, metadata=found, warnings=(*done.warnings, *found.warnings))
+
+
 def with_services_after(
     spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions, *, is_batch: bool = False
 ) -> CommitResult:
@@ -90,7 +103,10 @@ def with_services_after(
 
     After a batch of a stream they run in this process.
     """
-    storage, upkeep = open_storage(done.path, options.storage_options, durable=options.durable), options.upkeep()
+    storage, upkeep = (
+        open_storage(done.path, options.storage_options, durable=options.durable),
+        options.upkeep_after_write(),
+    )
     if is_batch:
         means = _own_means(spark, options)
         return with_services(done, run_after_batch(storage, timeline, upkeep, means, options.stream_settings()))

@@ -33,7 +33,7 @@ from .local_writes import turn_of, write_here
 from .made_from import NOTHING_READ, MadeFrom
 from .notebook_progress import noted_write, shown_retries
 from .placed_rows import NO_BOUND, placed_rows
-from .service_tasks import application_of, with_services_after
+from .service_tasks import application_of, with_metadata, with_services_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -118,6 +118,8 @@ class _Write:
         if known is not None:
             known.complete(timeline, done.instant)
         done = replace(done, warnings=(*target.notices, *done.warnings))
+        if target.exists and table is not None:
+            done = with_metadata(done, table, target.config)
         return with_services_after(self.df.sparkSession, done, timeline, options, is_batch=batch is not None)
 
     def _by_spark(self, request: WriteRequest, target: Target, past: PastAttempts, known: BatchKeys | None) -> None:

@@ -12,8 +12,8 @@ _warning = partial(Check, severity=WARNING)
 _RESTORE = "Restore the file from a backup."
 _ROLL_BACK = "Restore the file from a backup, or roll the instant back."
 _REBUILD = (
-    "Write to the table with hoodie.metadata.enable=false, which takes the metadata table out of use; Apache Hudi "
-    "builds it anew on its next write with a metadata table."
+    "Take the metadata table out of use with HudiTable.drop_index('files'), and build it anew with "
+    "HudiTable.create_index; readers list files in between."
 )
 _MOVE_ASIDE = "Move the file aside with HudiTable.repair(), or archive with pyhudi, which deletes such files first."
 

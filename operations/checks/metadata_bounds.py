@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from ...storage.base import join, split
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import Mask, mask, struct_array
-from ...table.files.file_group import BaseFile, DataFile
+from ...table.files.column_bounds import MOST_OF_A_BOUND
+from ...table.files.file_group import BaseFile, DataFile, LogFile
 from ...table.metadata.column_spans import column_spans
 from ...table.metadata.kinds import COLUMN_STATS, PARTITION_STATS
 from ...table.metadata.record_keys import hash_of_column, hash_of_file, hash_of_partition, key_of_partition
@@ -118,7 +119,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     prefixes = pc.unique(pc.utf8_slice_codeunits(every, 0, _OF_COLUMN)).to_pylist()  # O(columns)
     # Apache Hudi 0.15 counts nulls of nested columns, too, and has no bounds of them.
     flat = [field for field in judged.schema if not pa.types.is_nested(field.type)]
-    wanted = pa.schema([field for field in flat if hash_of_column(field.name) in prefixes])
+    wanted = pa.schema([field for field in flat if hash_of_column(field.name) in prefixes and _is_kept(judged, field)])
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
     of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in wanted}
@@ -127,16 +128,19 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     for at in range(0, len(files), _FILES_AT_ONCE):
         chunk = files[at : at + _FILES_AT_ONCE]
         facts = for_each(judged.subject.storage, lambda file: facts_of(judged, file, wanted), chunk, computes=True)
+        stating = newest - _of_some_columns(judged, chunk, facts, wanted)
         for column in wanted:
             pairs = with_facts(chunk, facts, column.name)
             if by_file is not None:
                 missing = _check_files(judged, column, pairs, of_files[column.name])
-                for path in missing & newest:
+                for path in missing & stating:
                     lacking.setdefault(path, []).append(column.name)
             if by_partition is not None:
                 in_newest = [(file, fact) for file, fact in pairs if file.path in newest]
                 in_partitions[column.name].append(TrueBounds.of_partitions(in_newest, column.type))
     for path, columns in lacking.items():
+        if by_file is None or _says_nothing_rightly(judged.committed[path], by_file):
+            continue
         judged.add(
             METADATA_BOUNDS_MISSING, COLUMN_STATS, f"{path} has no bounds of {shown(columns)}, as other files have."
         )
@@ -147,6 +151,17 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
             _check_partitions(judged, column, in_partitions[column.name], by_partition.of_column(column.name))
 
 
+def _is_kept(judged: MetadataSubject, column: pa.Field) -> bool:
+    """Return whether bounds of a column are kept: writes that change its type take it out of the definition."""
+    defined = judged.indexes.get(COLUMN_STATS)
+    return defined is None or column.name in defined.columns
+
+
+def _says_nothing_rightly(file: DataFile, stated: StatedBounds) -> bool:
+    """Return whether a file is a log file without any bounds, as one of partial rows: then readers keep its slice."""
+    return isinstance(file, LogFile) and not pc.any(pc.equal(stated.places, key_of(file))).as_py()  # one value a file
+
+
 def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
     """Return the facts of a file's columns; none of a file that cannot be read, which becomes a finding."""
     with judged.subject.unreadable(file.path):
@@ -154,6 +169,19 @@ def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change:
             return facts_of_base(judged.subject, file, wanted, change)
         return facts_of_log(judged.subject, file, wanted, change)
     return {}
+
+
+def _of_some_columns(
+    judged: MetadataSubject, files: Sequence[DataFile], facts: Sequence[Facts], wanted: pa.Schema
+) -> set[str]:
+    """Return log files whose rows may lack columns, of which a writer states nothing.
+
+    Readers take a column that a file with other bounds has none of for all null.
+    """
+    if judged.subject.config.partial_update_mode is not None:
+        return {file.path for file in files if not isinstance(file, BaseFile)}
+    pairs = zip(files, facts, strict=True)
+    return {file.path for file, found in pairs if not isinstance(file, BaseFile) and len(found) < len(wanted)}
 
 
 def with_facts(files: Sequence[DataFile], facts: Sequence[Facts], column: str) -> list[FactsOfFile]:
@@ -217,7 +245,8 @@ def compare(
         # Of floats with NaN Apache Hudi states others than there are, which readers know.
         spans = replace(spans, least=stated_spans.least, greatest=stated_spans.greatest)
     narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
-    wide = mask(pc.less(spans.least, least)) | mask(pc.greater(spans.greatest, greatest))
+    wide = mask(pc.less(spans.least, least)) & ~_may_be_cut(least)
+    wide |= mask(pc.greater(spans.greatest, greatest)) & ~_may_be_cut(greatest)
     wide &= _tight(bounds) & tells_wide
     for check, wrong, how in (
         (METADATA_BOUNDS, narrow, "do not contain"),
@@ -230,6 +259,13 @@ def compare(
             what = f"the bounds of {column.name} in {true.names[place]!r}, {said}, {how} {is_so}{nulls}."
             judged.add(check, partition, what)
     return known, bounds
+
+
+def _may_be_cut(values: pa.Array) -> Mask:
+    """Return which values are texts that bounds cut, the greatest of which they make greater."""
+    if not pa.types.is_string(values.type):
+        return np.zeros(len(values), np.bool_)
+    return mask(pc.greater(pc.binary_length(values), MOST_OF_A_BOUND))
 
 
 def _as_of_logs(bounds: pa.StructArray) -> pa.StructArray:
@@ -272,6 +308,11 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     left = pc.invert(pc.is_in(stated.places, value_set=known))
     # Records of 0.15 do not say whether they are tight.
     left = pc.and_(left, _says(stated.bounds, "isTightBound"))
+    defined = judged.indexes.get(COLUMN_STATS) if partition == COLUMN_STATS else None
+    if defined is not None:
+        # A column that left the definition keeps the records that it had, for which no reader asks.
+        of_defined = pc.is_in(stated.bounds.field("columnName"), value_set=pa.array(defined.columns, pa.string()))
+        left = pc.and_(left, of_defined)
     places, names = stated.places.filter(left), stated.bounds.field("fileName").filter(left)
     pairs = pa.table({"rest": places, "name": names}).group_by(["rest", "name"]).aggregate([])
     partitions = {hash_of_partition(path): path for path in judged.subject.folders.partitions}
@@ -279,7 +320,7 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
         folder = partitions.get(pair["rest"][:_OF_COLUMN])
         path = None if folder is None else join(folder, name_of(pair["name"] or ""))
         is_new = path is not None and path not in judged.listed and judged.subject.storage.exists(path)
-        if is_new or path in judged.absent:
+        if is_new or path in judged.absent or path in judged.leaving:
             continue
         judged.add(
             METADATA_LEFT, partition, f"it has bounds of {path or pair['name']!r}, which is no file of the table."
@@ -309,6 +350,12 @@ def _check_partitions(
         if not is_known:
             what = f"the partition {key_of_partition(name)!r} has no bounds of {column.name}, as others have."
             judged.add(METADATA_BOUNDS_MISSING, PARTITION_STATS, what)
-    left = pc.invert(pc.is_in(stated.places, value_set=true.keys))
+    # A partition keeps its bounds until a clean deletes its files; and bounds that are not tight as long as an older
+    # write is pending, which might add files to it.
+    has_files = {hash_of_partition(split(path)[0]) for path in judged.committed}
+    left = pc.invert(pc.is_in(stated.places, value_set=pa.array(sorted(has_files), pa.string())))
+    left = pc.and_(left, pa.array(_tight(stated.bounds)))
     for name in stated.bounds.field("fileName").filter(left).to_pylist():  # O(partitions)
-        judged.add(METADATA_LEFT, PARTITION_STATS, f"it has bounds of {column.name} in {name!r}, which has no rows.")
+        judged.add(
+            METADATA_LEFT, PARTITION_STATS, f"it has bounds of {column.name} in {name!r}, which is no partition."
+        )

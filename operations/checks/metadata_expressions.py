@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...storage.parallel import for_each
-from ...table.metadata.index_definitions import index_definitions
 from ...table.metadata.record_keys import hash_of_partition
 from .check_catalogue import NOT_CHECKED
 from .column_facts import Change
@@ -27,7 +26,7 @@ _CHANGES: Mapping[str, Change] = {
 
 def check_expression_index(judged: MetadataSubject, name: str) -> None:
     """Hold the bounds or filters of an expression against files; `NOT_CHECKED` for those that pyhudi cannot compute."""
-    definition = index_definitions(judged.subject.storage).get(name)
+    definition = judged.indexes.get(name)
     fields, function = ((), "") if definition is None else (definition.columns, definition.function)
     change = _CHANGES.get(function)
     column = judged.schema.field(fields[0]) if len(fields) == 1 and fields[0] in judged.schema.names else None

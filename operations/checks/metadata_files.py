@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...storage.base import join, split
-from ...table.files.file_group import DataFile
+from ...table.files.file_group import DataFile, log_file
 from ...table.metadata.kinds import FILES
 from ...table.metadata.record_keys import PARTITIONS, key_of_partition
 from .check_catalogue import (
@@ -59,7 +59,7 @@ def _check_partition(
     named = {join(partition, name): size for name, size in said.items()}
     for path, size in named.items():
         file = files.get(path)
-        if file is None and path not in judged.absent and not judged.subject.storage.exists(path):
+        if file is None and not _is_going(judged, path) and not judged.subject.storage.exists(path):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and it is not there")
         elif file is not None and _is_foreign(judged, file):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and no completed write made it")
@@ -68,6 +68,10 @@ def _check_partition(
     for path, file in files.items():
         if path not in named and _is_needed(judged, file) and judged.subject.storage.exists(path):
             _add(judged, METADATA_FILE_MISSING, path, f"does not list it, which the write {_maker(judged, path)} made")
+
+
+def _is_going(judged: MetadataSubject, path: str) -> bool:
+    return path in judged.absent or path in judged.leaving
 
 
 def _add(judged: MetadataSubject, check: Check, path: str, what: str) -> None:
@@ -82,9 +86,10 @@ def _maker(judged: MetadataSubject, path: str) -> str:
 def _is_foreign(judged: MetadataSubject, file: DataFile) -> bool:
     """Return whether an instant made a file that did not complete."""
     subject = judged.subject
-    return not all(
-        subject.is_complete(time) or subject.timeline.is_committed(time) for time in judged.makers[file.path]
-    )
+    if all(subject.is_complete(time) or subject.timeline.is_committed(time) for time in judged.makers[file.path]):
+        return False
+    # A log file of version 6 stays in its slice after a rollback: a command in a later file takes its blocks back.
+    return not (subject.table.config.has_old_log_names and log_file(file.path) and subject.view().shows(file))
 
 
 def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:

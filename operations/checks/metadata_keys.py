@@ -20,7 +20,6 @@ from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ...table.metadata.index_definitions import index_definitions
 from ...table.metadata.kinds import RECORD_INDEX, by_partition, groups_of
 from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_places import file_group_in
@@ -169,7 +168,7 @@ def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
 
 def check_secondary_index(judged: MetadataSubject, name: str) -> None:
     """Hold the pairs of a value and a record key against those of the rows."""
-    definition = index_definitions(judged.subject.storage).get(name)
+    definition = judged.indexes.get(name)
     fields = definition.columns if definition is not None else ()
     if len(fields) != 1 or fields[0] not in judged.schema.names:
         what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not held against rows."

@@ -13,12 +13,14 @@ from ...reader.scan import MergeTerms, RowReader
 from ...storage.base import join, split
 from ...table.arrow.arrays import mask
 from ...table.files.base_file import BaseFileReader
+from ...table.files.cleaned import files_of
 from ...table.files.file_group import DataFile, FileSlice, data_file, is_change_data
 from ...table.latest_schema import latest_schema
+from ...table.metadata.index_definitions import IndexDefinition, index_definitions
 from ...table.metadata.kinds import by_partition, groups_of
 from ...table.metadata.metadata_table import FOLDER, MetadataPartition, MetadataTable
 from ...table.schema.columns import with_meta
-from .check_catalogue import METADATA_MISPLACED
+from .check_catalogue import METADATA_MISPLACED, TORN_INSTANT
 from .finding import Check
 from .subject import Subject
 
@@ -62,6 +64,11 @@ class MetadataSubject:
         }
 
     @cached_property
+    def indexes(self) -> Mapping[str, IndexDefinition]:
+        """The definitions of the table's indexes."""
+        return index_definitions(self.subject.storage)
+
+    @cached_property
     def newest(self) -> tuple[FileSlice, ...]:
         return tuple(group.newest for group in self.subject.live)
 
@@ -73,6 +80,19 @@ class MetadataSubject:
         """
         view = self.subject.view()
         return frozenset(file.path for partition in view.named_partitions() for file in view.lost(partition))
+
+    @cached_property
+    def leaving(self) -> frozenset[str]:
+        """The files that pending cleans delete, which the metadata table lists until these complete."""
+        subject = self.subject
+        found: set[str] = set()
+        for instant in subject.timeline.pending:
+            if instant.action == "clean":
+                with subject.turning(TORN_INSTANT, instant):
+                    plan = subject.timeline.files.read_clean(instant)
+                    parts = files_of([plan]).values() if plan else ()
+                    found.update(file.path for files in parts for file in files)
+        return frozenset(found)
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ...table.table import Table, open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
 from ...timeline.held import log_compactions
 from ...timeline.timeline import Timeline
+from .metadata_partitions import readable_sizes
 
 _SLICE = pa.struct(
     [
@@ -41,6 +43,18 @@ _DEBT_FIELDS = [
     pa.field("read_optimized_until", pa.string()),
 ]
 _MOST_SHOWN = 20
+_METADATA = pa.struct(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("file_groups", pa.int64(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),
+        pa.field("log_files", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("log_bytes", pa.int64(), nullable=False),
+        pa.field("compacted", pa.string()),
+    ]
+)
 DETAIL_SCHEMA = pa.schema(
     [
         pa.field("name", pa.string(), nullable=False),
@@ -57,6 +71,7 @@ DETAIL_SCHEMA = pa.schema(
         pa.field("files", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
         *_DEBT_FIELDS,
+        pa.field("metadata", pa.list_(_METADATA)),
         pa.field("newest_instant", pa.string()),
         pa.field("completed", pa.string()),
         pa.field("written_by", pa.string()),
@@ -71,7 +86,8 @@ def detail(storage: Storage) -> pa.Table:
     Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `_debt_of`
     counts log files. ``buckets`` is the number of buckets of a partition that ``other_buckets`` does not name, null
     where it is unknown. Where no property names the index, it follows from the names of file groups; null where they
-    contradict each other. The newest instant is the completed write with the latest requested time, and
+    contradict each other. ``metadata`` has the partitions of the metadata table, those being built, too: null where its
+    own files cannot be listed. The newest instant is the completed write with the latest requested time, and
     ``written_by`` which software wrote last: pyhudi, Apache Hudi 0.x or 1.x, null where no write tells.
     """
     table = open_table(storage)
@@ -81,6 +97,7 @@ def detail(storage: Storage) -> pa.Table:
     partitions = view.partitions()
     slices = [file_slice for partition in partitions for file_slice in view.slices(partition).values()]
     newest = timeline.writes[-1] if timeline.writes else None
+    metadata = readable_sizes(table, timeline)
     numbers = bucket_numbers(table, timeline) if has_buckets(config) or _has_rules(table) else None
     row = {
         "name": config.name,
@@ -97,6 +114,7 @@ def detail(storage: Storage) -> pa.Table:
         "files": sum(file_slice.base is not None for file_slice in slices),
         "bytes": sum(file_slice.size - file_slice.log_bytes for file_slice in slices),
         **_debt_of(timeline, slices),
+        "metadata": None if metadata is None else [asdict(size) for size in metadata],
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
         "written_by": last_writer(timeline),

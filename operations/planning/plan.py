@@ -16,9 +16,10 @@ from ...table.seen_table import SeenTable
 from ...timeline.metadata.codec import Codec
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
+from ..following.kept_metadata import refuse_unkept, refuse_without
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..transaction.followers import check_retirable
+from ..transaction.followers import bounded_columns
 from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
@@ -63,6 +64,7 @@ class WritePlan(RowPlan):
             table=later.table,
             action=later.transaction.action,
             watermark=later.transaction.watermark,
+            bounded=later.transaction.bounded,
         )
         mine = self.settings
         settings = replace(later.settings, batch=mine.batch, extra_metadata=mine.extra_metadata)
@@ -120,7 +122,9 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     judged = replays is None and not request.write.is_batch
     rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judged)
     if target.exists:
-        check_retirable(config, request.write.metadata_enable, storage.path)
+        refuse_unkept(config, storage.path)
+        if request.write.metadata_enable is False:
+            refuse_without(config, storage.path)
     write_id = request.write_id or generated_id()
     key = request.key or new_key(config.timezone)
     transaction = Transaction(
@@ -132,6 +136,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         watermark=pinned.watermark,
         patience=request.write.patience,
         key=key,
+        bounded=bounded_columns(table),
     )
     plan = WritePlan(
         **{field.name: getattr(rows, field.name) for field in fields(rows)},

@@ -55,7 +55,7 @@ class WriteSettings:
         number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text, also in key,
             partition and ordering columns; else rows are cast to the table's types.
         int_to_double: Whether int columns become double where the rows have float or double.
-        metadata_enable: None where no option says it; False lets a write retire an expensive metadata table.
+        metadata_enable: None if no option says it; with False a write to a table with a metadata table is refused.
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, where its isolation level makes them count.

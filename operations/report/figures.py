@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..inspect.metadata_partitions import PartitionSize
 from ..state.needs import Need
 
 
@@ -152,6 +153,7 @@ class ReportFigures:
         bodies: How many of the newest completed writes were opened; ``timed`` of them recorded phases.
         unknown_rows: Live base files of which no opened write states the rows, and file groups with log files.
         problems: What could not be read, and what the report therefore lacks.
+        metadata: The partitions of the metadata table, those being built, too.
     """
 
     path: str
@@ -198,3 +200,4 @@ class ReportFigures:
     needs: tuple[Need, ...]
     offers: tuple[Need, ...]
     problems: tuple[str, ...]
+    metadata: tuple[PartitionSize, ...] = ()

@@ -12,6 +12,7 @@ from ...table.last_writer import last_writer
 from ...timeline.delta_commits import since_compaction
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import activity_rows
+from ..inspect.metadata_partitions import PartitionSize, metadata_in_use_or_built, partition_sizes
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
 from ..service_settings import Upkeep
@@ -100,6 +101,7 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
         at_work=problems.lacking("what is at work", lambda: tuple(activity_rows(table, pending_work(timeline))), ()),
         needs=needs,
         offers=judged.offers(),
+        metadata=problems.lacking("the metadata table", lambda: _metadata(walked), ()),
         problems=problems.texts,
     )
 
@@ -123,6 +125,10 @@ class Problems:
         """The first problems, and how many more there are."""
         more = len(self.found) - _MOST_PROBLEMS
         return (*self.found[:_MOST_PROBLEMS], *([f"{more:,} more parts could not be read."] if more > 0 else []))
+
+
+def _metadata(walked: WalkedTable) -> tuple[PartitionSize, ...]:
+    return partition_sizes(walked.table.config, metadata_in_use_or_built(walked.table, walked.timeline))
 
 
 def _savepoints(walked: WalkedTable) -> tuple[Savepoint, ...]:

@@ -53,6 +53,7 @@ def make_page(found: ReportFigures, command_of: Callable[[Need], str]) -> str:
         overlap(found),
         phases(found),
         attempts(found),
+        _metadata(found),
         _savepoints(found),
     )
     return _PAGE.format(
@@ -155,6 +156,15 @@ def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
         f"<p>The oldest of {found.unfinished:,} pending instants:</p>{work}" if found.at_work else "",
         f"<p>{more:,} more instants are pending.</p>" if found.at_work and more else "",
     )
+
+
+def _metadata(found: ReportFigures) -> str:
+    if not found.metadata:
+        return ""
+    names = ("partition", "state", "file groups", "files", "log files", "bytes", "bytes of log files", "compacted")
+    rows = (asdict(size).values() for size in found.metadata)
+    text = "The partitions by which readers list files and leave files out. Log files wait for its own compaction."
+    return section("Metadata table", text, table(names, (list(row) for row in rows)))
 
 
 def _savepoints(found: ReportFigures) -> str:

@@ -1,8 +1,9 @@
 """Undoes a write: deletes its files, takes its instant off the timeline, and records that in a rollback instant.
 
 The steps have the order of Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file,
-its data files, its inflight and requested files, the completed rollback, the victim's markers. Several processes may
-take every step, each twice, and take the same steps whichever engine made the plan.
+its data files, what it wrote to the metadata table, its inflight and requested files, the completed rollback, the
+victim's markers. Several processes may take every step, each twice, and take the same steps whichever engine made the
+plan. Where the metadata table cannot forget the victim, it goes out of use before the victim's completed file goes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..transaction.instant_changes import hide, remove_file, start, take_off
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
+from ..transaction.undone_metadata import prepare_undo, take_back_metadata
 from .pending import OtherWriters, PlannedRollback
 
 if TYPE_CHECKING:
@@ -70,14 +72,19 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         with LongWork(table.storage, at):
             # A dead write may have made files after the plan. The plan for a completed write names all files.
             paths = sorted({*paths, *files_of(table, timeline, victim.requested_time)})
+            prepare_undo(table, timeline, info.commit_time, paths)
             known = files.paths()
             hide(table, known, victim)
             table.format.undo.take_back(table.storage, {info.commit_time: paths})
             forget_partitions(table, victim, by_partition(paths))
             delete_rule(table, victim)
+            take_back_metadata(table, [info.commit_time])
             take_off(table, known, victim)
         plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
+        # Another engine may have broken off before it came to the metadata table.
+        prepare_undo(table, timeline, info.commit_time, ())
+        take_back_metadata(table, [info.commit_time])
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
     for rollback_time in (
         at,
@@ -96,7 +103,9 @@ def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
     """
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
+    prepare_undo(table, timeline, victim.requested_time, paths)
     table.format.undo.take_back(table.storage, {victim.requested_time: paths})
+    take_back_metadata(table, [victim.requested_time])
     remove_file(table, victim.at(State.INFLIGHT))
     if owner.Seal(table.storage, victim.requested_time).is_given_up():
         remove_file(table, victim.at(State.REQUESTED))

@@ -17,6 +17,7 @@ from ...timeline.writers.patience import Patience
 from ..transaction.begin import Swept
 from ..transaction.decide import settle
 from ..transaction.left_overs import forget
+from ..transaction.undone_metadata import take_back_metadata
 from .rollback import GIVEN_UP_S, finish_rollbacks
 
 META_FOLDER = ".hoodie"
@@ -89,6 +90,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         if lost and instant_time in marked and not table.archive.holds(instant_time):
             marked_paths = marked_files(table.storage, table.format.slices, instant_time)
             table.format.undo.take_back(table.storage, {instant_time: marked_paths})
+            take_back_metadata(table, [instant_time])
         forget(table.storage, instant_time)
     return Swept(timeline, split(announcements.FOLDER)[1] in folders)
 

@@ -1,4 +1,4 @@
-"""The writes that a restore undoes, the newest first: their rows, their files, their rules, and then their instants."""
+"""The writes that a restore undoes, the newest first: what the metadata table has of them, files, rules, instants."""
 
 from __future__ import annotations
 
@@ -15,19 +15,26 @@ from ..transaction.carried_out import opened_by
 from ..transaction.instant_changes import hide, start, take_off
 from ..transaction.left_overs import by_maker
 from ..transaction.opened_partitions import forget_partitions
+from ..transaction.undone_metadata import take_back_metadata, take_out_of_use
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RestorePlan
 
 
 def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
-    """Undo the writes that a restore's plan names, and return the files that each write still had."""
+    """Undo the writes that a restore's plan names, and return the files that each write still had.
+
+    A metadata table goes out of use before the first file changes.
+    """
     start(table, restore.at(State.INFLIGHT))
+    take_out_of_use(table, restore.action)
     victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
     paths = timeline.files.paths()
     made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
     times = (victim.requested_time for victim in victims)
     data = {time: [info.path for info in made.get(time, ())] for time in times}
+    # One listing does for all, and no reader goes by the metadata table any more.
+    take_back_metadata(table, [victim.requested_time for victim in victims])
     for victim in victims:
         hide(table, paths, victim)
         table.format.undo.take_back(table.storage, {victim.requested_time: data[victim.requested_time]})

@@ -20,6 +20,7 @@ from .clean_plan import earliest_to_retain
 
 # Archived together with the writes around them; Apache Hudi archives no other action beside writes.
 _ALONG = frozenset({"clean", "rollback"})
+_INDEXING = "indexing"
 # The number of writes that stay on the timeline beside the writes that the clean retains.
 _MORE_THAN_RETAINED = 2
 
@@ -71,6 +72,7 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
         return ()
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
     obstacles = [instant.requested_time for instant in timeline.instants if _stays(instant, wanted)]
+    obstacles += _completed_since_an_indexing(timeline)
     waiting = [
         instant.requested_time
         for instant in timeline.pending
@@ -113,6 +115,16 @@ def _stays(instant: Instant, wanted: set[Instant]) -> bool:
     if instant.state != State.COMPLETED or instant.action == "savepoint":
         return _verdict(instant) is Verdict.GIVE_WAY
     return instant.is_write and instant not in wanted
+
+
+def _completed_since_an_indexing(timeline: Timeline) -> list[str]:
+    """Return the instants that completed after a pending indexing was requested.
+
+    An indexing reads what was complete before it, and they have written to the index themselves. An archived write
+    counts as complete, whenever it completed.
+    """
+    begun = min((instant.requested_time for instant in timeline.pending if instant.action == _INDEXING), default="")
+    return [instant.requested_time for instant in timeline.completed if begun and instant.visible_since > begun]
 
 
 def _verdict(instant: Instant) -> Verdict:

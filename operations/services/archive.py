@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -23,21 +23,25 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
+from ..following.kept_metadata import refuse_unkept
+from ..following.merged_instants import merged_in_metadata
 from ..inspect.activity import shown
 from ..result import ServiceResult
 from ..service_settings import ArchiveSettings, CleanSettings
 from ..transaction.commit_path import exclusive, prepare_for_removed_files
 from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
-from ..transaction.followers import check_retirable
 from ..transaction.instant_changes import remove_archived
 from ..transaction.left_overs import by_maker
 from ..transaction.locks import HeldLock
+from ..transaction.undone_metadata import prepare_removal
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut, retained_from
 
 logger = logging.getLogger("pyhudi")
 
 _ACTION = "archive"
+# So many instants wait for no compaction of the metadata table that goes by its own rule.
+_MOST_WAITING = 100
 
 
 def archive(
@@ -45,11 +49,13 @@ def archive(
     settings: ArchiveSettings,
     cleaning: CleanSettings | None = None,
     *,
-    metadata_enable: bool | None = None,
     dry_run: bool = False,
     timeline: Timeline | None = None,
+    merge_metadata: Callable[[], object] | None = None,
 ) -> ServiceResult:
     """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
+
+    They wait for a compaction of the metadata table. `merge_metadata` makes it: after a write if many wait.
 
     With `cleaning`, the commits that readers may ask for stay, and two more. A failed call leaves its steps to the
     next. A `timeline` of a moment ago shows whether something is due, where the caller has listed it. With `dry_run`
@@ -61,22 +67,35 @@ def archive(
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
     result = ServiceResult(storage.path, _ACTION, dry=dry_run)
+    may_wait = _MOST_WAITING if timeline is not None else 0
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
     held = _held(table, timeline, announced)
     wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), held)
-    wanted = before_replaced_files(timeline, wanted)
+    merge = None if dry_run else merge_metadata
+    wanted = before_replaced_files(timeline, _merged(table, timeline, wanted, merge, may_wait))
     if dry_run:
         return replace(result, instants=len(wanted), seconds=time.monotonic() - began)
     if wanted:
-        check_retirable(table.config, metadata_enable, storage.path)
+        refuse_unkept(table.config, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
         result = _Round(table, settings, timeline.reload()).carry_out(wanted)
         timeline = timeline.reload()
     announcements.forget_before(storage, _first_write(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
+
+
+def _merged(
+    table: Table, timeline: Timeline, wanted: tuple[Instant, ...], merge: Callable[[], object] | None, may_wait: int
+) -> tuple[Instant, ...]:
+    """Return the instants that need not wait for a compaction of the metadata table; it comes now if many wait."""
+    merged = merged_in_metadata(table, timeline, wanted) if wanted else wanted
+    if merge is not None and len(wanted) - len(merged) > may_wait:
+        merge()
+        merged = merged_in_metadata(table, timeline, wanted)
+    return cut(timeline, merged) if len(merged) < len(wanted) else wanted
 
 
 def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
@@ -148,6 +167,7 @@ class _Round:
             known.update(instant.requested_time for instant in self.table.archive.instants(min(found), until))
         orphans = {time: files for time, files in found.items() if time not in known}
         left = {time: [info.path for info in files] for time, files in orphans.items()}
+        prepare_removal(self.table, [path for paths in left.values() for path in paths], _ACTION)
         self.table.format.undo.take_back(storage, left)
         return [*chain.from_iterable(orphans.values())]
 

@@ -21,6 +21,7 @@ from ...table.table import Table, open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
+from ..following.kept_metadata import refuse_unkept
 from ..result import ServiceResult
 from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from ..transaction.commit_path import complete
@@ -37,7 +38,6 @@ from ..transaction.concurrency import (
     known_of,
     those,
 )
-from ..transaction.followers import check_retirable
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean
@@ -132,7 +132,6 @@ def clean(
     storage: Storage,
     settings: CleanSettings,
     *,
-    metadata_enable: bool | None = None,
     dry_run: bool = False,
     inline: bool = False,
     timeline: Timeline | None = None,
@@ -146,7 +145,7 @@ def clean(
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=False)
-    run = _Run(table, settings, metadata_enable, inline)
+    run = _Run(table, settings, inline)
     if dry_run:
         return run.foretold().result(storage, time.monotonic() - began, dry=True)
     check_format(table.config, table.path)
@@ -189,7 +188,6 @@ class _Tally:
 class _Run:
     table: Table
     settings: CleanSettings
-    metadata_enable: bool | None
     inline: bool
     tally: _Tally = field(default_factory=_Tally)
 
@@ -239,7 +237,7 @@ class _Run:
         self.tally.add(instant, plan)
 
     def _check_retirable(self) -> None:
-        check_retirable(self.table.config, self.metadata_enable, self.table.path)
+        refuse_unkept(self.table.config, self.table.path)
 
 
 def _refuse_pending(timeline: Timeline) -> None:

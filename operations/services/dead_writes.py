@@ -21,15 +21,13 @@ from .preconditions import open_for_service, refuse_restoring
 from .rollback import rollback_of
 
 
-def roll_back_dead_writes(
-    storage: Storage, patience: Patience, *, metadata_enable: bool | None = None
-) -> ServiceResult:
+def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult:
     """Undo each pending write whose writer is dead, finish rollbacks that broke off, and remove what writes left.
 
     `skipped` of the result names the writers that live or may live. Raises `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
-    done = undo_dead_writes(open_for_service(storage, metadata_enable), patience)
+    done = undo_dead_writes(open_for_service(storage), patience)
     return replace(done, seconds=time.monotonic() - began)
 
 

@@ -32,6 +32,7 @@ from ..rollback.rollback import carry_on, plan_of
 from ..transaction.commit_path import begin
 from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
 from ..transaction.conflicts import check_ownership
+from ..transaction.followers import bounded_columns
 from ..transaction.instant_changes import remove_file, remove_pending, start
 from ..transaction.left_overs import files_of, forget
 from ..transaction.life import Ownership
@@ -220,6 +221,7 @@ def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> T
         watermark=timeline.watermark(),
         patience=patience,
         shared=True,
+        bounded=bounded_columns(table),
     )
 
 

@@ -31,7 +31,6 @@ class Means:
         within_s: Plans are cut so small that this process probably carries one out in so many seconds, and larger plans
             stay pending; None for no bound.
         without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
-        metadata_enable: False lets a service retire an expensive metadata table.
         observer: Receives the progress of a plan's units; None for a line a minute in the log.
         wait_s: For how long a rescale waits for what was at work before it.
     """
@@ -44,7 +43,6 @@ class Means:
     within_s: float | None = None
     application: str = ""
     without_tasks: Means | None = None
-    metadata_enable: bool | None = None
     observer: Observer | None = None
     wait_s: float = 60.0
 

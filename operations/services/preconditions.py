@@ -17,6 +17,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
+from ..following.kept_metadata import refuse_unkept
 from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way, restoring
 from ..rollback.rollback import roll_back
 from ..transaction.concurrency import (
@@ -35,17 +36,16 @@ from ..transaction.concurrency import (
     known_of,
     those,
 )
-from ..transaction.followers import check_retirable
 
 _MOST_NAMED = 10
 
 
-def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
+def open_for_service(storage: Storage) -> Table:
     """Open a table that a service will change; raises `TableError` where pyhudi cannot write it."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
-    check_retirable(table.config, metadata_enable, table.path)
+    refuse_unkept(table.config, table.path)
     return table
 
 

@@ -67,7 +67,6 @@ def restore(
     storage: Storage,
     to: str,
     *,
-    metadata_enable: bool | None = None,
     patience: Patience = _PATIENT,
     dry_run: bool = False,
 ) -> ServiceResult:
@@ -78,7 +77,7 @@ def restore(
     many writes it would undo.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
+    table = open_for_service(storage)
     call = _Restore(OtherWriters(table, patience), write_until(table, to))
     done = call.foretold() if dry_run else call.run()
     return replace(done, seconds=time.monotonic() - began)

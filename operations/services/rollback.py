@@ -57,7 +57,6 @@ def rollback(
     storage: Storage,
     instant_time: str,
     *,
-    metadata_enable: bool | None = None,
     patience: Patience = _PATIENT,
     dry_run: bool = False,
 ) -> ServiceResult:
@@ -68,7 +67,7 @@ def rollback(
     how many files it would delete.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
+    table = open_for_service(storage)
     call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
     # Another process may undo the write after it was listed, and before it is read.
     done = again_where(call.foretold if dry_run else call.run, was_removed)

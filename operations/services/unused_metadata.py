@@ -10,58 +10,84 @@ import logging
 import uuid
 
 from ...errors import StorageError
-from ...storage.base import FileInfo, Storage, join
+from ...storage.base import FileInfo, Storage, join, split
 from ...storage.parallel import for_each
-from ...table.config import load_config
-from ...table.config.property_keys import METADATA_INFLIGHT
+from ...table.config import PROPERTIES_PATH, load_config
+from ...table.files.partitions import metafile_of
+from ...table.metadata.metadata_table import FOLDER
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim
+from ..following.partitions_in_use import being_built, written_partitions
+from ..following.retired_metadata import out_of_use_note
 from ..transaction.commit_path import exclusive
 from ..transaction.concurrency import WRITE, kind_of
-from ..transaction.followers import METADATA_TABLE
 
 logger = logging.getLogger("pyhudi")
 
 KEPT_S = 24 * 3600.0
-_INDEXING = "indexing"
+_INDEXING, _META = "indexing", ".hoodie"
+# Files whose names each metadata table has.
+_BY_NAME = frozenset({split(PROPERTIES_PATH)[1], split(metafile_of(""))[1]})
 # As many keys as one delete request of a store of objects takes.
 _AT_ONCE = 1000
 
 
 def delete_unused_metadata(table: Table) -> None:
-    """Delete the folder of a metadata table that no process uses any more; a failure is logged, as the clean is over.
+    """Delete the folders of partitions of a metadata table that no process uses any more, or of all of it.
 
-    It goes where `hoodie.properties` names none of its partitions, neither in use nor being built, no indexing and no
-    write of another engine is pending, and each of its files is a day old by the clock that stamps them.
+    A folder goes if `hoodie.properties` names its partition neither in use nor being built, no indexing and no write of
+    another engine is pending, and each of its files is a day old by the clock that stamps them. A failure is logged, as
+    the clean is over.
     """
     try:
-        if table.storage.has_files(METADATA_TABLE):
-            exclusive(table, lambda _: _delete_if_unused(table))
+        if table.storage.has_files(FOLDER):
+            exclusive(table, lambda _: _delete_what_is_unused(table))
     except StorageError:
-        logger.warning("table %s: %s stays until the next clean", table.path, METADATA_TABLE, exc_info=True)
+        logger.warning("table %s: %s stays until the next clean", table.path, FOLDER, exc_info=True)
 
 
-def _delete_if_unused(table: Table) -> None:
+def _delete_what_is_unused(table: Table) -> None:
     storage, config = table.storage, load_config(table.storage)
-    if config.metadata_partitions or config.properties.get(METADATA_INFLIGHT, "").strip():
+    if being_built(config):
+        return
+    names = config.metadata_partitions
+    unused = [] if not names else [name for name in storage.look(FOLDER).folders if name not in {*names, _META}]
+    if names and not unused:
         return
     timeline = table.timeline()
     pending = next((instant for instant in timeline.pending if _may_need(timeline, instant)), None)
     if pending is not None:
         why = f"the {pending.action} {pending.requested_time} is pending"
-        logger.info("table %s: %s stays, as %s", table.path, METADATA_TABLE, why)
+        logger.info("table %s: what is unused of %s stays, as %s", table.path, FOLDER, why)
         return
-    files = storage.list(METADATA_TABLE, recursive=True, strict=False)
-    newest = max((info.modified for info in files), default=0.0)
-    if not files or _stamped_now(storage) - newest < KEPT_S:
+    for folder, note in (
+        [(FOLDER, None)] if not names else [(join(FOLDER, name), out_of_use_note(name)) for name in unused]
+    ):
+        _delete_if_old(table, folder, note)
+
+
+def _delete_if_old(table: Table, folder: str, note: str | None) -> None:
+    """Delete a folder, and the note that its partition came out of use, if all files are a day old."""
+    storage = table.storage
+    files = storage.list(folder, recursive=True, strict=False)
+    times = [info.modified for info in files]
+    times += [noted for path in [note] if path is not None and (noted := storage.modified(path)) is not None]
+    if not files or _stamped_now(storage) - max(times) < KEPT_S:
         return
-    _delete(storage, files)
+    # An indexing that begins meanwhile finds the properties of the metadata table, which go last, or makes its own.
+    kept_to_the_end = [info for info in files if split(info.path)[1] in _BY_NAME]
+    _delete(storage, folder, [info for info in files if info not in kept_to_the_end])
+    if written_partitions(load_config(storage)) and note is None:
+        return
+    _delete(storage, folder, kept_to_the_end)
+    if note is not None:
+        storage.delete(note, durable=False)
     logger.info(
         "table %s: deleted %s, which was out of use: %d files (%d bytes)",
         table.path,
-        METADATA_TABLE,
+        folder,
         len(files),
         sum(info.size for info in files),
     )
@@ -77,7 +103,7 @@ def _may_need(timeline: Timeline, instant: Instant) -> bool:
 
 def _stamped_now(storage: Storage) -> float:
     """Return the time of a file just made: clocks of machines are wrong at times."""
-    path = join(METADATA_TABLE, f"{uuid.uuid4().hex}.now")
+    path = join(FOLDER, f"{uuid.uuid4().hex}.now")
     storage.write(path, b"", durable=False)
     try:
         made = storage.modified(path)
@@ -86,13 +112,13 @@ def _stamped_now(storage: Storage) -> float:
     return 0.0 if made is None else made
 
 
-def _delete(storage: Storage, files: list[FileInfo]) -> None:
+def _delete(storage: Storage, folder: str, files: list[FileInfo]) -> None:
     """Delete files, and the folders that are empty then: a file that another process has just made stays."""
     paths = [info.path for info in files]
     units = [paths[at : at + _AT_ONCE] for at in range(0, len(paths), _AT_ONCE)]
     for_each(storage, lambda unit: storage.delete(*unit, durable=False), units)
     if not storage.remote:
-        folders = sorted(_folders(storage, METADATA_TABLE), key=lambda path: path.count("/"), reverse=True)
+        folders = sorted(_folders(storage, folder), key=lambda path: path.count("/"), reverse=True)
         storage.sweep(folders, KEPT_S, empty=True)
 
 

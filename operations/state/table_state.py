@@ -18,6 +18,7 @@ from ...timeline.held import log_compactions
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import activity_rows
 from ..inspect.history import history_rows
+from ..inspect.metadata_partitions import PartitionSize, readable_sizes
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
 from ..service_settings import Upkeep
@@ -43,6 +44,7 @@ class TableState:
         pending: The oldest pending instants, with values by the columns of `HudiTable.activity`.
         pending_instants: How many instants are pending.
         written_by: Which software made the newest completed write; None where that is unknown.
+        metadata: The partitions of the metadata table, those being built, too; None where it cannot be listed.
         offers: What may be done about the table's version.
     """
 
@@ -75,6 +77,7 @@ class TableState:
     needs: tuple[Need, ...]
     written_by: str | None
     offers: tuple[Need, ...]
+    metadata: tuple[PartitionSize, ...] | None = ()
 
 
 def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableState:
@@ -124,6 +127,7 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         needs=needs.found(),
         written_by=last_writer(timeline),
         offers=needs.offers(),
+        metadata=readable_sizes(table, timeline),
     )
 
 

@@ -13,11 +13,13 @@ from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
+from ..following.partitions_in_use import written_partitions
 from .commit_path import abandon
 from .instant_changes import remove_pending
 from .left_overs import by_partition, files_of, forget, forget_attempt
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
+from .undone_metadata import take_back_metadata
 
 logger = logging.getLogger("pyhudi")
 
@@ -106,6 +108,9 @@ def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
 
 def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
     work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
+    if written_partitions(work.table.config):
+        # Another engine may have begun to undo it while a decision to complete it was being carried out.
+        take_back_metadata(work.table, [work.instant_time])
     if own is not None:
         remove_pending(work.table, own)
     forget_partitions(work.table, work.inflight, by_partition(paths))

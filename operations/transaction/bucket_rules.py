@@ -20,7 +20,7 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
-from .before_completion import file_step
+from ..following.before_completion import file_step
 from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, forbids, those
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from functools import partial
 
 from ...errors import PartitionValueError
 from ...storage.base import Storage
@@ -13,19 +15,22 @@ from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...table.table import Table, refuse_other_version
 from ...timeline.held import COMPACTING
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.old_layout import state_of
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
-from ...timeline.writers import owner
+from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, DecisionKind
-from ...timeline.writers.first_steps import FirstSteps
-from .before_completion import AsideFileGoneError, take_steps
+from ...timeline.writers.first_steps import DeleteFile, FirstSteps
+from ..following.before_completion import AsideFileGoneError, take_back_steps, take_steps
 from .beside_upgrade import refuse_left_behind_now
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
 
 logger = logging.getLogger("pyhudi")
+
+# The shortest time in which another process can complete our decision, and then undo or archive the instant.
+LATE_S = 0.5
 
 
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
@@ -37,6 +42,8 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
         return False
     if decision.kind == DecisionKind.SET_PROPERTIES:
         return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
+    if decision.kind == DecisionKind.TAKE_STEPS:
+        return all(_is_taken(timeline.storage, first) for first in decision.first)
     instant = decision.instant
     known = [
         instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
@@ -67,6 +74,10 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
     elif decision.kind == DecisionKind.SET_PROPERTIES:
         if not _is_outdated(decision, timeline):
             replace_config(storage, decision.replaces, decision.changes)
+    elif decision.kind == DecisionKind.TAKE_STEPS:
+        # What another process has carried out may have been archived since, and must not come back.
+        for first in decision.first if is_newest(storage, decision) else ():
+            _take_first(table, decision, first)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)
@@ -76,15 +87,41 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         if decision.changes:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
+            for first in decision.first:
+                _take_first(table, decision, first)
+            if decision.first and not is_newest(storage, decision):
+                # Another process carried it out, and may have given the instant up since: it must not come back.
+                return
             timeline.files.request(instant, decision.body)
             if instant.action in COMPACTING and owner.Seal(storage, instant.requested_time).is_given_up():
                 # The plan was taken back while this process stalled: it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
-            for first in first_steps_of(table, decision):
+            began, steps = time.monotonic(), first_steps_of(table, decision)
+            for first in steps:
                 _take_first(table, decision, first)
+            late = bool(steps) and time.monotonic() - began >= LATE_S and timeline.files.layout.next is None
+            if late and is_undone(timeline.reload(), instant):
+                return
             timeline.complete(instant, decision.body)
             refuse_left_behind_now(table, timeline, instant)
+
+
+def is_undone(timeline: Timeline, instant: Instant) -> bool:
+    """Return whether another process undid an instant whose completion was decided, or is at that, or archived it.
+
+    Of such an instant there is no file, or the completed file alone that a late process made again.
+    """
+    states = timeline.files.paths().get(instant.identity, {})
+    return states.keys() <= {State.COMPLETED} or instant.requested_time in on_the_way_out(timeline)
+
+
+def _is_taken(storage: Storage, first: FirstSteps) -> bool:
+    """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone."""
+    if first.paths:
+        return storage.exists(first.paths[-1])
+    deleted = [step.path for step in first.steps if isinstance(step, DeleteFile)]
+    return not deleted or not storage.exists(deleted[-1])
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
@@ -105,11 +142,15 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
 
 def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
     """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
+    binds = partial(is_newest, table.storage, decision)
+    if decision.instant.state == State.REQUESTED and not binds():
+        return
     try:
-        take_steps(table.storage, decision.instant.requested_time, first)
+        take_steps(table.storage, decision.instant.requested_time, first, binds)
     except AsideFileGoneError:
-        # Its maker deletes such a file once the instant is complete, too.
-        if not is_carried_out(decision, table.timeline()):
+        # Its maker deletes such a file once the instant is complete, too. Where others decided since,
+        # this decision was carried out, even if its files have left the timeline by now.
+        if not is_carried_out(decision, table.timeline()) and is_newest(table.storage, decision):
             logger.warning(
                 "table %s: a file that was to be published before the %s %s is gone, so these properties are set: %s",
                 table.path,
@@ -118,7 +159,16 @@ def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
                 dict(first.out_of_use),
                 exc_info=True,
             )
-            update_config(table.storage, first.out_of_use)
+            if first.out_of_use:
+                update_config(table.storage, first.out_of_use)
+            # Half an instant of the metadata table would stay pending there, and keep all later ones from its archive.
+            take_back_steps(table.storage, first)
+
+
+def is_newest(storage: Storage, decision: Decision) -> bool:
+    """Return whether no process has decided since a decision: others do so once it is carried out."""
+    found = decisions.newest(storage)
+    return found is None or found.maker == decision.maker
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:

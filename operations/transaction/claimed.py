@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from ...errors import ConcurrentWriteError
 from ...table.table import Table
 from ...timeline.clock import Parity, next_time
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
+from ...timeline.writers.first_steps import FirstSteps
 from ...timeline.writers.heartbeat import Heartbeat
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import Patience
 from ...timeline.writers.write_notes import new_key
 from .abort import abort
 from .commit_path import begin
+from .followers import bounded_columns
 from .left_overs import forget
 from .transaction import Transaction
 
@@ -33,8 +36,9 @@ def begin_claimed(
     patience: Patience,
     application: str,
     plan: Callable[[Timeline], InstantModel],
+    first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Transaction:
-    """Request an instant that this process has claimed before. Raises as `begin`.
+    """Request an instant that this process has claimed before; `plan`, `first` and errors are those of `begin`.
 
     Without the claim, other processes would take the instant for another engine's, of which nothing is known.
     """
@@ -51,7 +55,7 @@ def begin_claimed(
         return found
 
     try:
-        begin(table, action, planned, lambda: claimed[0].instant_time)
+        begin(table, action, planned, lambda: claimed[0].instant_time, first)
     except BaseException:
         for work in claimed:
             # The decision may be made, though the store failed.
@@ -76,6 +80,7 @@ def _claimed(table: Table, action: str, patience: Patience, owner: Owner, timeli
             key=owner.key,
             # Its tasks give their files names of their own.
             shared=True,
+            bounded=bounded_columns(table),
         )
         if work.claim.make(owner):
             if work.seal.key() is None:

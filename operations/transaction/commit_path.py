@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import ConcurrentWriteError
-from ...table.config import update_config
+from ...table.config import TableConfig, stored_config, update_config
 from ...table.seen_table import SeenTable
 from ...table.table import Table, refuse_other_version
 from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
-from ...timeline.writers.first_steps import folder_of
+from ...timeline.writers.first_steps import FirstSteps, folder_of
+from ..result import MetadataWritten
 from .body import CommitBody
 from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
@@ -46,10 +47,19 @@ class Begun:
     timeline: Timeline
 
 
-def time_after(table: Table, timeline: Timeline) -> str:
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An instant that this process completed, and what it wrote to the metadata table; None where there is none."""
+
+    instant: Instant
+    metadata: MetadataWritten | None = None
+
+
+def time_after(table: Table, timeline: Timeline, later_than: str = "") -> str:
     """Return the time of an instant that a round of a decision requests or completes: now, or after all others."""
     now_ms = int(time.time() * 1000)
-    return next_time(now_ms, timeline.greatest_time(), table.config.timezone, parity=Parity.ODD)
+    greatest = max(timeline.greatest_time() or "", later_than)
+    return next_time(now_ms, greatest or None, table.config.timezone, parity=Parity.ODD)
 
 
 def begin(
@@ -57,10 +67,12 @@ def begin(
     action: str,
     plan: Callable[[Timeline], InstantModel | None],
     at: Callable[[], str | None] = lambda: None,
+    first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
     `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all others.
+    `first` returns what is done right before the requested file.
     """
     requested: list[Instant] = []
 
@@ -72,7 +84,8 @@ def begin(
         instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(found)
-        return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table, None))
+        steps = first(timeline, instant)
+        return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table), first=steps)
 
     timeline = decide(table, build)
     return Begun(requested[0] if requested else None, timeline)
@@ -102,7 +115,7 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
             return None
         timeline.files.start(pending)
         # Making the requested file again is harmless.
-        return Decision(DecisionKind.MAKE, requested, body, changes=changed_properties(table, None))
+        return Decision(DecisionKind.MAKE, requested, body, changes=changed_properties(table))
 
     decide(table, build)
     return table.timeline() if there[0] else None
@@ -115,7 +128,7 @@ def complete(
     relief: Callable[[], None] | None = None,
     *,
     starts: bool = False,
-) -> Instant | None:
+) -> Completed | None:
     """Complete an instant, the point of no return; return None where it is completed or gone already.
 
     `outcome` runs again after each lost race, and raises where the instant must not complete. With ``starts`` each
@@ -137,7 +150,9 @@ def complete(
             leaves = seen if locked and further else None
             return _complete(table, pending, outcome, prepared, leaves, relief, starts=starts)
         except _OutdatedError:
-            continue
+            # Another process may have begun to build a metadata table since this process opened the table.
+            stored = stored_config(table.storage)
+            followers = following(table if stored is None else replace(table, config=stored))
     raise ConcurrentWriteError(
         f"Other instants changed what follows the table {table.path}, {_PREPARATIONS} times in a row, while the "
         f"{pending.action} {pending.requested_time} was about to complete.",
@@ -158,7 +173,7 @@ def _complete(
     relief: Callable[[], None] | None,
     *,
     starts: bool,
-) -> Instant | None:
+) -> Completed | None:
     """Complete an instant; where writes are ``seen``, raise `_OutdatedError` once others completed."""
     completed: list[Instant] = []
 
@@ -169,24 +184,55 @@ def _complete(
         found = outcome(timeline)
         if found is None:
             return None
+        found.settle()
         if starts:
             timeline.files.start(pending)
-        if prepared is not None and prepared.is_outdated(timeline, found):
-            raise _OutdatedError
-        completed.append(timeline.files.layout.completed(pending, time_after(table, timeline)))
+        new = bool(found.properties.new_table)
+        config = None if new else found.properties.current or stored_config(table.storage)
+        after = "" if config is None or not found.followed else _ready_after(table, prepared, timeline, config, found)
+        if found.own is not None and config is not None:
+            after = max(after, _required(found.own.ready_after(timeline, config)))
+        at = time_after(table, timeline, after)
+        completed.append(timeline.files.layout.completed(pending, at))
         codec = timeline.files.codec
         body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
-        if not found.followed:
-            refuse_other_version(table)
-        follows = changed_properties(table, found) if found.followed else {}
+        if config is not None:
+            refuse_other_version(table, config)
+        follows = changed_properties(table, config) if found.followed and config is not None else {}
         changes = {**found.properties.changes, **follows}
-        first = found.first if prepared is None else (*found.first, *prepared.first)
+        preparations = (
+            *(() if prepared is None else prepared.by_follower),
+            *(() if found.own is None else [found.own]),
+        )
+        steps = [each.steps(completed[0]) for each in preparations]
+        first = (*found.first, *(each for each in steps if each.steps or each.drops))
         return Decision(DecisionKind.MAKE, completed[0], body, found.properties.new_table, changes, first=first)
 
     decide(table, build, relief)
-    if completed and prepared is not None and prepared.sets_aside:
+    if not completed:
+        return None
+    if prepared is None:
+        return Completed(completed[0])
+    if any(each.sets_aside for each in prepared.by_follower):
         table.storage.delete_folder(folder_of(pending.requested_time))
-    return completed[0] if completed else None
+    return Completed(completed[0], prepared.report)
+
+
+def _ready_after(
+    table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
+) -> str:
+    """Return a time after which an instant has to complete; raise `_OutdatedError` where followers prepare anew."""
+    if prepared is None:
+        if following(replace(table, config=config)):
+            raise _OutdatedError
+        return ""
+    return _required(prepared.ready_after(timeline, config, outcome))
+
+
+def _required(ready: str | None) -> str:
+    if ready is None:
+        raise _OutdatedError
+    return ready
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
@@ -208,7 +254,7 @@ def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
 def prepare_for_removed_files(table: Table) -> None:
     """Have followers ready before data files go by the hand of no instant."""
     with hold(table):
-        changes = changed_properties(table, None)
+        changes = changed_properties(table)
         if changes:
             update_config(table.storage, changes)
 
@@ -221,7 +267,7 @@ def prepare_followers(table: Table, instant: Instant) -> None:
     same = (instant.requested_time, instant.action)
 
     def build(timeline: Timeline) -> Decision | None:
-        changes = changed_properties(table, None)
+        changes = changed_properties(table)
         if not changes or not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
@@ -229,5 +275,5 @@ def prepare_followers(table: Table, instant: Instant) -> None:
             DecisionKind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes
         )
 
-    if changed_properties(table, None):
+    if changed_properties(table):
         decide(table, build)

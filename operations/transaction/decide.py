@@ -21,9 +21,11 @@ from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
-from .before_completion import take_back_steps
+from ..following.before_completion import take_back_steps
+from ..following.undone_metadata import take_back_if_archived
 from .beside_upgrade import is_completed_now
-from .carried_out import carry_out, first_steps_of, is_carried_out
+from .carried_out import LATE_S, carry_out, first_steps_of, is_carried_out, is_undone
+from .late_steps import take_back_late_steps
 from .locks import HeldLock, hold
 
 logger = logging.getLogger("pyhudi")
@@ -35,8 +37,6 @@ _ROUNDS = 100
 _LONGEST_PAUSE_S = 0.25
 _POLL_S = 0.1
 _TRIES = 3
-# The shortest time in which another process can complete our decision, commit again and archive the instant.
-LATE_S = 0.5
 
 
 def decide(
@@ -176,23 +176,31 @@ def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> b
 
 
 def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
-    """Delete a completed file that was made again after another process had made it and archived its instant.
+    """Delete a completed file that was made again after another process had made it and undone or archived its instant.
 
-    As the first write on the timeline, it would make readers take all that was archived after it for uncommitted.
+    As the first write on the timeline, it would make readers take all that was archived after it for uncommitted. With
+    it goes what came before it.
     """
     table, done = held.table, decision.instant
+    if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - began >= LATE_S:
+        take_back_late_steps(table, decision)
     makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return
-    timeline, steps = table.timeline(), first_steps_of(table, decision)
-    if steps and timeline.find(done.requested_time) is None and not table.archive.holds(done.requested_time):
-        # Another process had undone the instant, with these files.
-        for first in steps:
-            take_back_steps(table.storage, first)
-    writes = [instant for instant in timeline.instants if instant.is_write]
-    if len(writes) < 2 or writes[0] != done or table.storage.exists(timeline.files.path(done.at(State.REQUESTED))):
+    timeline = table.timeline()
+    if not is_undone(timeline, done):
         return
-    if table.archive.holds(done.requested_time):
+    if not table.archive.holds(done.requested_time):
+        if timeline.files.layout.next is not None:
+            # Apache Hudi may be moving the instant to another version.
+            return
+        table.storage.delete(timeline.files.path(done))
+        for first in first_steps_of(table, decision):
+            take_back_steps(table.storage, first)
+        return
+    take_back_if_archived(table, done.requested_time)
+    writes = [instant for instant in timeline.instants if instant.is_write]
+    if len(writes) >= 2 and writes[0] == done:
         table.storage.delete(timeline.files.path(done))
 
 

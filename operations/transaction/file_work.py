@@ -18,7 +18,6 @@ from ...table.files.slice_rule import every
 from ...table.schema.columns import avro_schema
 from ...writer.data_files import DataFiles, FileFormat, LogFormat, Publisher
 from ...writer.slice_reader import SliceReader
-from .followers import bounded_columns
 from .transaction import Transaction
 
 
@@ -50,7 +49,7 @@ class FileWork:
         text = avro_schema(columns, config.name, meta=True)
         kept = config.sort_order
         order = self.order if kept is None else kept.among(columns.names)
-        output = replace(self.output, statistics=bounded_columns(self.transaction.table))
+        output = replace(self.output, statistics=self.transaction.bounded)
         return FileFormat(columns, text, output, order, filters_for(config, output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:

@@ -28,10 +28,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Seal
-from .commit_path import complete
+from .commit_path import Completed, complete
 from .left_overs import try_to_forget
 from .outcome import Outcome
 from .transaction import Transaction
@@ -129,7 +128,7 @@ def finish(
     made: Made,
     ownership: Ownership,
     phase: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
-) -> Instant | None:
+) -> Completed | None:
     """Take the steps from the seal to the completed instant; None where it is over. Raises as `complete`."""
     work = made.work
     with phase("flush"):
@@ -145,5 +144,5 @@ def finish(
 def drop_strays(made: Made, ownership: Ownership) -> None:
     work, reported = made.work, frozenset(made.paths)
     for paths in ownership.files(work, made.folders):
-        strays = [path for path in paths if path not in reported]
-        work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
+        # Each file is of one attempt. The undo of an instant would take reported files of the same slice with them.
+        work.storage.delete(*(path for path in paths if path not in reported))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
 from ...timeline.writers.first_steps import FirstSteps
 from ...writer.written_file import WrittenFile
+from ..following.follower import FileChanges, Preparation
 from .body import CommitBody
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Outcome:
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
         first: What comes before its completed file besides what followers prepare.
+        own: What the instant itself prepared as followers do; an indexing brings what it built.
+        settle: Brings about what the outcome relies on, in each round of the decision.
     """
 
     body: InstantModel | CommitBody
@@ -50,8 +53,16 @@ class Outcome:
     properties: Properties = field(default_factory=Properties)
     followed: bool = True
     first: tuple[FirstSteps, ...] = ()
+    own: Preparation | None = None
+    settle: Callable[[], object] = lambda: None
 
     @property
     def files(self) -> tuple[object, ...]:
         """What it says of data files; equal for outcomes that change the same files."""
         return tuple(self.written), tuple(self.removed), tuple(self.replaced)
+
+    @property
+    def changes(self) -> FileChanges:
+        body = self.body.metadata if isinstance(self.body, CommitBody) else self.body
+        notes = getattr(body, "extra_metadata", None) or {}
+        return FileChanges(self.written, self.removed, self.replaced, notes.get("schema", ""))

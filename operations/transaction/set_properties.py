@@ -23,8 +23,10 @@ def set_properties(
     action: str,
     find: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None],
     only_at: bytes = b"",
+    *,
+    follows: bool = True,
 ) -> None:
-    """Set the properties that `find` returns, and those that followers want changed then. Raises as `decide`.
+    """Set the properties that `find` returns, and with ``follows`` those that followers want. Raises as `decide`.
 
     `find` runs again after each lost race, with the timeline and the stored properties. It returns None where nothing
     has to be changed, and raises where the properties must not change. Nothing is set where other software changes the
@@ -41,7 +43,7 @@ def set_properties(
         if found is None:
             return None
         instant = Instant(time_after(table, timeline), action, State.REQUESTED)
-        changes = {**changed_properties(table, None), **found}
+        changes = {**(changed_properties(table, stored.config) if follows else {}), **found}
         made.append(Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum))
         return made[0]
 

@@ -36,6 +36,7 @@ class Transaction:
         patience: When it takes another writer for dead.
         shared: Whether other processes may continue it once this process is gone; each then has a seal of its own, too.
         key: Names the notes by which the processes of a write find its instant; empty where the plan names it.
+        bounded: The columns whose bounds followers need of each data file.
     """
 
     table: Table
@@ -47,6 +48,7 @@ class Transaction:
     patience: Patience
     shared: bool = False
     key: str = ""
+    bounded: tuple[str, ...] = ()
 
     def at(self, instant_time: str) -> Transaction:
         return replace(self, instant_time=instant_time)

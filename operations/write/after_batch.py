@@ -23,8 +23,9 @@ from ..services.means import Means
 from ..services.throughput import rest_of
 from ..streams.batch import StreamSettings
 from .inline import FAILED, SKIPPED, Listings, run_due
+from .service_entry import AfterWrite, Call
 from .service_round import outcome_of
-from .services import SERVICES, AfterWrite, Call
+from .services import SERVICES
 
 logger = logging.getLogger("pyhudi")
 
@@ -95,7 +96,7 @@ def _run(
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
             return tuple(done), order[number:]
         within = partial(replace, means, within_s=max(left, 0.0))
-        call = Call(storage, means.patience, lambda: upkeep, within, means.metadata_enable)
+        call = Call(storage, means.patience, lambda: upkeep, within)
         result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
         done += [] if result is None else [result]
     _NEXT.pop(storage.path, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...storage.kept import keep
 from ...table.config import TableConfig
@@ -50,10 +51,12 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
+    # A write that wrote nothing to a metadata table need not look whether there is one.
+    upkeep = settings.upkeep if result.metadata is not None else replace(settings.upkeep, metadata=False)
     if settings.batch is None:
-        services = run_inline(plan.storage, timeline, settings.upkeep, means)
+        services = run_inline(plan.storage, timeline, upkeep, means)
     else:
-        services = run_after_batch(plan.storage, timeline, settings.upkeep, means, settings.stream)
+        services = run_after_batch(plan.storage, timeline, upkeep, means, settings.stream)
     done = with_services(result, services)
     report_commit(settings.metrics, plan.config, plan.table, done)
     return done

@@ -149,13 +149,16 @@ def _merge_and_complete(
     completion = Completion(plan, written, touched, replacement, replaced, build)
     _check_counted(completion)
     is_over = completion.is_empty and not plan.settings.allow_empty_commit
+    completed = None
     if not is_over:
-        finish(completion.made, ONE_PROCESS, phases.phase)
+        completed = finish(completion.made, ONE_PROCESS, phases.phase)
         if attempt.known is not None:
             attempt.known.complete()
         completion.tell_of_outdone()
     result = result_from(plan.path, "" if is_over else plan.instant_time, completion.body.metadata)
-    return Committed(plan, replace(result, warnings=(*plan.notices, *replacement.warnings)), timeline)
+    metadata = None if completed is None else completed.metadata
+    warnings = (*plan.notices, *replacement.warnings, *(() if metadata is None else metadata.warnings))
+    return Committed(plan, replace(result, metadata=metadata, warnings=warnings), timeline)
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ...index.registry import index_for
@@ -84,7 +84,7 @@ class Completion:
             self.is_free(work.table.timeline())
 
     def _outcome(self, timeline: Timeline) -> Outcome | None:
-        """Return the outcome, having checked and written what it relies on; None where the write is complete.
+        """Return the outcome, having checked what it relies on; None where the write is complete.
 
         Raises `CommitConflictError` where another instant changed the same data or the table's properties since the
         plan, or undid the write.
@@ -92,9 +92,9 @@ class Completion:
         if not self.is_free(timeline):
             return None
         properties = settle_table(self.plan)
-        _keep_partitions(self.plan, self.partitions)
         written = [file for file in self.written if file.path]
-        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties)
+        keep = partial(_keep_partitions, self.plan, self.partitions)
+        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties, settle=keep)
 
     def is_free(self, timeline: Timeline) -> bool:
         """Return False where the write is complete, and raise where another instant keeps it from becoming so.

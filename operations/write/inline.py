@@ -13,8 +13,9 @@ from ..result import ServiceResult
 from ..service_settings import Upkeep
 from ..services.means import Means
 from ..services.service import Executor
+from .service_entry import AfterWrite, Call
 from .service_round import outcome_of
-from .services import SERVICES, AfterWrite, Call
+from .services import SERVICES
 
 SKIPPED = "table %s: the %s after the write is skipped: %s"
 FAILED = "table %s: the write is complete, and the %s after it failed: %s"
@@ -28,7 +29,7 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
     """
     done: list[ServiceResult] = []
     listings = Listings(timeline)
-    call = Call(storage, means.patience, lambda: upkeep, lambda: means, means.metadata_enable)
+    call = Call(storage, means.patience, lambda: upkeep, lambda: means)
     for service in (service.after_write for service in SERVICES.values() if service.after_write is not None):
         if service.automatic(upkeep):
             result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
@@ -74,6 +75,5 @@ def means_of(
         executor=executor,
         most_bytes=most_bytes,
         application=application,
-        metadata_enable=settings.metadata_enable,
         wait_s=settings.wait_s,
     )

@@ -13,7 +13,8 @@ from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
 from ..transaction.taken import again_where, was_removed
-from .services import SERVICES, Call, Service
+from .service_entry import Call, Service
+from .services import SERVICES
 
 logger = logging.getLogger("pyhudi")
 

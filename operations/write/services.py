@@ -7,112 +7,44 @@ arguments first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .metadata_services import (
+    build_after_write,
+    build_index,
+    drop_index_of,
+    keep_metadata,
+    may_keep_metadata,
+    metadata_after_write,
+    metadata_due,
+)
+from .service_entry import AfterWrite, Argument, Call, Service
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...storage.base import Storage
     from ...timeline.timeline import Timeline
-    from ...timeline.writers.patience import Patience
     from ..result import ServiceResult
     from ..service_settings import CompactionSettings, LogCompactionSettings, Upkeep
-    from ..services.means import Means
     from ..version_change import VersionResult
 
-REQUIRED: Any = object()
 VALIDATE = "validate"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The table and the settings of a call of a service, beside the service's own arguments.
-
-    Attributes:
-        metadata_enable: False lets a service retire an expensive metadata table.
-    """
-
-    storage: Storage
-    patience: Patience
-    upkeep: Callable[[], Upkeep]
-    means: Callable[[], Means]
-    metadata_enable: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of a service.
-
-    Attributes:
-        kind: ``str`` or ``int``; ``bool`` for a flag that is off by default; ``list`` for one or more texts.
-        default: `REQUIRED` where the caller must give a value.
-        metavar: The placeholder of the value in a command's help; None for the name.
-    """
-
-    name: str
-    help: str
-    kind: type = str
-    default: Any = REQUIRED
-    metavar: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AfterWrite:
-    """How a write runs a service once it is complete.
-
-    Attributes:
-        automatic: Whether the settings switch it on.
-        pays: Whether the timeline shows that the service may have work to do.
-        run: Runs it, by a listing since the write; returns None where it had no work.
-    """
-
-    name: str
-    automatic: Callable[[Upkeep], bool]
-    pays: Callable[[Timeline, Upkeep], bool]
-    run: Callable[[Call, Timeline], ServiceResult | None]
-
-
-Run: TypeAlias = "Callable[..., ServiceResult | VersionResult | pa.Table]"
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A table service.
-
-    Attributes:
-        name: Its name as a method, a job and a command.
-        settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
-        changes: Whether it may change the rows of the table.
-        after_write: None where no write runs it.
-        due: Runs it in a round of all services, where it is due; None where no round runs it.
-    """
-
-    name: str
-    help: str
-    run: Run
-    arguments: tuple[Argument, ...] = ()
-    settings: tuple[str, ...] = ()
-    changes: bool = False
-    after_write: AfterWrite | None = None
-    due: Callable[[Call], ServiceResult] | None = None
 
 
 def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
     from ..services.clean import clean  # noqa: PLC0415
 
-    settings, enable = call.upkeep().clean.retaining(retain), call.metadata_enable
-    return clean(call.storage, settings, metadata_enable=enable, dry_run=dry_run, **how)
+    return clean(call.storage, call.upkeep().clean.retaining(retain), dry_run=dry_run, **how)
 
 
 def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
-    upkeep, enable = call.upkeep(), call.metadata_enable
-    settings = upkeep.archive.keeping(keep)
-    return archive(call.storage, settings, upkeep.clean, metadata_enable=enable, dry_run=dry_run, **how)
+    upkeep = call.upkeep()
+    settings, merge = upkeep.archive.keeping(keep), partial(keep_metadata, call)
+    return archive(call.storage, settings, upkeep.clean, dry_run=dry_run, merge_metadata=merge, **how)
 
 
 def _archive_due(call: Call) -> ServiceResult:
@@ -133,8 +65,7 @@ def _compact(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
 def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
-    settings, enable = of(call.upkeep()), call.metadata_enable
-    return schedule_compaction(call.storage, settings, call.patience, metadata_enable=enable, dry_run=dry_run)
+    return schedule_compaction(call.storage, of(call.upkeep()), call.patience, dry_run=dry_run)
 
 
 def _repair(
@@ -147,6 +78,7 @@ def _repair(
 ) -> ServiceResult:
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
+    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.repair.file_times import set_file_times  # noqa: PLC0415
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
@@ -164,7 +96,7 @@ def _repair(
         return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
     if undo is not None:
         return undo_repair(call.storage, undo, call.means(), dry_run=dry_run)
-    return repair_table(call.storage, call.means(), dry_run=dry_run)
+    return metadata_kept(call.storage, call.means, partial(repair_table, call.storage, call.means(), dry_run=dry_run))
 
 
 def _rescale(
@@ -193,29 +125,28 @@ def _sort(
     from ..services.sorting.sort import sort  # noqa: PLC0415
 
     names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by
-    enable = call.metadata_enable
     return sort(
         call.storage,
         call.means(),
         by=names,
         curve=curve,
         partitions=partitions,
-        metadata_enable=enable,
         dry_run=dry_run,
     )
 
 
 def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
+    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.rollback import rollback  # noqa: PLC0415
 
-    enable = call.metadata_enable
-    return rollback(call.storage, instant, metadata_enable=enable, patience=call.patience, dry_run=dry_run)
+    undo = partial(rollback, call.storage, instant, patience=call.patience, dry_run=dry_run)
+    return metadata_kept(call.storage, call.means, undo)
 
 
 def _roll_back_dead(call: Call) -> ServiceResult:
     from ..services.dead_writes import roll_back_dead_writes  # noqa: PLC0415
 
-    return roll_back_dead_writes(call.storage, call.patience, metadata_enable=call.metadata_enable)
+    return roll_back_dead_writes(call.storage, call.patience)
 
 
 def _savepoint(
@@ -233,22 +164,27 @@ def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> Ser
 
 
 def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
+    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.restore import restore  # noqa: PLC0415
 
-    enable = call.metadata_enable
-    return restore(call.storage, to, metadata_enable=enable, patience=call.patience, dry_run=dry_run)
+    undo = partial(restore, call.storage, to, patience=call.patience, dry_run=dry_run)
+    return metadata_kept(call.storage, call.means, undo)
 
 
 def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult:
+    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
-    return change_version(call.storage, "upgrade", to, call.means(), dry_run=dry_run)
+    change = partial(change_version, call.storage, "upgrade", to, call.means(), dry_run=dry_run)
+    return metadata_in_new_version(call.storage, call.means, change)
 
 
 def _downgrade(call: Call, *, to: int = 8, dry_run: bool = False) -> VersionResult:
+    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
-    return change_version(call.storage, "downgrade", to, call.means(), dry_run=dry_run)
+    change = partial(change_version, call.storage, "downgrade", to, call.means(), dry_run=dry_run)
+    return metadata_in_new_version(call.storage, call.means, change)
 
 
 def _validate(call: Call, *, deep: bool = False) -> pa.Table:
@@ -324,6 +260,15 @@ SERVICES: Mapping[str, Service] = {
                 lambda call, timeline: _clean(call, inline=True, timeline=timeline),
             ),
             due=partial(_clean, inline=True),
+        ),
+        Service(
+            "compact_metadata",
+            "merge the log files of the metadata table into base files, and clean and archive it",
+            keep_metadata,
+            (_dry_run("merge"),),
+            settings=("archive", "clean"),
+            after_write=AfterWrite("metadata", attrgetter("metadata"), may_keep_metadata, metadata_after_write),
+            due=metadata_due,
         ),
         Service(
             "archive",
@@ -434,6 +379,24 @@ SERVICES: Mapping[str, Service] = {
                 _dry_run("sort"),
             ),
             settings=("means",),
+        ),
+        Service(
+            "create_index",
+            "build the list of files, or bounds of columns, in the metadata table",
+            build_index,
+            (
+                Argument("name", "files, column_stats or partition_stats"),
+                Argument("columns", "a column whose bounds are kept; the first 32 without it", list, None, "COLUMN"),
+                _dry_run("build"),
+            ),
+            settings=("means",),
+            after_write=AfterWrite("create_index", attrgetter("indexes.names"), lambda _, __: True, build_after_write),
+        ),
+        Service(
+            "drop_index",
+            "take a part of the metadata table out of use",
+            drop_index_of,
+            (Argument("name", "the partition of the metadata table, such as files"), _dry_run("drop")),
         ),
         Service(
             "savepoint",

@@ -155,7 +155,7 @@ class Case:
 
 CASES = {
     "owner": Case(die),
-    "decision": Case(decide_newer, number=4),
+    "decision": Case(decide_newer, number=5),
     "commit keys": Case(commit_newer),
     "footer keys": Case(fill_newer),
     "property": Case(set_property),
@@ -168,7 +168,7 @@ CASES = {
     "note of cleans": Case(leave("cleaned", b'{"format": 2, "until": 1}'), cleaning),
     "note of ids": Case(leave("write_ids", b'{"format": 2, "ids": []}'), archiving),
     **{
-        f"decision for {name}": Case(decide_newer, act, number=4, merged=act is compaction)
+        f"decision for {name}": Case(decide_newer, act, number=5, merged=act is compaction)
         for name, act in SERVICES.items()
         # Archiving makes no decision.
         if act is not archiving

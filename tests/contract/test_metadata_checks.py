@@ -321,7 +321,7 @@ FAULTS: Sequence[Fault] = (
         "partition_stats",
         again(every, lambda key: f"{key[:12]}{'A' * 11}="),
         "METADATA_LEFT",
-        "which has no rows",
+        "which is no partition",
     ),
     fault("the filter of another file", SPARED, "bloom_filters", filters_exchanged, "METADATA_FILTER", "lacks 'k"),
     fault(
@@ -419,7 +419,7 @@ def test_each_planted_fault_is_told_alone(tables: Path, tmp_path: Path, case: Fa
 
     assert {one["code"] for one in found} == case.codes, found
     assert any(case.says in one["what"] for one in found), found
-    assert all("hoodie.metadata.enable=false" in one["cure"] for one in found)
+    assert all("drop_index" in one["cure"] for one in found)
     assert (of_metadata(table, deep=False) == found) == case.cheap
 
 

@@ -194,7 +194,7 @@ def test_a_damaged_file_of_the_metadata_table_is_named(tables: Path, tmp_path: P
     data[60] ^= 1
     base.write_bytes(data)
 
-    with pytest.raises(CorruptFileError, match=r"hoodie\.metadata\.enable=false") as error:
+    with pytest.raises(CorruptFileError, match=r"drop_index") as error:
         by_key(metadata_of(table).partition("files").records())
     assert base.name in error.value.what
 

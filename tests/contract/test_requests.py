@@ -23,7 +23,9 @@ from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.writers.owner import seal_folder
 from support import drive
 from support.drive import plan, task
+from support.made.begun_metadata import begin_metadata
 from support.made.metadata_tables import How, simulate
+from support.rules.written_metadata import check_metadata
 from support.s3 import S3Server, new_url, put_object
 from support.seams import patch_seam, read_seam
 
@@ -53,6 +55,7 @@ OVERWRITE = {"colocated": Cost(8, 5, 4, 42), "plain": Cost(7, 4, 2, 43)}
 DELETE_PARTITION = Cost(4, 1, 0, 44)
 READ = Cost(0, 1, 0, 6)
 READ_BY_METADATA = Cost(0, 0, 0, 12)
+KEPT_METADATA = 20
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.
 SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
@@ -135,6 +138,7 @@ def test_the_documentation_says_the_same() -> None:
     costs = [kind[how] for kind in (UPSERT, OVERWRITE, FIRST) for how in ("colocated", "plain")]
     costs = [*costs[:4], DELETE_PARTITION, *costs[4:], READ, READ_BY_METADATA]
 
+    assert f"takes at most {KEPT_METADATA} requests more" in text
     rows = [line.partition("|")[2].partition("|")[2].strip() for line in text.splitlines() if line.count("|") == 6]
     cells = [(one.task, one.partition, one.file, one.whole) for one in costs]
     assert rows[2:] == [" | ".join(str(cell or "–") for cell in one) + " |" for one in cells]
@@ -177,6 +181,24 @@ def test_a_metadata_table_lists_many_partitions(s3: S3Server, tmp_path: Path) ->
     assert many <= READ_BY_METADATA.of(1, 40, 40)
     # Where folders cost no more, they are listed.
     assert requests_of(19, 0) == requests_of(19, 0, asked=False) <= READ.of(0, 19, 19)
+
+
+@pytest.mark.parametrize("shape", SHAPES[:1] + SHAPES[-1:], ids=lambda shape: "-".join(map(str, shape)))
+def test_a_commit_takes_a_few_requests_more_to_keep_a_metadata_table(s3: S3Server, shape: tuple[int, int, int]) -> None:
+    """However many files it wrote."""
+    taken = []
+    for kept in (False, True):
+        url = new_url()
+        write(s3, url, shape, 1, True)
+        if kept:
+            begin_metadata(url)
+        write(s3, url, shape, 2, True)
+        taken.append(write(s3, url, shape, 3, True))
+    more = sum(taken[1].values()) - sum(taken[0].values())
+    print(f"kept metadata table, {shape}: {more} more requests")  # noqa: T201
+
+    assert 0 < more <= KEPT_METADATA
+    check_metadata(url)
 
 
 def test_a_large_file_is_read_with_few_requests(s3: S3Server) -> None:

@@ -29,8 +29,8 @@ from pyhudi.operations.service_settings import (
 from pyhudi.operations.services.execution import claim
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.write.service_entry import Call
 from pyhudi.operations.write.service_round import run_services
-from pyhudi.operations.write.services import Call
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table
@@ -355,5 +355,7 @@ def test_a_round_tells_its_results_as_sentences(tmp_path: Path) -> None:
 
 
 def test_names_of_services_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match=r"restore.*rollback, clean, archive, compact, log_compact"):
+    with pytest.raises(
+        InvalidOptionError, match=r"restore.*rollback, clean, compact_metadata, archive, compact, log_compact"
+    ):
         run_services(call_of(tmp_path), ["restore"])

@@ -7,19 +7,16 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyhudi.errors import (
     MissingOptionError,
-    NullKeyError,
     OptionConflictError,
     TableConfigError,
     UnsupportedTableError,
 )
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.metadata.drop_index import drop_index
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.properties_file import update_config
@@ -32,7 +29,6 @@ from support.recorded.recorded_lookups import as_table, content_of, held
 
 INDEX = "hoodie.index.type"
 DEFINITIONS = ".hoodie/.index_defs/index.json"
-DROP = replace(APART, metadata_enable=False)
 FILTERED = replace(APART, output=replace(APART.output, bloom_filter=True))
 TYPES = pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])
 
@@ -160,6 +156,14 @@ def test_a_row_of_apache_hudis_global_index_does_not_double(name: str, tmp_path:
     assert held(path) == {place: value for place, value in content.items() if place != (old, key)} | moved
 
 
+def drop(path: Path) -> None:
+    """Drop a record index, where the metadata table has one."""
+    storage = open_storage(str(path))
+    if load_config(storage).metadata_partitions:
+        drop_index(storage, "record_index")
+        drop_index(storage, "files")
+
+
 @TYPES
 @pytest.mark.parametrize(
     ("partitioned", "metadata", "kind"),
@@ -173,51 +177,23 @@ def test_a_row_of_apache_hudis_global_index_does_not_double(name: str, tmp_path:
 def test_a_record_index_says_where_keys_are_unique_and_is_noted_as_it_goes(
     tmp_path: Path, made: TableSettings, partitioned: bool | None, metadata: bool, kind: str
 ) -> None:
-    """Two bare writes after each other: the first takes the record index out of use, the second still knows."""
+    """Two bare writes after the index is dropped: the first is told by a note, the second still knows."""
     write(tmp_path, rows(1, 2, value=1), table=made, settings=APART)
     forget(tmp_path)
     record_index(tmp_path, partitioned, metadata=metadata)
     assert detail(open_storage(str(tmp_path)))["index"].to_pylist() == [kind]
 
-    write(tmp_path, rows(1, value=2, p="b"), settings=DROP)
+    drop(tmp_path)
+    write(tmp_path, rows(1, value=2, p="b"), settings=APART)
     config = load_config(open_storage(str(tmp_path)))
     assert (config.index_type, config.metadata_partitions) == (kind, ())
     assert INDEX not in config.properties, "Apache Hudi would refuse the jobs that name its record index"
-    write(tmp_path, rows(2, value=3, p="b"), settings=DROP)
+    write(tmp_path, rows(2, value=3, p="b"), settings=APART)
 
     moved = [("b", "k1", 2), ("b", "k2", 3)]
     assert rows_of(tmp_path, "p", "id", "value") == (
         moved if kind == "GLOBAL_SIMPLE" else [("a", "k1", 1), ("a", "k2", 1), *moved]
     )
-
-
-def test_a_service_that_drops_the_record_index_notes_its_kind(tmp_path: Path) -> None:
-    """The kind is in the same change of the properties that empties the partitions."""
-    for value in range(3):
-        write(tmp_path, rows(1, value=value), table=TABLE, settings=APART)
-    forget(tmp_path)
-    record_index(tmp_path, False)
-
-    clean(
-        open_storage(str(tmp_path)),
-        CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1),
-        metadata_enable=False,
-    )
-
-    assert noted(tmp_path) == "GLOBAL_SIMPLE"
-    assert not load_config(open_storage(str(tmp_path))).metadata_partitions
-
-
-def test_a_write_that_fails_has_noted_the_kind_if_it_dropped_the_record_index(tmp_path: Path) -> None:
-    write(tmp_path, rows(1, value=1), table=TABLE, settings=APART)
-    forget(tmp_path)
-    record_index(tmp_path, False)
-    broken = rows(2, value=1).set_column(0, "id", pa.array([None], pa.string()))
-
-    with pytest.raises(NullKeyError):
-        write(tmp_path, [rows(1, value=2), broken], settings=DROP)
-
-    assert (noted(tmp_path) is None) == bool(load_config(open_storage(str(tmp_path))).metadata_partitions)
 
 
 def test_a_bucketed_table_with_a_record_index_stays_one(tmp_path: Path) -> None:
@@ -227,10 +203,11 @@ def test_a_bucketed_table_with_a_record_index_stays_one(tmp_path: Path) -> None:
     forget(tmp_path)
     update_config(open_storage(str(tmp_path)), {f"hoodie.bucket.index.{name}": None for name in names})
     record_index(tmp_path, False)
+    drop(tmp_path)
 
     with pytest.raises(MissingOptionError, match=r"num\.buckets"):
-        write(tmp_path, rows(1, value=2), settings=DROP)
-    write(tmp_path, rows(1, value=2), settings=DROP, table=TableSettings(bucket_count=2))
+        write(tmp_path, rows(1, value=2), settings=APART)
+    write(tmp_path, rows(1, value=2), settings=APART, table=TableSettings(bucket_count=2))
     assert (noted(tmp_path), rows_of(tmp_path, "id", "value")) == ("BUCKET", [("k1", 2), ("k2", 1)])
 
 
@@ -241,9 +218,10 @@ def test_an_index_by_partition_contradicts_a_global_record_index(tmp_path: Path)
 
     for kind in ("SIMPLE", "BLOOM"):
         with pytest.raises(OptionConflictError, match="unique in the whole table"):
-            write(tmp_path, rows(1, value=2, p="b"), settings=DROP, table=TableSettings(index_type=kind))
-    write(tmp_path, rows(1, value=2, p="b"), settings=DROP, table=TableSettings(index_type="GLOBAL_BLOOM"))
-    assert (noted(tmp_path), rows_of(tmp_path, "p")) == ("GLOBAL_BLOOM", [("b",)])
+            write(tmp_path, rows(1, value=2, p="b"), settings=APART, table=TableSettings(index_type=kind))
+    drop(tmp_path)
+    write(tmp_path, rows(1, value=2, p="b"), settings=APART, table=TableSettings(index_type="GLOBAL_SIMPLE"))
+    assert (noted(tmp_path), rows_of(tmp_path, "p")) == ("GLOBAL_SIMPLE", [("b",)])
 
 
 def test_definitions_that_cannot_be_read_refuse_a_write_that_needs_them(tmp_path: Path) -> None:

@@ -21,8 +21,11 @@ from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.versions import change_version as versions
 from pyhudi.operations.services.versions.compact_whole import WholeCompaction
 from pyhudi.operations.transaction.left_overs import by_maker
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
+from pyhudi.table.config import update_config
+from pyhudi.table.config.property_keys import INITIAL_VERSION
 from pyhudi.table.files.file_group import FileSlice, data_file, log_file
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -30,6 +33,8 @@ from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.timeline import Timeline
+from support.attempts import PARTED, parted
+from support.drive import plan, rows_of, task, write
 from support.made.compacting import means
 from support.readers import read_without_spark
 from support.recorded.recorded_past import AS_OF
@@ -369,3 +374,18 @@ def deliver(path: Path, time: str) -> None:
     (folder / f"{time}.deltacommit.requested").write_bytes(b"")
     (folder / f"{time}.deltacommit.inflight").write_bytes(b"")
     (folder / f"{time}.deltacommit").write_text(text.replace(newest.name, appended.name).replace(old, time))
+
+
+def test_a_log_file_of_another_attempt_goes_and_the_reported_log_file_stays(tmp_path: Path) -> None:
+    """In a table whose old log files may hold blocks of several instants."""
+    table = replace(PARTED, table_type="MERGE_ON_READ")
+    write(tmp_path, parted("a", 1, value=1), table=table)
+    update_config(open_storage(str(tmp_path)), {INITIAL_VERSION: "6"})
+    planned = plan(tmp_path, parted("a", 1, value=2).schema)
+    _, reported = (task(planned, parted("a", 1, value=2), 0, attempt=attempt) for attempt in (1, 2))
+    assert len(logs(tmp_path)) == 2
+
+    commit_write(planned, [reported])
+
+    assert len(logs(tmp_path)) == 1
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2)]

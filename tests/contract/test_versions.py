@@ -63,10 +63,10 @@ def made(path: Path, version: int, table: TableSettings = PARTED, settings: Writ
         write(path, [parted("a", 1, 2, 3, value=value)], table=replace(table, version=version), settings=settings)
 
 
-def change(path: Path, to: int, *, dry_run: bool = False, metadata_enable: bool | None = None) -> VersionResult:
+def change(path: Path, to: int, *, dry_run: bool = False) -> VersionResult:
     storage = open_storage(str(path))
     name = "upgrade" if to == 9 else "downgrade"
-    how = replace(means(storage), patience=IMPATIENT.patience, metadata_enable=metadata_enable)
+    how = replace(means(storage), patience=IMPATIENT.patience)
     return change_version(storage, name, to, how, dry_run=dry_run)
 
 
@@ -260,11 +260,10 @@ def test_the_metadata_table_goes_out_of_use_in_the_same_decision(tmp_path: Path)
     (tmp_path / ".hoodie/metadata/files/a").write_bytes(b"x")
     set_properties(tmp_path, **{key.METADATA_PARTITIONS: "files"})
 
-    done = change(tmp_path, 9)
+    change(tmp_path, 9)
 
     storage = open_storage(str(tmp_path))
     assert config_of(tmp_path).metadata_partitions == ()
-    assert any("metadata table" in text for text in done.warnings)
     found = [storage.read(decisions.path_of(number)) for number in decisions.numbers(storage)[-2:]]
     parsed = [decisions.Decision.parse(data) for data in found]
     assert [one and one.kind.name for one in parsed] == ["SET_PROPERTIES", "CLOSE"]

@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from support.made.begun_metadata import assert_in_use
 from support.rules.ends import assert_whole
 from support.storms.storm import Report, Storm, Weather
-from support.storms.work import TABLES
+from support.storms.work import TABLES, WITH_METADATA
 
 # Of make test-long.
 MINUTES = float(os.environ.get("PYHUDI_STORM_MINUTES", "30"))
@@ -29,6 +30,8 @@ def pass_through(folder: Path, weather: Weather) -> Report:
         storm.stop_all()
     for name in TABLES:
         try:
+            if name in WITH_METADATA:
+                assert_in_use(folder / "tables" / name)
             assert_whole(folder / "tables" / name, written_down=False, deep=True, tolerated=())
         except AssertionError as error:
             wrong.append(f"{name}: {error}")

@@ -20,6 +20,7 @@ from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import choosing_now, noted, plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched
+from support.made.begun_metadata import asked_always, assert_in_use, begin_metadata
 from support.rules.checks import DATA_FILE
 from support.rules.ends import assert_whole
 from support.seams import patch_seam
@@ -67,6 +68,11 @@ def first(path: Path) -> None:
     write(path, FIRST, table=PARTED)
 
 
+def first_with_metadata(path: Path) -> None:
+    first(path)
+    begin_metadata(path, by_apache_hudi=True)
+
+
 def first_of_version_6(path: Path) -> None:
     write(path, FIRST, table=OLD)
 
@@ -98,6 +104,12 @@ def upsert(path: Path, _: Any) -> None:
     attempt(path, SECOND, IMPATIENT, table=PARTED)
 
 
+def upsert_by_files_aside(path: Path, _: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch_seam(patch, "most bytes of a file that a decision holds", 0)
+        attempt(path, SECOND, IMPATIENT, table=PARTED)
+
+
 def upsert_colocated(path: Path, _: Any) -> None:
     attempt(path, SECOND, COLOCATED, table=PARTED)
 
@@ -121,6 +133,8 @@ WORKS = {
     "two attempts": Work(begun, commit_one_of_two_attempts, BEFORE, AFTER),
     "rollback": Work(dead, upsert, BEFORE, AFTER),
     "creation in version 6": Work(nothing, create_in_version_6, None, BEFORE, table=OLD),
+    "upsert with a metadata table": Work(first_with_metadata, upsert, BEFORE, AFTER),
+    "upsert by files aside": Work(first_with_metadata, upsert_by_files_aside, BEFORE, AFTER),
     "upsert in version 6": Work(first_of_version_6, upsert, BEFORE, AFTER),
     "rollback in version 6": Work(lambda path: dead(path, first_of_version_6), upsert, BEFORE, AFTER),
     "abort": Work(begun, lambda _, state: abort_write(state[0]), BEFORE, BEFORE, frozenset({"requested"})),
@@ -194,7 +208,8 @@ def check(cut: Cut, work: Work, place: Path) -> None:
     restore(after_the_boot(cut.image), place)
     table = place / TABLE
     committed = any("completed" in states for states in states_of(below(cut.image)).values())
-    left = rows_of(table, "id", "value") if committed else None
+    with asked_always():
+        left = rows_of(table, "id", "value") if committed else None
     assert left == work.after if cut.done else left in (work.before, work.after), cut.at
     if not table.exists():
         return
@@ -204,6 +219,8 @@ def check(cut: Cut, work: Work, place: Path) -> None:
     assert rows_of(table, "id", "value") in expected, cut.at
     for one in table.rglob(".pyhudi-*.crc"):
         one.unlink()  # what was in the making goes a day later
+    if work.prepare is first_with_metadata:
+        assert_in_use(table)
     assert_whole(table)
 
 

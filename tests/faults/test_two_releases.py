@@ -314,7 +314,7 @@ def test_the_older_release_leaves_a_rescale_that_this_one_decided_alone(
         keep(model, *rows("a", *range(9), value=1))
         other.write(*model.values())
         maker.dies("rescale", after=DECISIONS_OF_A_RESCALE - 1, buckets=5)
-        with pytest.raises(RefusedError, match=r"UnsupportedTableError.*in the format 3"):
+        with pytest.raises(RefusedError, match=r"UnsupportedTableError.*in the format 4"):
             other.write(*rows("a", 3, value=2), named=False)
         other.killed()
         check(model, maker, other)

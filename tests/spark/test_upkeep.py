@@ -102,9 +102,10 @@ def test_a_round_of_services_merges_by_tasks_and_says_what_it_did(spark: SparkSe
 
     done = table.run_services(**ONE)
 
-    assert [one.service for one in done.services] == ["rollback", "clean", "archive", "compaction", "logcompaction"]
+    names = ["rollback", "clean", "metadata", "archive", "compaction", "logcompaction"]
+    assert [one.service for one in done.services] == names
     assert (done.failed, done.skipped, done.warnings) == ((), (), ())
-    assert done.services[3].file_groups == 1
+    assert done.services[4].file_groups == 1
     assert "1 file group merged" in str(done)
     assert [row.n for row in table.to_df().collect()] == [6, 6]
     assert table.run_services(["compact"]).services[0].instant == ""

@@ -41,6 +41,9 @@ def options_of(table: TableSettings, settings: WriteSettings) -> dict[str, str] 
         told = _value_of(sets, value, info.default)
         if told is not None:
             given[OPTIONS[name].key] = told
+    if not settings.upkeep.metadata:
+        # Of a metadata table there is no option for its upkeep alone.
+        given[OPTIONS["table_services"].key] = False
     if settings.combine_before_insert != settings.insert_drop_duplicates:
         given[OPTIONS["combine_before_insert"].key] = settings.combine_before_insert
     if table.partition_types:

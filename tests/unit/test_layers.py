@@ -78,6 +78,8 @@ COMMIT_PATH = {
 TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
 TELLS_OF_OTHERS |= {"pending_restore", "pending_rollbacks", "says_what_it_holds"}
 LOOKS_AT_OTHERS = {
+    "operations/following/emptied_partitions.py": "it looks whether older writes may yet add files to a partition",
+    "operations/following/undone_metadata.py": "it looks what an undone instant left pending in the metadata table",
     "operations/locating/routing.py": "file_group_writes.py judges who holds a file group",
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
     "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
@@ -85,7 +87,13 @@ LOOKS_AT_OTHERS = {
     "operations/services/versions/unfinished.py": "it names what it does first; preconditions.py judges",
     "operations/services/savepoint.py": "it looks for the newest write; preconditions.py judges",
     "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
+    "operations/services/metadata/archive.py": "it looks at the metadata table's own instants",
+    "operations/services/metadata/clean.py": "so does this",
+    "operations/services/metadata/compaction.py": "so does this, for plans to carry out",
+    "operations/services/metadata/slices.py": "it looks for a pending undo, which needs what no other service takes",
     "operations/services/service.py": "it looks whether its own instant is pending still",
+    "operations/services/metadata/pending_indexings.py": "it judges indexings by the signs of life of their makers",
+    "operations/services/metadata/indexing.py": "it waits for what undoes instants, and looks for its own instant",
     "operations/services/unused_metadata.py": "it deletes what belongs to no instant, once no other engine is at work",
     "operations/services/planned.py": "it looks for the plans that it carries out; preconditions.py judges others",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
@@ -105,11 +113,14 @@ LOOKS_AT_OTHERS = {
 }
 VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
+    "table/metadata/index_definitions.py": "so does this, of the records of bounds",
     "operations/inspect/detail.py": "it shows it",
     "operations/state/table_state.py": "so does this",
     "table/table.py": "it looks whether a table was upgraded since it was opened",
     "operations/report/gather.py": "and this",
     "operations/services/versions/steps.py": "it chooses the step by it",
+    "operations/services/metadata/first_files.py": "a metadata table has the version of its table",
+    "operations/services/metadata/columns_to_index.py": "versions have bounds of different types",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
 # What changes the files of instants, where a module has them open, and the stores' own calls for their paths.

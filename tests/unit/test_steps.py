@@ -12,6 +12,7 @@ from support.faults.touched import touched
 
 # Folders whose modules take steps, but for those that name, count or measure.
 TAKE_STEPS = (
+    "operations/following",
     "operations/rollback",
     "operations/services",
     "operations/streams",
@@ -20,7 +21,10 @@ TAKE_STEPS = (
     "timeline/archive",
     "timeline/writers",
 )
-TAKE_NONE = {"operations/services/__init__.py", "operations/services/throughput.py"}
+TAKE_NONE = {
+    "operations/services/__init__.py",
+    "operations/services/throughput.py",
+}
 
 
 def test_each_stretch_of_steps_has_one_that_is_tried() -> None:

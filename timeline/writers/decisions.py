@@ -46,6 +46,7 @@ class DecisionKind(str, Enum):
     GIVE_UP = "take an instant's inflight file away"
     CLOSE = "take back partitions that an instant opened"
     SET_PROPERTIES = "set properties of the table"
+    TAKE_STEPS = "take steps that make no instant of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,14 @@ class Decision:
 
     Attributes:
         instant: Of `DecisionKind.MAKE` with the state, and the completion time, of the file to be made. Of
-            `DecisionKind.SET_PROPERTIES` it is on no timeline: it says what the properties change for, and when.
+            `DecisionKind.SET_PROPERTIES` it is on no timeline: it says what the properties change for, and when. Of
+            `DecisionKind.TAKE_STEPS` it is an instant of the metadata table.
         body: The content of that file. Of `DecisionKind.SET_PROPERTIES` the state of the timeline that the change
             depends on (`state_of`), empty for any: it is not carried out once that is another.
         new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one; of `DecisionKind.SET_PROPERTIES`, all that is set.
         maker: Distinguishes two processes that make the same decision.
-        first: What is to be done right before that file, in this order.
+        first: What is to be done right before that file, in this order; of `DecisionKind.TAKE_STEPS` all that is done.
         rule: The rule of buckets to be made right before that file, which an earlier release decided; None for none.
         replaces: Of `DecisionKind.SET_PROPERTIES` the checksum of the file of properties that it changes. Any other
             file was changed by this decision, or since: then it is carried out.
@@ -80,9 +82,11 @@ class Decision:
     def encode(self) -> bytes:
         """Return the decision's file: a checksum, a line of JSON, then the body.
 
-        Raises ValueError where the files to be made are too large.
+        Raises ValueError where the files to be made are too large, or no process could read the decision.
         """
         check_small(self.first)
+        if not _is_nameable(self):
+            raise ValueError(self.instant)
         head = {
             formats.FIELD: formats.DECISION if self.first or self.replaces else formats.PLAIN_DECISION,
             "does": self.kind.name,

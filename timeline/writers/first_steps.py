@@ -45,7 +45,28 @@ class PublishFile:
     crc: int
 
 
-Step = MakeFile | PublishFile
+@dataclass(frozen=True, slots=True)
+class ReplaceFile:
+    """Give a file other bytes, where it still has those that were read.
+
+    Attributes:
+        replaces: CRC-32 of the bytes that were read, None where there was no file. A file with any others was replaced
+            by this step before, or by another process since, and stays.
+    """
+
+    path: str
+    content: bytes
+    replaces: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """Delete a file whose name no process gives again."""
+
+    path: str
+
+
+Step = MakeFile | PublishFile | ReplaceFile | DeleteFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +77,21 @@ class FirstSteps:
         steps: In their order.
         out_of_use: Properties that take the follower out of use, None to remove one: they are set where a file that was
             to be published is gone, and the steps after it are left out.
+        drops: Partitions of the metadata table that go out of use before the steps.
+        adds: Partitions of the metadata table that are built, and come into use once all steps are taken.
+        begins: Partitions of the metadata table that an indexing begins to build once all steps are taken.
     """
 
     steps: tuple[Step, ...]
     out_of_use: Mapping[str, str | None] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(step.path for step in self.steps)
+        """The files that the steps add."""
+        return tuple(step.path for step in self.steps if isinstance(step, (MakeFile, PublishFile)))
 
 
 def folder_of(instant_time: str) -> str:
@@ -73,7 +101,8 @@ def folder_of(instant_time: str) -> str:
 
 def check_small(first: Sequence[FirstSteps]) -> None:
     """Raise ValueError where a decision would hold more bytes of files than it may."""
-    size = sum(len(step.content) for group in first for step in group.steps if isinstance(step, MakeFile))
+    steps = (step for group in first for step in group.steps)
+    size = sum(len(step.content) for step in steps if isinstance(step, (MakeFile, ReplaceFile)))
     if size > MOST_TO_MAKE:
         raise ValueError(f"a decision makes files of {size:,} bytes, and {MOST_TO_MAKE:,} are allowed")
 
@@ -81,14 +110,27 @@ def check_small(first: Sequence[FirstSteps]) -> None:
 def spelled(first: Sequence[FirstSteps]) -> list[dict[str, Any]]:
     """Return steps as the JSON of a decision holds them."""
     return [
-        {"steps": [_spelled_step(step) for step in group.steps], "outOfUse": dict(group.out_of_use)} for group in first
+        {
+            "steps": [_spelled_step(step) for step in group.steps],
+            "outOfUse": dict(group.out_of_use),
+            **({"drops": list(group.drops)} if group.drops else {}),
+            **({"adds": list(group.adds)} if group.adds else {}),
+            **({"begins": list(group.begins)} if group.begins else {}),
+        }
+        for group in first
     ]
 
 
 def parse_first(groups: Sequence[Mapping[str, Any]]) -> tuple[FirstSteps, ...]:
     """Return the steps in the JSON of a decision; ValueError, TypeError or KeyError for what is none."""
     return tuple(
-        FirstSteps(tuple(map(_parse_step, group["steps"])), parse_properties(group["outOfUse"], none=True))
+        FirstSteps(
+            tuple(map(_parse_step, group["steps"])),
+            parse_properties(group["outOfUse"], none=True),
+            tuple(map(str, group.get("drops", ()))),
+            tuple(map(str, group.get("adds", ()))),
+            tuple(map(str, group.get("begins", ()))),
+        )
         for group in groups
     )
 
@@ -103,12 +145,24 @@ def parse_properties(values: Mapping[str, Any], *, none: bool = False) -> dict[s
 def _spelled_step(step: Step) -> dict[str, Any]:
     if isinstance(step, MakeFile):
         return {"make": step.path, "content": base64.b64encode(step.content).decode()}
+    if isinstance(step, ReplaceFile):
+        content = base64.b64encode(step.content).decode()
+        return {"replace": step.path, "content": content, "replaces": step.replaces}
+    if isinstance(step, DeleteFile):
+        return {"delete": step.path}
     return {"publish": step.path, "name": step.name, "size": step.size, "crc": step.crc}
 
 
 def _parse_step(step: Mapping[str, Any]) -> Step:
     if "make" in step:
         return MakeFile(_checked(step["make"]), base64.b64decode(step["content"], validate=True))
+    if "replace" in step:
+        replaces = step["replaces"]
+        if not (replaces is None or type(replaces) is int):
+            raise ValueError(step)
+        return ReplaceFile(_checked(step["replace"]), base64.b64decode(step["content"], validate=True), replaces)
+    if "delete" in step:
+        return DeleteFile(_checked(step["delete"]))
     name, size, crc = step["name"], step["size"], step["crc"]
     if not (_NAME.fullmatch(name) and type(size) is int and type(crc) is int):
         raise ValueError(step)

@@ -45,8 +45,7 @@ def compact_after_write(
     if config.table_type != MERGE_ON_READ or not wanted:
         return None
     if plans_alone:
-        enable = means.metadata_enable
-        done = schedule_compaction(storage, settings, means.patience, metadata_enable=enable, due=due)
+        done = schedule_compaction(storage, settings, means.patience, due=due)
     else:
         done = compact(storage, settings, means, due=due)
     return done if done.instant or done.skipped else None

@@ -32,7 +32,6 @@ def schedule_compaction(
     settings: CompactionSettings | LogCompactionSettings,
     patience: Patience,
     *,
-    metadata_enable: bool | None = None,
     dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
@@ -41,7 +40,7 @@ def schedule_compaction(
     With `dry_run` the result says what the plan would hold.
     """
     began = time.monotonic()
-    means = Means(patience, Output(), metadata_enable=metadata_enable)
+    means = Means(patience, Output())
     service = _SERVICES[type(settings)](open_merge_on_read(storage, means), settings, means)
     if dry_run:
         return replace(_foretold(service, began, pending=False), service=service.foretold(None, 0.0).service)
@@ -108,7 +107,7 @@ def _foretold(service: Compaction | LogCompaction, began: float, *, pending: boo
 
 def open_merge_on_read(storage: Storage, means: Means) -> Table:
     """Open a table whose log files can be merged; raises `UnsupportedTableError` for a copy-on-write table."""
-    table = open_for_service(storage, means.metadata_enable)
+    table = open_for_service(storage)
     if table.config.table_type != MERGE_ON_READ:
         raise UnsupportedTableError(
             f"The table {storage.path} is copy-on-write: it has no log files that could be compacted.",

@@ -27,6 +27,7 @@ from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.commit_path import exclusive, prepare_for_removed_files
 from ...transaction.concurrency import ROLLBACK
+from ...transaction.undone_metadata import prepare_removal
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
@@ -46,7 +47,7 @@ def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> Se
     lives, or may live, and beside a restore.
     """
     began = time.monotonic()
-    table = open_for_service(storage, means.metadata_enable)
+    table = open_for_service(storage)
     dead = refuse_writers(table, means.patience)
     done = _foretold(table, dead) if dry_run else _Repair(table, means, dead).run()
     return replace(done, seconds=time.monotonic() - began)
@@ -95,7 +96,7 @@ class _Repair:
         properties = _properties(storage)
         if properties:
             exclusive(table, lambda _: self._recover_properties(properties))
-        undone = roll_back_dead_writes(storage, means.patience, metadata_enable=means.metadata_enable)
+        undone = roll_back_dead_writes(storage, means.patience)
         self.steps += _rollbacks(self.dead)
         numbers = find_undone(table)
         self.steps += numbers.steps
@@ -103,6 +104,7 @@ class _Repair:
         found = find_orphans(storage)
         if found.files:
             prepare_for_removed_files(table)
+            prepare_removal(table, [orphan.file for orphan in found.files], "repair")
             self._move(found.files)
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(

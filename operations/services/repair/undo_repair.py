@@ -32,7 +32,7 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
     `ConcurrentWriteError` while a writer lives, or may live.
     """
     began = time.monotonic()
-    table = open_for_service(storage, means.metadata_enable)
+    table = open_for_service(storage)
     times = removed_times(storage)
     if at not in times:
         raise InvalidOptionError(

@@ -53,7 +53,7 @@ def rescale_buckets(
     began = time.monotonic()
     if not 1 <= n <= _MOST:
         raise InvalidOptionError(f"A rescale was called with n={n}.", f"Give a number from 1 to {_MOST:,}.")
-    table = with_inferred_key_encoding(open_for_service(storage, means.metadata_enable))
+    table = with_inferred_key_encoding(open_for_service(storage))
     index = _index_of(table)
     whole = whole_table or table.config.version < _FIRST_WITH_RULES
     if whole and partitions is not None:

@@ -14,6 +14,7 @@ from ....timeline.writers.write_notes import new_key
 from ...planning.pinned import pin
 from ...planning.request import WriteSettings
 from ...rollback.pending import OtherWriters, PlannedRollback
+from ...transaction.followers import bounded_columns
 from ...transaction.transaction import Transaction
 from ...write_ids import generated_id
 from ..means import Means
@@ -49,6 +50,7 @@ def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
         watermark=pinned.watermark,
         patience=means.patience,
         key=key,
+        bounded=bounded_columns(table),
     )
     # A dead rescale holds no partition.
     timeline = pinned.timeline.without([planned.victim.requested_time for planned in rollbacks])

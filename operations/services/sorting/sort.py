@@ -48,7 +48,6 @@ def sort(
     by: Sequence[str] | None = None,
     curve: str | None = None,
     partitions: Sequence[str] | None = None,
-    metadata_enable: bool | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
     """Sort the rows of the base files of some partitions, None for all, unless they are in that order already.
@@ -63,7 +62,7 @@ def sort(
             sorted. Where they changed some, these stay as they are, and ``skipped`` of the result names them.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
+    table = open_for_service(storage)
     if is_unnoted(table.config):
         has_bucket_rules(storage)
     if by is not None and not by:

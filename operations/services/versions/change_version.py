@@ -23,9 +23,10 @@ from ....timeline.instants import Instant
 from ....timeline.old_layout import OldState
 from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
+from ...following.kept_metadata import refuse_unkept
+from ...following.partitions_in_use import changed_names, written_partitions
 from ...transaction.concurrency import ROLLBACK
 from ...transaction.decide import settle
-from ...transaction.followers import METADATA_TABLE, check_retirable
 from ...transaction.set_properties import set_properties
 from ...version_change import PropertyChange, VersionResult
 from ..means import Means
@@ -61,7 +62,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     if step is None:
         return VersionResult(table.path, name, to, to, dry=dry_run, seconds=time.monotonic() - began)
     step.refuse(table)
-    check_retirable(table.config, means.metadata_enable, table.path)
+    refuse_unkept(table.config, table.path)
     call = _VersionCall(table, step, means)
     result = call.foretold() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)
@@ -155,7 +156,9 @@ class _VersionCall:
         if has_work(timeline) or (copy is not None and not (copy.state().whole == state.whole and copy.is_whole())):
             raise BegunMeanwhileError
         self._decode(timeline)
-        return self.step.properties(self.table, stored, spelling)
+        # Its own version would be another than the table's.
+        unused = changed_names(stored, drops=written_partitions(stored))
+        return {**self.step.properties(self.table, stored, spelling), **unused}
 
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
         stored = self.table.config
@@ -167,8 +170,6 @@ class _VersionCall:
                 f"are. Queries of times before the {self.step.name} merge them by those of version {self.step.after}: "
                 f"{'some' if keys is None else f'at most {keys:,}'} keys show another row there",
             )
-        if stored.metadata_partitions:
-            told += (f"The metadata table ({METADATA_TABLE}) goes out of use, until Apache Hudi builds it anew",)
         properties = (PropertyChange(key, stored.properties.get(key), text) for key, text in sorted(changes.items()))
         return VersionResult(
             self.table.path,

@@ -96,7 +96,7 @@ def check_history(
         beside: Whether a second writer writes meanwhile, now and then.
         whole: Whether the table's files are checked.
         hudi_rs: Whether hudi-rs is asked what it reads.
-        metadata: Whether the table has a metadata table of Apache Hudi now and then.
+        metadata: Whether the table has a metadata table of Apache Hudi, from early on, which each step keeps.
 
     Returns:
         What was done between the writes.
@@ -105,9 +105,6 @@ def check_history(
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
-        if metadata:
-            # Which costs a record index, too.
-            bounds = replace(bounds, metadata_enable=False)
         writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths, streams=streams, beside=beside)
         fields = made.record_key_fields or ()
         apache = MetadataBeside(life, TOLD_OF_HEALTHY, random.Random(seed), composite=len(fields) > 1)
@@ -115,8 +112,8 @@ def check_history(
             writes.take(step, following)
             assert rows_of(table, *COLUMNS) == model.tuples()
             if metadata:
-                apache.assert_out_of_use()
-                apache.may_give(costly=not services)
+                apache.look()
+                apache.may_begin()
             if services:
                 life.serve()
                 assert rows_of(table, *COLUMNS) == model.tuples()
@@ -124,11 +121,10 @@ def check_history(
                     _assert_healthy(table, whole=whole)
                     life.check_moments()
             if metadata and services:
-                apache.assert_out_of_use()
-                apache.may_give()
-        if metadata:
-            apache.give_unjudged()
+                apache.look()
         _assert_healthy(table, whole=whole)
+        if metadata:
+            apache.give_with_indexes()
         if hudi_rs:
             assert rows_by_hudi_rs(table, *COLUMNS) == model.elsewhere()
         return life
@@ -394,7 +390,7 @@ def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     settings = parse_options(step.options).write_settings()
     kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted", "deletes_read")
     values = {name: getattr(bounds, name) for name in kept}
-    return replace(settings, metadata_enable=bounds.metadata_enable, **values)
+    return replace(settings, **values)
 
 
 def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:

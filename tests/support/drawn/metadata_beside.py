@@ -1,4 +1,4 @@
-"""Tables of drawn histories that now and then have the metadata table which Apache Hudi would have made for them.
+"""Tables of drawn histories with the metadata table which Apache Hudi would have made, and which each step keeps.
 
 What pyhudi shows by it is what it shows without it: all rows, those of drawn conditions, now and at other moments.
 """
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
 from pyhudi.errors import UnreadableTimeError
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.row_filter import read_where
@@ -23,27 +22,18 @@ from pyhudi.table.hfile.blocks import Compression
 from pyhudi.table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.table.metadata.metadata_table import FOLDER
 from pyhudi.table.table import open_table
-from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Watermark
 from support.drawn.upkept import Life
+from support.made.begun_metadata import BEGUN, asked_always
 from support.made.metadata_of_logs import keys_of_rows, with_log_files
 from support.made.metadata_tables import How, files_of, simulate
 from support.places import on_disk
 from support.rules.health import findings
-from support.seams import patch_seam
 
 COLUMNS = ("p", "id", "ts", "value")
-# Of as few files as a drawn table has the metadata table would not be asked.
-_THRESHOLDS = (
-    *("least file slices on a disk", "least file slices over a network"),
-    *("folders of a disk for which the metadata table answers", "folders that a file of the metadata table takes"),
-)
-_PARTITIONS = (
-    (FILES,),
-    (FILES, COLUMN_STATS),
-    (FILES, RECORD_INDEX),
-    (FILES, COLUMN_STATS, PARTITION_STATS),
-    (FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX),
+# With which it may begin.
+_PARTITIONS = tuple(
+    some for some in ((FILES,), (FILES, COLUMN_STATS), (FILES, COLUMN_STATS, PARTITION_STATS)) if {*some} <= {*BEGUN}
 )
 
 
@@ -58,16 +48,16 @@ class Question:
 
 @dataclass
 class MetadataBeside:
-    """Gives the table of a history its metadata table.
+    """Gives the table of a history its metadata table, and looks at what is shown by it.
 
     Attributes:
         tolerated: Codes of findings that are none of the metadata table.
         composite: Whether record keys name their fields, the partition's too.
         chance: Draws when, of which kind, and what is asked.
-        often: How often it is given where it may be.
+        often: How often it is looked at, and begins where there is none.
         each: How many conditions are asked of each moment.
-        seen: The moments at which it was given.
-        known: The completed instants, but for savepoints, that it knows of.
+        seen: The moments at which it was looked at.
+        names: The partitions with which it began.
     """
 
     life: Life
@@ -77,47 +67,45 @@ class MetadataBeside:
     often: float = 0.3
     each: int = 4
     seen: list[Watermark] = field(default_factory=list)
-    known: set[str] = field(default_factory=set)
+    names: tuple[str, ...] = ()
 
-    def may_give(self, *, costly: bool = True) -> None:
-        """Give the table a metadata table, or none; a write of pyhudi refuses to drop a costly one unless it is told.
+    def may_begin(self) -> None:
+        """Give the table its metadata table where it has none, and, as Apache Hudi may build it anew, now and then."""
+        again = self.names and self.chance.random() < self.often / 3
+        if again or (not self.names and self.chance.random() < 1 - self.often):
+            self._give(self.chance.choice([*_PARTITIONS, _PARTITIONS[-1], _PARTITIONS[-1]]))
 
-        Args:
-            costly: Whether it may have a record index.
-        """
-        if self.chance.random() < self.often:
-            self.give(costly=costly)
-
-    def give(self, *, costly: bool = True) -> None:
-        """Give the table a metadata table, and see that nothing else is shown by it and `validate` finds nothing."""
-        self.give_unjudged(costly=costly)
-        assert not (wrong := self._wrong(str(self.life.table))), wrong
-
-    def give_unjudged(self, *, costly: bool = True) -> None:
-        """Give the table a metadata table, and see that nothing else is shown by it."""
+    def look(self) -> None:
+        """Assert that each step kept the metadata table, and, now and then, that nothing else is shown by it."""
         path = str(self.life.table)
-        storage = open_storage(path)
-        timeline = open_table(storage).timeline()
+        assert load_config(open_storage(path)).metadata_partitions == tuple(sorted(self.names))
+        if self.names and self.chance.random() < self.often:
+            self._compare(path)
+            assert not (wrong := self._wrong(path)), wrong
+
+    def give_with_indexes(self) -> None:
+        """Give the table one with a record index, which no write keeps, and see that nothing else is shown by it."""
+        self._give((FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX))
+        if self.names:
+            self._compare(str(self.life.table))
+
+    def _give(self, names: tuple[str, ...]) -> None:
+        path = str(self.life.table)
+        timeline = open_table(open_storage(path)).timeline()
         if not timeline.writes:
             return
         self._take_away()
+        self._simulate(path, [write.requested_time for write in timeline.writes], names)
+        self.names = load_config(open_storage(path)).metadata_partitions
+
+    def _compare(self, path: str) -> None:
+        """Assert that all questions have the answers that they have without it, as so small tables do not ask it."""
         questions = self._questions()
-        with pytest.MonkeyPatch.context() as patch:
-            for name in _THRESHOLDS:
-                patch_seam(patch, name, 0)
-            without = [_answer(path, one) for one in questions]
-            self._simulate(path, [write.requested_time for write in timeline.writes], costly=costly)
+        without = [_answer(path, one) for one in questions]
+        with asked_always():
             for one, expected in zip(questions, without, strict=True):
                 assert _answer(path, one) == expected, one
-        self.seen.append(timeline.watermark())
-        self.known = _changes(timeline)
-
-    def assert_out_of_use(self) -> None:
-        """Assert that no write of pyhudi left a metadata table in use that does not know of it."""
-        storage = open_storage(str(self.life.table))
-        table = open_table(storage)
-        if table.config.metadata_partitions:
-            assert _changes(table.timeline()) == self.known
+        self.seen.append(open_table(open_storage(path)).timeline().watermark())
 
     def _take_away(self) -> None:
         """Delete the metadata table, as Apache Hudi does before it makes one anew."""
@@ -127,12 +115,10 @@ class MetadataBeside:
             storage.write(PROPERTIES_PATH, config.with_changes({METADATA_PARTITIONS: ""}).encode())
         storage.delete(*(file.path for file in storage.list(FOLDER, recursive=True, strict=False)))
 
-    def _simulate(self, path: str, writes: Sequence[str], *, costly: bool) -> None:
+    def _simulate(self, path: str, writes: Sequence[str], only: tuple[str, ...]) -> None:
         """Have it made, of some partitions, with the newest writes in its log files."""
         files = files_of(path)
         files, bounds = with_log_files(path, files)
-        chosen = [one for one in _PARTITIONS if costly or RECORD_INDEX not in one]
-        only = self.chance.choice([*chosen, chosen[-1], chosen[-1]])
         keys = keys_of_rows(path, files) if RECORD_INDEX in only else None
         how = How(
             file_groups={RECORD_INDEX: self.chance.choice([1, 3]), COLUMN_STATS: self.chance.choice([1, 2])},
@@ -194,11 +180,6 @@ class MetadataBeside:
             with on_disk(path) as copy:
                 return self._wrong(str(copy))
         return [one for one in findings(path, deep=True) if one["code"] not in self.tolerated]
-
-
-def _changes(timeline: Timeline) -> set[str]:
-    """Return the completed instants that changed the table, as a savepoint changes no file."""
-    return {instant.identity for instant in timeline.completed if instant.action != "savepoint"}
 
 
 def _answer(path: str, asked: Question) -> object:

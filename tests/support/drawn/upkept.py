@@ -59,7 +59,7 @@ ARCHIVES = (
 )
 MERGE_SOON = CompactionSettings(delta_commits=2)
 LATER = CompactionSettings(inline=False)
-OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), LATER)
+OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), LATER, metadata=False)
 _OFTEN = 0.7
 
 

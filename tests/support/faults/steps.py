@@ -20,7 +20,13 @@ from support.share import ONE_OF
 T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
 # How an instant begins, is decided, carried out and undone; what an instant that is planned adds; how files are made.
-_INSTANTS = ("operations/rollback", "operations/transaction", "timeline/instant_files.py", "timeline/writers")
+_INSTANTS = (
+    "operations/following",
+    "operations/rollback",
+    "operations/transaction",
+    "timeline/instant_files.py",
+    "timeline/writers",
+)
 _PLANNED = tuple(
     f"operations/services/{one}.py"
     for one in ("dead_writes", "execution", "means", "planned", "preconditions", "service", "unit_execution")
@@ -34,6 +40,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "clean": (*_INSTANTS, *_PLANNED, *(f"operations/services/{one}.py" for one in _CLEAN)),
     "compaction": _COMPACTION,
     "log-compaction": _COMPACTION,
+    "metadata": (*_INSTANTS, "operations/services/metadata"),
     "repair": (*_INSTANTS, "operations/services/repair"),
     "rescale": (
         *_INSTANTS,

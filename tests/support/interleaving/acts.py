@@ -18,10 +18,14 @@ from pyhudi.operations.service_settings import (
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
+    Upkeep,
 )
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.metadata.create_index import create_index
+from pyhudi.operations.services.metadata.drop_index import drop_index
+from pyhudi.operations.services.metadata.upkeep import keep_up
 from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
@@ -30,6 +34,7 @@ from pyhudi.operations.services.versions.change_version import change_version
 from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
+from pyhudi.table.metadata.kinds import COLUMN_STATS, PARTITION_STATS
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.patience import Patience
 from support.by_options import options_of
@@ -193,6 +198,15 @@ def with_rescale(drawn: Drawn, seed: int) -> Drawn:
     return drawn
 
 
+def with_metadata(drawn: Drawn, seed: int) -> Drawn:
+    """Have another actor keep up the metadata table in half the seeds, or build or drop partitions of it in others."""
+    chance = random.Random(seed ^ (1 << 54))
+    names = chance.choice([(), (KEEP_UP,), (KEEP_UP,), (KEEP_UP,), BUILDING, BUILDING])
+    if names:
+        drawn.programs.append([Service(chance.choice(names)) for _ in range(chance.choice([1, 2]))])
+    return drawn
+
+
 def with_version(drawn: Drawn, seed: int) -> Drawn:
     """Have the table be of an older version, and another actor change that, perhaps while a second one does."""
     chance = random.Random(seed ^ (1 << 55))
@@ -234,6 +248,10 @@ def _rescale(n: int, partitions: list[str] | None) -> Callable[[Storage], object
     return lambda storage: rescale_buckets(storage, n, _means(storage), partitions=partitions)
 
 
+KEEP_UP = "keep up the metadata table"
+BUILDING = ("build an index", "build an index", "drop an index")
+# A metadata table is merged whenever it is kept up.
+_SOON = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=1, max_commits=2, batch=2))
 # Multiples and divisors of the number, another number, and some partitions alone.
 _RESCALED: Mapping[str, Callable[[Storage], object]] = {
     "rescale to 4": _rescale(4, None),
@@ -253,6 +271,9 @@ SERVICES: Mapping[str, Callable[[Storage], object]] = {
     "plan a compaction": lambda storage: schedule_compaction(storage, CompactionSettings(), PATIENCE),
     "sort": lambda storage: sort(storage, _means(storage), by=("value", "ts"), curve="zorder"),
     "savepoint": savepoint,
+    KEEP_UP: lambda storage: keep_up(storage, _SOON),
+    "build an index": lambda storage: create_index(storage, PARTITION_STATS, _means(storage)),
+    "drop an index": lambda storage: drop_index(storage, COLUMN_STATS),
     "roll back": _roll_back,
     "upgrade": lambda storage: change_version(storage, "upgrade", 9, _means(storage)),
     "upgrade to 8": lambda storage: change_version(storage, "upgrade", 8, _means(storage)),

@@ -62,6 +62,8 @@ class Machine:
         """Have the process know nothing of any table, as a new one."""
         read_seam("written files that the process knows").clear()
         read_seam("checkpoints of streams that the process knows").clear()
+        read_seam("schemas of a metadata table that the process knows").clear()
+        read_seam("writes until the process looks at a metadata table").clear()
         read_seam("files that the process watches").clear()
         read_seam("where this process met other writers").clear()
         read_seam("archived rescales that the process knows").clear()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 from pyhudi.errors import (
@@ -36,6 +38,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import memory
 from pyhudi.table.config import PROPERTIES_PATH
 from pyhudi.table.files.names import WriteToken
+from pyhudi.table.metadata.metadata_table import FOLDER
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV1, LayoutV2
@@ -43,6 +46,8 @@ from pyhudi.timeline.metadata.codec import SORTED
 from pyhudi.timeline.rescales import KEY
 from pyhudi.timeline.writers.owner import Claim
 from support.interleaving.acts import (
+    BUILDING,
+    CHANGES,
     KEYS,
     KINDS,
     PARTITIONS,
@@ -55,6 +60,7 @@ from support.interleaving.acts import (
     before,
     draw,
     users_know,
+    with_metadata,
     with_rescale,
     with_stream,
     with_users,
@@ -64,6 +70,7 @@ from support.interleaving.schedule import Schedule
 from support.interleaving.scheduler import TOLERANCE_S, Actor, Fate, Scheduler
 from support.interleaving.store import SteppedStorage
 from support.interleaving.tickets import Tickets
+from support.made.begun_metadata import asked_always, assert_in_use, begin_metadata
 from support.rules.ends import assert_whole
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
@@ -72,6 +79,8 @@ _TRIES = 3
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
 _DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
+# Log files and instants of the metadata table have the time of the table's instant to which they belong.
+_METADATA = re.compile(rf"{FOLDER}/(?:\.hoodie/timeline/|\w+/\.[\w-]+_)(\d{{17}})")
 # By the place of an actor, what befalls it at which of its steps.
 Fates = dict[int, dict[int, Fate]]
 # As of `Machine`: by how much the hosts' clocks are ahead of the store's, and how the store's steps.
@@ -112,6 +121,7 @@ class Trial:
         completed: The completed writes in their order: requested time and write id.
         lasting: Requested times of all instants that completed and wrote files, those of services too.
         states: What the table held before the first write and after each.
+        metadata: Whether the table has a metadata table from the beginning on to the end.
         also: What else has to hold of the table at the end.
     """
 
@@ -127,6 +137,7 @@ class Trial:
     taken: dict[str, set[str]] = field(default_factory=dict)
     read: dict[tuple[tuple[str, int], ...], list[tuple[Any, ...]]] = field(default_factory=dict)
     runs: Iterator[int] = field(default_factory=count)
+    metadata: bool = False
     also: Callable[[str], None] = lambda path: None
     tickets: Tickets = field(init=False)
 
@@ -400,6 +411,8 @@ class Trial:
             return
         try:
             assert_whole(self.path, written_down=False, deep=self.seed % 10 == 0)
+            if self.metadata:
+                assert_in_use(self.path)
             self.also(self.path)
         except AssertionError as error:
             self.scheduler.fail(f"the table is sick: {error}")
@@ -414,8 +427,8 @@ class Trial:
 
     def _check_left_nothing(self, name: str, mine: Try) -> None:
         for path in self._files():
-            found = _DATA.search(path)
-            time = (found[1] or found[2]) if found else None
+            found = _DATA.match(path) or _METADATA.match(path)
+            time = found[found.lastindex or 0] if found else None
             if time in mine.instants and time not in self.lasting:
                 self.scheduler.fail(f"{name} is not complete, and left {path}")
 
@@ -432,12 +445,12 @@ def _told(rows: Rows) -> str:
     return ", ".join(f"{p}/{key}={value}" for (p, key), (_, value) in sorted(rows.items())) or "nothing"
 
 
-# The files of the table that the actors find, by its kind, and what it holds.
-_TEMPLATES: dict[str, tuple[dict[str, memory._File], Rows, float]] = {}
+# The files of the table that the actors find, by its kind and metadata table, and what it holds.
+_TEMPLATES: dict[tuple[str, bool], tuple[dict[str, memory._File], Rows, float]] = {}
 
 
-def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], Rows, float]:
-    if kind not in _TEMPLATES:
+def _template(machine: Machine, kind: str, *, metadata: bool) -> tuple[Mapping[str, memory._File], Rows, float]:
+    if (kind, metadata) not in _TEMPLATES:
         machine.scheduler = Scheduler(Schedule(0))
         machine.ahead_s, machine.step = RIGHT
         machine.made, machine.deleted, machine.listed = lambda *_: None, lambda _: None, lambda *_: None
@@ -447,11 +460,13 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
             machine.scheduler.now += 1
             write(one.request(path, KINDS[kind], f"made{number}"), one.parts())
             rows = one.apply(rows, KINDS[kind])
+        if metadata:
+            begin_metadata(path, by_apache_hudi=crc32(kind.encode()) % 2 == 0)
         prefix = f"{path.removeprefix(memory.SCHEME)}/"
         files = {key.removeprefix(prefix): file for key, file in memory._FILES.by_key.items() if key.startswith(prefix)}
         machine.open(path).inner.delete_folder("")
-        _TEMPLATES[kind] = files, rows, machine.scheduler.now + 3600
-    return _TEMPLATES[kind]
+        _TEMPLATES[kind, metadata] = files, rows, machine.scheduler.now + 3600
+    return _TEMPLATES[kind, metadata]
 
 
 def run(
@@ -462,18 +477,34 @@ def run(
     clocks: Clocks | None = None,
     also: Callable[[str], None] = lambda path: None,
     kinds: Mapping[str, str] | None = None,
+    *,
+    metadata: bool | None = None,
 ) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold.
 
-    ``kinds`` are the kinds of tables that take the place of those that are drawn.
+    Args:
+        kinds: The kinds of tables that take the place of those that are drawn.
+        metadata: Whether the table that the actors find has a metadata table, which each of them keeps; one seed of
+            four by default.
     """
     chance = random.Random(seed)
-    drawn = with_users(with_rescale(with_stream(draw(chance), seed), seed), seed) if drawn is None else drawn
+    given = drawn
+    drawn = with_users(with_rescale(with_stream(draw(chance), seed), seed), seed) if given is None else given
     drawn = drawn if kinds is None else replace(drawn, kind=kinds[drawn.kind])
-    files, rows, now = _template(machine, drawn.kind)
+    version = KINDS[drawn.kind].version
+    metadata = (seed % 4 == 0 if metadata is None else metadata) and not drawn.empty and version != 6
+    if metadata and given is None:
+        drawn = with_metadata(drawn, seed)
+    services = {one.name for some in drawn.programs for one in some if isinstance(one, Service)}
+    building = not services.isdisjoint(BUILDING)
+    # Some find a table that has none yet.
+    begun = metadata and not (building and seed % 3 == 0)
+    files, rows, now = _template(machine, drawn.kind, metadata=begun)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)
     trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)], also=also)
+    # A change of version takes it out of use.
+    trial.metadata = begun and not building and services.isdisjoint(CHANGES)
     machine.torn, machine.apart = chance.random() < 0.2, chance.random() < 0.5
     machine.ahead_s, machine.step = clocks_of(seed, machine.apart) if clocks is None else clocks
     machine.made, machine.deleted, machine.listed = trial.made, trial.tickets.deleted, trial.tickets.listed
@@ -486,7 +517,9 @@ def run(
     for position, befalls in (fates_of(seed) if fates is None else fates).items():
         actors[position].fates.update(befalls)
     try:
-        trial.scheduler.run(actors)
+        # Readers list by the metadata table then, so that each state of the table shows what it lacks.
+        with asked_always() if metadata else nullcontext():
+            trial.scheduler.run(actors)
         if not trial.scheduler.failure:
             trial.check_end()
         if not trial.scheduler.failure and any(one.killed for one in actors):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.operations.transaction.before_completion import set_aside
-from pyhudi.operations.transaction.outcome import Outcome
+from pyhudi.operations.following.before_completion import set_aside
+from pyhudi.operations.following.follower import FileChanges
+from pyhudi.operations.result import MetadataWritten
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, load_config
@@ -28,21 +29,21 @@ class KeepingFollower:
     """It makes a file that says what an instant does to its list, then publishes the whole list after the instant.
 
     Attributes:
-        asked: The outcomes for which it was asked for properties.
-        prepared: The instants and outcomes for which it prepared.
+        asked: The properties for which it was asked for changes.
+        prepared: The instants and changes for which it prepared.
         meanwhile: What happens while it prepares the first time.
         touches: Whether each other instant touches what it wrote.
         columns: Whose bounds it asks for.
     """
 
-    asked: list[Outcome | None] = field(default_factory=list)
-    prepared: list[tuple[Instant, Outcome]] = field(default_factory=list)
+    asked: list[TableConfig] = field(default_factory=list)
+    prepared: list[tuple[Instant, FileChanges]] = field(default_factory=list)
     meanwhile: Callable[[], None] | None = None
     touches: bool = True
     columns: tuple[str, ...] = ()
 
-    def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
-        self.asked.append(outcome)
+    def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
+        self.asked.append(config)
         return {}
 
     def follows(self, table: Table) -> bool:
@@ -51,21 +52,35 @@ class KeepingFollower:
     def bounded_columns(self, table: Table) -> tuple[str, ...]:
         return self.columns
 
-    def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
-        self.prepared.append((instant, outcome))
+    def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> KeptList:
+        self.prepared.append((instant, changes))
         time = instant.requested_time
-        added = sorted(file.path for file in outcome.written)
-        change = {"added": added, "removed": sorted(outcome.removed)}
-        files = sorted({*kept(seen.storage, seen.timeline), *added} - {*outcome.removed})
+        added = sorted(file.path for file in changes.written)
+        change = {"added": added, "removed": sorted(changes.removed)}
+        files = sorted({*kept(seen.storage, seen.timeline), *added} - {*changes.removed})
         published = set_aside(seen.storage, time, f"{FOLDER}/{time}.list", json.dumps(files).encode())
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
         made = MakeFile(f"{FOLDER}/{time}.change", json.dumps(change).encode())
-        return FirstSteps((made, published), {OUT_OF_USE: "true"})
+        return KeptList(FirstSteps((made, published), {OUT_OF_USE: "true"}), seen.timeline, self.touches)
 
-    def is_outdated(self, seen: SeenTable, since: Collection[Instant]) -> bool:
-        return self.touches
+
+@dataclass(frozen=True)
+class KeptList:
+    """What it prepared, as of a timeline."""
+
+    first: FirstSteps
+    seen: Timeline
+    touches: bool
+    sets_aside: bool = True
+    report: MetadataWritten | None = None
+
+    def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        return None if self.touches and not set(timeline.completed) <= set(self.seen.completed) else ""
+
+    def steps(self, completed: Instant) -> FirstSteps:
+        return self.first
 
 
 def kept(storage: Storage, timeline: Timeline) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import time as clock
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.config.java_properties import format_properties
 from pyhudi.table.config.property_keys import METADATA_PARTITIONS
 from pyhudi.table.config.table_config import checksum
+from pyhudi.table.files.column_bounds import ColumnBounds as StatedBounds
 from pyhudi.table.files.file_group import BaseFile
 from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header
 from pyhudi.table.files.names import BaseFileName, LogFileName, WriteToken
@@ -29,20 +31,24 @@ from pyhudi.table.files.partitions import metafile_of
 from pyhudi.table.hfile.blocks import Compression
 from pyhudi.table.hfile.entries import Entries
 from pyhudi.table.hfile.writer import HFileWriter
+from pyhudi.table.latest_schema import latest_schema
+from pyhudi.table.metadata.bounds_of_files import BoundsOfColumn
+from pyhudi.table.metadata.encoding import Records, joined
 from pyhudi.table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, groups_of
 from pyhudi.table.metadata.metadata_table import FOLDER
+from pyhudi.table.metadata.read_bounds import bounds_of_base_file
+from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
+from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.metadata.avro_codec import encode
-from pyhudi.timeline.metadata.models import CommitMetadata
+from pyhudi.timeline.metadata.models import CommitMetadata, CompactionPlan
 from pyhudi.timeline.timeline import Timeline
 
 from .metadata_records import (
     ColumnBounds,
     Files,
     Keys,
-    Records,
-    joined,
     record_places,
     records_of_bounds,
     records_of_files,
@@ -108,6 +114,22 @@ def simulate(
     _name_in_table(storage, writer.partitions, [each.column for each in bounds], table.config.version)
 
 
+def simulate_compaction(path: str, *, completes: bool = True) -> str:
+    """Merge the list of files in a metadata table into a base file, or plan that alone; return the instant's time."""
+    storage = open_storage(path)
+    table, files = open_table(storage), files_of(path)
+    writer = _Writer(storage, files, [], None, How(), table.config.version)
+    time, done = (format_time(int(clock() * 1000) + later, table.config.timezone) for later in (0, 1))
+    folder = f"{FOLDER}/.hoodie/timeline"
+    storage.write(f"{folder}/{time}.compaction.requested", encode(CompactionPlan()))
+    if completes:
+        storage.write(f"{folder}/{time}.compaction.inflight", b"")
+        for group, entries in writer._entries(FILES, np.arange(len(files.times))):
+            writer._base(FILES, group, time, entries)
+        storage.write(f"{folder}/{time}_{done}.commit", encode(CommitMetadata(operation_type="COMPACT")))
+    return time
+
+
 def files_of(path: str) -> Files:
     """Return all files that a listing shows, those of replaced file groups too, with the rows of base files."""
     storage = open_storage(path)
@@ -134,41 +156,24 @@ def _footer(storage: Storage, path: str) -> pq.FileMetaData:
 
 
 def bounds_of(path: str, files: Files, columns: Sequence[str] | None = None) -> list[ColumnBounds]:
-    """Return the bounds that footers state, of some columns or of all that have any; log files have none."""
+    """Return the bounds of base files, of some columns or of all that can have any; log files have none."""
     storage = open_storage(path)
-    footers = [_footer(storage, one) if one.endswith(".parquet") else None for one in files.paths]
-    schema = next((footer.schema.to_arrow_schema() for footer in footers if footer is not None), pa.schema([]))
-    found = (_of_column(footers, schema, name) for name in indexed_columns(schema, columns))
-    return [bounds for bounds in found if bounds is not None]
+    schema = latest_schema(open_table(storage).config, open_table(storage).timeline()) or pa.schema([])
+    fields = [with_meta(schema).field(name) for name in indexed_columns(schema, columns)]
+    nothing = [StatedBounds(field.name, None, None, 0) for field in fields]
+    in_base = np.array([one.endswith(".parquet") for one in files.paths], np.bool_)
+    read = [
+        bounds_of_base_file(storage, one, fields)[1] if one.endswith(".parquet") else nothing for one in files.paths
+    ]
+    found = (BoundsOfColumn.of(field, [each[at] for each in read]) for at, field in enumerate(fields))
+    return [ColumnBounds(each.column, each.least, each.greatest, each.nulls, in_base) for each in found]
 
 
 def indexed_columns(schema: pa.Schema, columns: Sequence[str] | None = None) -> list[str]:
     """Return the columns of which Apache Hudi keeps bounds, or those of them that are named."""
-    names = [*_META, *(name for name in schema.names if not name.startswith("_hoodie"))] if len(schema) else []
+    flat = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    names = [*_META, *(name for name in flat if not name.startswith("_hoodie"))] if len(schema) else []
     return [name for name in names if columns is None or name in columns]
-
-
-def _of_column(footers: Sequence[pq.FileMetaData | None], schema: pa.Schema, name: str) -> ColumnBounds | None:
-    kind = schema.field(name).type
-    if pa.types.is_nested(kind):
-        return None
-    least, greatest, nulls, stated = [], [], [], []
-    for footer in footers:
-        groups = [] if footer is None else _statistics(footer, name)
-        some = [group for group in groups if group is not None and group.has_min_max]
-        complete = all(group is not None and (group.has_min_max or not group.num_values) for group in groups)
-        least.append(min((group.min for group in some), default=None))
-        greatest.append(max((group.max for group in some), default=None))
-        nulls.append(sum(group.null_count for group in groups if group is not None))
-        stated.append(footer is not None and complete)
-    return ColumnBounds(
-        name, pa.array(least, kind), pa.array(greatest, kind), np.array(nulls, dtype=np.int64), np.array(stated)
-    )
-
-
-def _statistics(footer: pq.FileMetaData, name: str) -> list[pq.Statistics | None]:
-    at = footer.schema.names.index(name)
-    return [footer.row_group(number).column(at).statistics for number in range(footer.num_row_groups)]
 
 
 def keys_of(path: str, files: Files) -> Keys:
@@ -201,6 +206,7 @@ class _Writer:
     keys: Keys | None
     how: How
     version: int
+    newest_write: str = ""
 
     @property
     def partitions(self) -> list[str]:
@@ -214,6 +220,7 @@ class _Writer:
         of_writes = np.array(self.files.times)
         at_first = np.flatnonzero(~np.isin(of_writes, list(self.how.logged)))
         writes = {write.requested_time: write for write in timeline.writes}
+        self.newest_write = max(writes, default="")
         before = [write.visible_since for time, write in writes.items() if time not in self.how.logged]
         begun = max(before, default=min(self.how.logged, default="20260101000000000"))
         for number, partition in enumerate(self.partitions):
@@ -252,9 +259,8 @@ class _Writer:
             if not len(at):
                 return
             records = self._records_of_bounds(records_of_partition_bounds, at)
-        groups = groups_of(records.keys, count)
-        for group in np.unique(groups):
-            yield int(group), [records.take(np.flatnonzero(groups == group)).sorted()]
+        for group, entries in records.by_group(count).items():
+            yield group, [entries]
 
     def _records_of_bounds(self, made: Callable[..., Records], at: np.ndarray[Any, Any]) -> Records:
         files, typed = self.files.take(at), self.version >= _TYPED
@@ -265,7 +271,9 @@ class _Writer:
         paths, times = np.array(self.files.partitions.to_pylist()), np.array(self.files.times)
         if until:
             at = np.flatnonzero(np.isin(paths, np.unique(paths[at])) & (times <= until))
-        if self.files.newest is not None:
+        # What a later write made older was the newest before, and is so again once that write is undone.
+        is_now = until == self.newest_write if until else not self.how.logged
+        if self.files.newest is not None and is_now:
             return at[self.files.newest[at]]
         ids, names = np.array(self.files.file_ids), np.array(self.files.names.to_pylist())
         begun = np.where(np.char.startswith(names, "."), "", times)

@@ -10,6 +10,7 @@ from pyhudi.table.config import load_config
 from support.places import Place, on_disk
 from support.rules.checks import assert_format
 from support.rules.health import findings, of_metadata
+from support.rules.written_metadata import assert_no_left_overs
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def _metadata(end: End) -> None:
     if load_config(open_storage(str(end.path))).metadata_partitions:
         with on_disk(end.path) as copy:
             wrong = of_metadata(copy)
+            assert_no_left_overs(copy)
         assert not wrong, wrong
 
 

@@ -194,7 +194,7 @@ SICK = [
     Sick(
         "record index",
         errors.UnsupportedTableError,
-        ("{path}", "record_index", "hoodie.metadata.enable=false"),
+        ("{path}", "record_index", "drop_index"),
         say("hoodie.table.metadata.partitions", "files,record_index"),
         reads=True,
     ),

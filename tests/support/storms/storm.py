@@ -20,11 +20,12 @@ from pyhudi.operations.write.service_round import run_services
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS
+from support.made.begun_metadata import begin_metadata
 from support.readers import rows_by_hudi_rs
 from support.storms.notes import Act, Begun, End, now, open_acts, read_notes
 from support.storms.oracle import OWN, Ended, first_rows, mistakes_of
 from support.storms.process import call_of, rows_of
-from support.storms.work import SCHEMA, TABLES, Work, batches_of
+from support.storms.work import SCHEMA, TABLES, WITH_METADATA, Work, batches_of
 
 TESTS = Path(__file__).parents[2]
 # As `support.sessions` has it, which needs Spark.
@@ -119,6 +120,8 @@ class Storm:
         for name, made in TABLES.items():
             act = Act(f"made {name}", name, "upsert", first_rows())
             write(replace(self._work("writer").request(act), table=made), [batches_of(act)])
+            if name in WITH_METADATA:
+                begin_metadata(self._work("writer").table(name))
         for _ in range(self.weather.writers):
             self._start(self._work("writer"))
         self._start(self._work("services"))

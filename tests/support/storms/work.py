@@ -24,6 +24,8 @@ TABLES = {
     "mor": replace(_BUCKETS, table_type="MERGE_ON_READ"),
     "looked_up": replace(_BUCKETS, bucket_count=None, index_type="SIMPLE"),
 }
+# Those whose metadata table all processes keep.
+WITH_METADATA = ("mor", "looked_up")
 RETRY_S = 600.0
 
 

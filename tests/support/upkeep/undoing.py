@@ -57,7 +57,7 @@ def timeline_at(path: Path) -> Timeline:
     return open_table(storage).timeline()
 
 
-def lived(path: Path) -> Life:
+def lived(path: Path, after_first: Callable[[Path], object] = lambda _: None) -> Life:
     """Make a table by writes of every kind that a rollback has to know: the last two take file groups away."""
     instants, contents = [], [[]]
     for rows, options in (
@@ -69,10 +69,12 @@ def lived(path: Path) -> Life:
     ):
         instants.append(write(path, rows, **options).instant)
         contents.append(content(path))
+        if len(instants) == 1:
+            after_first(path)
     return Life(path, tuple(instants), tuple(contents))
 
 
-def logged(path: Path) -> Life:
+def logged(path: Path, after_first: Callable[[Path], object] = lambda _: None) -> Life:
     """Make a merge-on-read table by base files, appends, a compaction, appends again, and an overwrite."""
     instants, contents = [], [[]]
     for rows, options in (
@@ -85,6 +87,8 @@ def logged(path: Path) -> Life:
     ):
         instants.append((compact(path) if rows is None else write(path, rows, **options)).instant)
         contents.append(content(path))
+        if len(instants) == 1:
+            after_first(path)
     return Life(path, tuple(instants), tuple(contents))
 
 

@@ -18,7 +18,8 @@ CHOSEN = {
     "time_input_zone",  # theirs and the next are UTC in name and that of the machine in fact
     "time_zone",
     "timezone",  # times in UTC mean the same on every machine
-    "metadata_enable",  # kept by Apache Hudi, taken out of use by us, unless it is dear
+    "index_column_stats",  # theirs is false in name, and true where Spark writes
+    "metadata_enable",  # theirs is true, by which each table gets a metadata table
     "failed_writes",  # theirs takes any pending write for dead, also one that is alive
     "concurrency_mode",  # theirs lets two writers lose rows without a word
     "compression",  # smaller and faster than gzip
@@ -95,7 +96,7 @@ def test_every_entry_is_lower_case_and_says_why() -> None:
     [
         ("hoodie.clean.async.enabled", Effect.NOT_DONE),
         ("hoodie.clean.partition.filter.regex", Effect.REFUSED),
-        ("hoodie.metadata.index.column.stats.enable", Effect.NOT_DONE),
+        ("hoodie.metadata.record.index.enable", Effect.NOT_DONE),
         ("hoodie.datasource.hive_sync.enable", Effect.NOT_DONE),
         ("hoodie.datasource.hive_sync.anything", Effect.NO_MEANING),
         ("hoodie.embed.timeline.server", Effect.NO_MEANING),

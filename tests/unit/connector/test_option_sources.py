@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.options.explain import explain
+from pyhudi.options.metadata_table import WHY_UNUSED
 from pyhudi.options.names import describe_options
 from pyhudi.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.storage import open_storage
@@ -71,10 +72,50 @@ def test_what_is_given_goes_before_the_session_and_that_before_the_file(table: s
 
 def test_a_session_may_say_it_with_sparks_prefix(table: str) -> None:
     spark = session(spark__hoodie__metadata__enable="false", spark__hoodie__write__batch__size="1m")
-    assert resolve(table, session=spark).options.metadata_enable is False
+    assert resolve(table, scopes=READING, session=spark).options.metadata_enable is False
 
     both = session(hoodie__metadata__enable="false", spark__hoodie__metadata__enable="true")
-    assert resolve(table, session=both).options.metadata_enable is False
+    assert resolve(table, scopes=READING, session=both).options.metadata_enable is False
+    assert resolve(table, session=both).options.metadata_enable is None
+
+
+@pytest.mark.parametrize("text", ["false", " No", "0"])
+def test_a_session_that_does_without_a_metadata_table_does_so_for_reads_and_a_write_warns_once(
+    table: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """The setting is for each table and engine of the session; a write with the option itself means this table."""
+    patch_seam(monkeypatch, "settings against metadata tables that were warned of", set())
+    spark = session(hoodie__metadata__enable=text)
+
+    for _ in range(2):
+        resolved = resolve(table, session=spark)
+        assert resolved.options.metadata_enable is None
+        assert reasons(resolved) == {"hoodie.metadata.enable": WHY_UNUSED}
+    assert [record.args[1] for record in caplog.records] == ["the session's hoodie.metadata.enable"]
+    assert resolve(table, scopes=READING, session=spark).options.metadata_enable is False
+    assert resolve(table, {"hoodie.metadata.enable": text}, session=spark).options.metadata_enable is False
+
+
+def test_a_write_that_asks_for_a_metadata_table_names_what_it_builds(table: str) -> None:
+    def built(**more: object) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        given = {f"hoodie.metadata.{key.replace('__', '.')}": text for key, text in more.items()}
+        options = resolve(table, {"hoodie.metadata.enable": True, **given}).options
+        request = options.to_write_request(table, ROWS.schema, overwrite=False)
+        return request.write.upkeep.indexes.names, request.write.upkeep.indexes.columns
+
+    every = ("files", "column_stats", "partition_stats")
+    assert built() == (every, None)
+    assert built(index__column__stats__column__list="ts,value") == (every, ("ts", "value"))
+    assert built(index__partition__stats__enable=False) == (every[:2], None)
+    assert built(index__column__stats__enable=False) == (every[:1], None)
+    with pytest.raises(OptionConflictError, match="come from those of files"):
+        built(index__column__stats__enable=False, index__partition__stats__enable=True)
+    assert built(record__index__enable=False) == (every, None)
+    for key in ("record__index__enable", "index__bloom__filter__enable", "index__secondary__enable"):
+        with pytest.raises(UnsupportedOptionError, match="neither builds nor keeps"):
+            built(**{key: True})
+    unset = resolve(table, {"hoodie.metadata.index.column.stats.enable": True}).options
+    assert unset.to_write_request(table, ROWS.schema, overwrite=False).write.upkeep.indexes.names == ()
 
 
 def test_other_names_of_one_option_replace_each_other(table: str, defaults: Path) -> None:
@@ -96,7 +137,7 @@ def test_settings_about_the_table_describe_new_tables_only(table: str, tmp_path:
     defaults.write_text(
         "hoodie.datasource.write.recordkey.field=uuid\nhoodie.bucket.index.num.buckets=16\n"
         "hoodie.datasource.write.table.type=COPY_ON_WRITE\nhoodie.datasource.write.hive_style_partitioning=true\n"
-        "hoodie.metadata.enable=false\n"
+        "hoodie.metadata.enable=true\n"
     )
 
     for_new = resolve(str(tmp_path / "new")).options
@@ -104,7 +145,7 @@ def test_settings_about_the_table_describe_new_tables_only(table: str, tmp_path:
 
     resolved = resolve(table)
     assert (resolved.options.record_key, resolved.options.buckets, resolved.options.hive_style) == (None, None, None)
-    assert resolved.options.metadata_enable is False
+    assert resolved.options.metadata_enable is True
     assert set(reasons(resolved).values()) == {"it describes new tables, and this table exists already"}
     write(table, ROWS, table=resolved.options.table_settings())
 
@@ -234,10 +275,10 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place(table: str, default
 def test_a_setting_that_nobody_knows_is_passed_over_with_one_warning(
     table: str, defaults: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    defaults.write_text("hoodie.metadata.enabled=false\nspark.master local\nbuckets 3\nhoodie.metadata.enable=false")
+    defaults.write_text("hoodie.metadata.enabled=false\nspark.master local\nbuckets 3\nhoodie.metadata.enable=true")
 
     for _ in range(2):
-        assert resolve(table).options.metadata_enable is False
+        assert resolve(table).options.metadata_enable is True
 
     assert reasons(resolve(table))["hoodie.metadata.enabled"].endswith("did you mean hoodie.metadata.enable")
     assert [record.args[0] for record in caplog.records] == ["hoodie.metadata.enabled", "spark.master", "buckets"]
@@ -259,9 +300,9 @@ def test_what_is_about_one_operation_is_no_setting(table: str, defaults: Path, l
 def test_the_file_can_be_switched_off(table: str, defaults: Path) -> None:
     defaults.write_text("hoodie.write.batch.size nonsense")
 
-    options = resolve(table, {"hoodie.pyhudi.defaults.enabled": False}, session=session(hoodie__metadata__enable="0"))
+    options = resolve(table, {"hoodie.pyhudi.defaults.enabled": False}, session=session(hoodie__metadata__enable="1"))
 
-    assert options.options.metadata_enable is False
+    assert options.options.metadata_enable is True
 
 
 def test_every_line_of_the_template_can_be_used(tmp_path: Path, defaults: Path) -> None:

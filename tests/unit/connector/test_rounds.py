@@ -93,7 +93,7 @@ def test_a_job_repeats_rounds_until_it_is_stopped(tmp_path: Path) -> None:
 
     assert (job.returncode, errors) == (0, "")
     assert [[one["service"] for one in line["services"]] for line in lines] == [
-        ["rollback", "clean", "archive", "compaction", "logcompaction"]
+        ["rollback", "clean", "metadata", "archive", "compaction", "logcompaction"]
     ] * 3
 
 

@@ -25,7 +25,6 @@ from support.seams import patch_seam
 
 NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
 COMMITS = "hoodie.clean.commits.retained"
-ENABLE = "hoodie.metadata.enable"
 DEAD = "hoodie.clean.failed.writes.policy"
 SEAMS = {
     "clean": "clean a table",
@@ -35,6 +34,7 @@ SEAMS = {
     "savepoint": "savepoint of a moment",
     "delete_savepoint": "delete a savepoint",
     "restore": "restore a table",
+    "drop_index": "drop an index",
 }
 Asked = list[tuple[str, tuple[object, ...], dict[str, object]]]
 
@@ -46,6 +46,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     def fake(name: str) -> Callable[..., object]:
         def service(storage: LocalStorage, *arguments: object, **named: object) -> object:
+            # A function of the caller's, which the archive of a table without a metadata table never calls.
+            named.pop("merge_metadata", None)
             calls.append((name, arguments, named))
             return ServiceResult(storage.path, name, "20261122090000000", files=2)
 
@@ -61,14 +63,14 @@ CLEAN_ONE = CleanSettings(commits=1)
 # A job, the same by HudiTable, and what the service is asked by both.
 JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[object, ...], dict[str, object]]]] = [
     (
-        ["clean", "--dry-run", "--option", f"{COMMITS}=1", "--option", f"{ENABLE}=false"],
-        lambda table: table.clean(dry_run=True, **{COMMITS: 1, ENABLE: False}),
-        ("clean", (CLEAN_ONE,), {"metadata_enable": False, "dry_run": True}),
+        ["clean", "--dry-run", "--option", f"{COMMITS}=1"],
+        lambda table: table.clean(dry_run=True, **{COMMITS: 1}),
+        ("clean", (CLEAN_ONE,), {"dry_run": True}),
     ),
     (
         ["archive", "--option", "hoodie.keep.max.commits=99"],
         lambda table: table.archive(**{"hoodie.keep.max.commits": 99}),
-        ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"metadata_enable": None, "dry_run": False}),
+        ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"dry_run": False}),
     ),
     (
         ["schedule_compaction", "--option", "hoodie.compaction.target.io=7", "--option", f"{DEAD}=EAGER"],
@@ -76,13 +78,13 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         (
             "schedule_compaction",
             (CompactionSettings(target_io_mb=7), Patience(eager=True)),
-            {"metadata_enable": None, "dry_run": False},
+            {"dry_run": False},
         ),
     ),
     (
-        ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
-        lambda table: table.rollback(ONE, **{ENABLE: False, DEAD: "EAGER"}),
-        ("rollback", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True), "dry_run": False}),
+        ["rollback", "--instant", ONE, "--option", f"{DEAD}=EAGER"],
+        lambda table: table.rollback(ONE, **{DEAD: "EAGER"}),
+        ("rollback", (ONE,), {"patience": Patience(eager=True), "dry_run": False}),
     ),
     (
         ["savepoint", "--comment", "before the move", "--user", "ada"],
@@ -102,7 +104,7 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
     (
         ["rollback", "--instant", "2026-11-22"],
         lambda table: table.rollback(date(2026, 11, 22)),
-        ("rollback", ("2026-11-22",), {"metadata_enable": None, "patience": Patience(), "dry_run": False}),
+        ("rollback", ("2026-11-22",), {"patience": Patience(), "dry_run": False}),
     ),
     (
         ["delete_savepoint", "--instant", ONE],
@@ -110,9 +112,14 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         ("delete_savepoint", (ONE,), {"dry_run": False}),
     ),
     (
-        ["restore", "--to", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
-        lambda table: table.restore(ONE, **{ENABLE: False, DEAD: "EAGER"}),
-        ("restore", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True), "dry_run": False}),
+        ["restore", "--to", ONE, "--option", f"{DEAD}=EAGER"],
+        lambda table: table.restore(ONE, **{DEAD: "EAGER"}),
+        ("restore", (ONE,), {"patience": Patience(eager=True), "dry_run": False}),
+    ),
+    (
+        ["drop_index", "--name", "files", "--dry-run"],
+        lambda table: table.drop_index("files", dry_run=True),
+        ("drop_index", ("files",), {"dry_run": True}),
     ),
 ]
 

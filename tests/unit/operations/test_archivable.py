@@ -61,17 +61,26 @@ def test_cleans_and_rollbacks_go_along_and_nothing_else_does() -> None:
     "one",
     [
         pending(35, "clean"),
-        pending(35, "indexing", State.INFLIGHT),
         done(30, "savepoint"),
         pending(30, "savepoint", State.INFLIGHT),
         Instant("035", "commit", State.COMPLETED),
     ],
-    ids=["a pending clean", "a pending index", "a savepoint", "a savepoint in the making", "a commit without its time"],
+    ids=["a pending clean", "a savepoint", "a savepoint in the making", "a commit without its time"],
 )
 def test_nothing_goes_from_the_first_on_that_has_to_stay(one: Instant) -> None:
     left = archivable(timeline(one))
 
     assert left == [10, 20, 30][: 3 if one.requested_time == "035" else 2]
+
+
+@pytest.mark.parametrize(("second", "gone"), [("0205", [10, 20, 30]), ("0365", [10])])
+def test_what_completed_after_an_indexing_began_stays_while_it_is_pending(second: str, gone: list[int]) -> None:
+    """An archived write counts as complete, whenever it completed, and the index has it twice then."""
+    times = {number: f"{number:03d}5" for number in range(10, 90, 10)} | {20: second}
+    commits = [Instant(f"{number:03d}", "commit", State.COMPLETED, time) for number, time in times.items()]
+    index = pending(35, "indexing", State.INFLIGHT)
+
+    assert archivable(timeline_of(sorted([*commits, index], key=lambda each: each.identity))) == gone
 
 
 @pytest.mark.parametrize("action", ["commit", "clustering", "compaction"])

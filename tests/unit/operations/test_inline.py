@@ -40,16 +40,16 @@ class Services:
         def service(
             storage: object,
             *given: object,
-            metadata_enable: bool | None,
             timeline: Timeline,
+            merge_metadata: object = None,
             inline: bool = False,
             dry_run: bool = False,
         ) -> ServiceResult:
             assert timeline.writes
             assert [replace(one, automatic=True) for one in given] == expected  # type: ignore[type-var]
             assert inline is (name == "clean")
+            assert (merge_metadata is not None) is (name == "archive")
             assert not dry_run
-            assert metadata_enable is False
             self.asked.append(name)
             if name in self.fail:
                 raise self.fail[name]
@@ -65,7 +65,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Services:
 
 
 def write(path: Path, upkeep: Upkeep = SOON, rows: pa.Table = ROWS, **options: object) -> CommitResult:
-    settings = WriteSettings(upkeep=upkeep, metadata_enable=False, allow_empty_commit=False)
+    settings = WriteSettings(upkeep=upkeep, allow_empty_commit=False)
     return drive.write(path, rows, table=drive.KEYED, settings=settings, **options)
 
 

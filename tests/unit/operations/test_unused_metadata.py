@@ -12,6 +12,7 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.metadata.drop_index import drop_index
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
 from pyhudi.timeline.instants import Instant, State
@@ -88,12 +89,10 @@ def test_a_clean_deletes_the_folder_of_a_metadata_table_and_a_write_does_not(tab
     assert not unused.exists()
 
 
-def test_the_folder_stays_for_a_day_after_the_write_that_took_its_metadata_table_out_of_use(
-    table: Path, unused: Path
-) -> None:
+def test_the_folder_stays_for_a_day_after_the_drop_of_its_metadata_table(table: Path, unused: Path) -> None:
     """However old its files are: a query of Apache Hudi may have begun right before."""
     update_config(open_storage(str(table)), {"hoodie.table.metadata.partitions": "files"})
-    write(table, rows("a", "k1", value=7))
+    drop_index(open_storage(str(table)), "files")
     run_clean(table, CleanSettings())
     assert not load_config(open_storage(str(table))).metadata_partitions
     assert (unused / "files/.hoodie_partition_metadata").exists()
@@ -102,6 +101,25 @@ def test_the_folder_stays_for_a_day_after_the_write_that_took_its_metadata_table
         set_age(file, 25)
     run_clean(table, CleanSettings())
     assert not unused.exists()
+
+
+def test_the_folder_of_one_partition_goes_a_day_after_its_drop(table: Path, unused: Path) -> None:
+    storage = open_storage(str(table))
+    for name in ("files", "column_stats", "record_index"):
+        set_age(unused / name / "file", 48)
+    update_config(storage, {"hoodie.table.metadata.partitions": "column_stats,files,record_index"})
+    drop_index(storage, "record_index")
+    run_clean(table, CleanSettings())
+    assert (unused / "record_index").exists()
+
+    for file in unused.rglob("*"):
+        set_age(file, 25) if file.is_file() else None
+    run_clean(table, CleanSettings())
+
+    assert not (unused / "record_index").exists()
+    assert (unused / "files/file").exists()
+    assert (unused / "column_stats/file").exists()
+    assert not [name for name in files_below(unused / ".hoodie") if "out_of_use" in name]
 
 
 @pytest.mark.parametrize("ahead_h", [-72, 72])

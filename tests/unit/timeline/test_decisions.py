@@ -10,7 +10,14 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.decisions import BucketRuleText, Decision, DecisionKind
-from pyhudi.timeline.writers.first_steps import MOST_TO_MAKE, FirstSteps, MakeFile, PublishFile
+from pyhudi.timeline.writers.first_steps import (
+    MOST_TO_MAKE,
+    DeleteFile,
+    FirstSteps,
+    MakeFile,
+    PublishFile,
+    ReplaceFile,
+)
 
 T, LATER = "20261120224644250", "20261120224645000"
 DONE = Instant(T, "commit", State.COMPLETED, LATER)
@@ -18,7 +25,11 @@ COMMIT = Decision(
     DecisionKind.MAKE, DONE, b"a body\nof \x00 bytes", {"hoodie.table.name": "t"}, {"a": "b", "c": None}, maker="m"
 )
 FIRST = FirstSteps(
-    (MakeFile(".hoodie/a/b", b"\x00\xff"), PublishFile("n-b", ".hoodie/a/c", 3, 7)), {"hoodie.x": "", "hoodie.y": None}
+    (MakeFile(".hoodie/a/b", b"\x00\xff"), PublishFile("n-b", ".hoodie/a/c", 3, 7)),
+    {"hoodie.x": "", "hoodie.y": None},
+    ("files",),
+    ("column_stats",),
+    ("partition_stats",),
 )
 FOLLOWED = replace(COMMIT, first=(FIRST, FirstSteps(())))
 
@@ -52,12 +63,12 @@ def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
     head, _, body = COMMIT.encode().partition(b"\n")[2].partition(b"\n")
     fields = json.loads(head)
     assert fields["format"] == 1
-    for later in ({**fields, "format": 4}, {"format": 4, "does": "something new"}):
+    for later in ({**fields, "format": 5}, {"format": 5, "does": "something new"}):
         content = json.dumps(later).encode() + b"\n" + body
         data = f"{zlib.crc32(content):08x}\n".encode() + content
 
         assert Decision.parse(data) is None
-        assert decisions.format_of(data) == 4
+        assert decisions.format_of(data) == 5
     assert decisions.format_of(COMMIT.encode()) == 1
     assert decisions.format_of(data[:-1]) == 1, "it is not whole"
 
@@ -100,7 +111,20 @@ def test_a_decision_that_somebody_else_made_up_names_no_other_file(word: str, ot
 
 def test_a_decision_with_first_steps_alone_has_the_newest_format() -> None:
     assert decisions.format_of(COMMIT.encode()) == 1
-    assert decisions.format_of(FOLLOWED.encode()) == 3
+    assert decisions.format_of(FOLLOWED.encode()) == 4
+
+
+def test_steps_of_each_kind_and_partitions_that_come_and_go_are_read_as_they_were_written() -> None:
+    steps = (ReplaceFile(".hoodie/a", b"new", 7), ReplaceFile(".hoodie/b", b"", None), DeleteFile(".hoodie/c"))
+    first = FirstSteps(steps, {}, ("column_stats",), ("files",), ("partition_stats",))
+    decision = replace(COMMIT, kind=DecisionKind.TAKE_STEPS, first=(first,))
+
+    assert Decision.parse(decision.encode()) == decision
+
+
+def test_a_decision_that_no_process_could_read_is_not_made() -> None:
+    with pytest.raises(ValueError, match="drop_index"):
+        replace(COMMIT, instant=replace(COMMIT.instant, action="drop_index")).encode()
 
 
 def test_a_rule_of_buckets_that_an_earlier_release_decided_is_read() -> None:

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import uuid
 import zlib
+from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 
 from ...errors import TableConfigError
 from ...storage.base import Storage, join, split
 from ...storage.copying import Checksum, copy_file
-from ...timeline.writers.first_steps import MOST_TO_MAKE, FirstSteps, MakeFile, PublishFile, Step, folder_of
+from ...timeline.writers.first_steps import (
+    MOST_TO_MAKE,
+    DeleteFile,
+    FirstSteps,
+    MakeFile,
+    PublishFile,
+    ReplaceFile,
+    Step,
+    folder_of,
+)
 from ...timeline.writers.seals import KEPT_S
+from .partitions_in_use import change_partitions
 
 # A decision holds smaller files itself, which saves the requests of a copy. All followers share its room.
 _MOST_OF_ONE = MOST_TO_MAKE // 8
@@ -34,23 +46,43 @@ def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) ->
     return PublishFile(name, path, len(content), zlib.crc32(content))
 
 
-def file_step(storage: Storage, instant_time: str, path: str, content: bytes) -> Step:
-    """Return the step that brings a file about: the decision holds a small file, a large file waits aside."""
-    if len(content) > _MOST_OF_ONE:
+def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, beside: int = 0) -> Step:
+    """Return the step that brings a file about: the decision holds a small file, a large file waits aside.
+
+    ``beside`` is how many other files the same follower brings about, which share its room in the decision.
+    """
+    if len(content) > min(_MOST_OF_ONE, MOST_TO_MAKE // 2 // (1 + beside)):
         return set_aside(storage, instant_time, path, content)
     return MakeFile(path, content)
 
 
-def take_steps(storage: Storage, instant_time: str, first: FirstSteps) -> None:
-    """Take the steps of one follower in their order, any number of times.
+def take_steps(
+    storage: Storage, instant_time: str, first: FirstSteps, binds: Callable[[], bool] = lambda: True
+) -> None:
+    """Take the steps of one follower in their order, any number of times, by any number of processes.
 
-    Raises `AsideFileGoneError`, and `TableConfigError` where a file to be made exists with other bytes.
+    ``binds`` says whether no decision followed yet: after a stall, partitions of the metadata table must not go out of
+    use or come into use that others have dropped, and are building anew, since. Raises `AsideFileGoneError`, and
+    `TableConfigError` where a file to be made exists with other bytes.
     """
-    for step in first.steps:
-        if isinstance(step, MakeFile):
-            _make(storage, step)
+    change_partitions(storage, drops=first.drops, binds=binds)
+    # Files to be deleted one after the other go at once.
+    for deletes, steps in groupby(first.steps, lambda step: isinstance(step, DeleteFile)):
+        if deletes:
+            storage.delete(*(step.path for step in steps))
         else:
-            _publish(storage, instant_time, step)
+            for step in steps:
+                _take(storage, instant_time, step)
+    change_partitions(storage, adds=first.adds, begins=first.begins, binds=binds)
+
+
+def _take(storage: Storage, instant_time: str, step: Step) -> None:
+    if isinstance(step, MakeFile):
+        _make(storage, step)
+    elif isinstance(step, PublishFile):
+        _publish(storage, instant_time, step)
+    elif isinstance(step, ReplaceFile):
+        _replace(storage, step)
 
 
 def take_back_steps(storage: Storage, first: FirstSteps) -> None:
@@ -72,6 +104,20 @@ def _make(storage: Storage, step: MakeFile) -> None:
             f"The file {step.path} of the table {storage.path} has other bytes than the decision to make it.",
             "Look at the table's history for the instant of that file, and at the file.",
         )
+
+
+def replaces_what_is(storage: Storage, step: ReplaceFile) -> bool:
+    """Return whether a file still has the bytes that a step is to replace."""
+    try:
+        crc: int | None = zlib.crc32(storage.read(step.path))
+    except FileNotFoundError:
+        crc = None
+    return crc == step.replaces
+
+
+def _replace(storage: Storage, step: ReplaceFile) -> None:
+    if replaces_what_is(storage, step):
+        storage.write(step.path, step.content)
 
 
 def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:

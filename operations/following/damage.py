@@ -1,0 +1,73 @@
+"""Damage of the metadata table: what counts as damage, which partition has it, and what to say of it.
+
+Apache Hudi fails at a damaged partition, and a further log file in a damaged file group would be lost with it. So the
+partition goes out of use inside the decision of the commit that meets it. The table's rows are whole, so that no write
+fails for this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from ...errors import PyHudiError, TableError
+from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
+from ...table.metadata.metadata_table import MetadataTable
+
+DAMAGE = (TableError, ValueError, KeyError, TypeError)
+"""What reading a damaged file of the metadata table raises; a store that fails raises something else."""
+
+# Each partition with those that go with it.
+_NEEDED_BY = {FILES: (COLUMN_STATS, PARTITION_STATS), COLUMN_STATS: (PARTITION_STATS,)}
+_GROUP = re.compile(r".*-(\d{4,})-0")
+
+
+class DamagedPartitionError(Exception):
+    """A partition of the metadata table cannot be written to."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+
+@contextmanager
+def damage_of(name: str) -> Iterator[None]:
+    """Let what reading a damaged file of a partition raises say which partition that is."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise DamagedPartitionError(name, reason_of(error)) from error
+
+
+def reason_of(error: Exception) -> str:
+    return error.what if isinstance(error, PyHudiError) else f"a file of it cannot be read ({error!r})."
+
+
+def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
+    """Raise `DamagedPartitionError` where the folder of a partition in use lacks file groups or is gone.
+
+    A partition that is being built may have no file yet, so ``built`` are those in use.
+    """
+    for name in built:
+        with damage_of(name):
+            file_ids = [*metadata.partition(name).slices]
+        if not file_ids:
+            raise DamagedPartitionError(name, f"the metadata table has no file of {name} that counts.")
+        numbers = [int(match[1]) for match in map(_GROUP.fullmatch, file_ids) if match is not None]
+        if len(numbers) == len(file_ids) and sorted(numbers) != [*range(len(numbers))]:
+            # The hash of a key would name another file group than before.
+            raise DamagedPartitionError(name, f"a file group of {name} is gone from the metadata table.")
+
+
+def gone_with(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the partitions among ``names`` that go out of use with a damaged partition."""
+    gone = {name, *_NEEDED_BY.get(name, ())}
+    return tuple(sorted(set(names) if name == FILES else gone & set(names)))
+
+
+def warning_of(gone: Collection[str], reason: str) -> str:
+    """Return the warning for partitions that went out of use; the call that it names builds all of them."""
+    last = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone), FILES)
+    what = "The metadata table" if FILES in gone else " and ".join(sorted(gone))
+    return f"{what} went out of use because of damage: {reason} HudiTable.create_index({last!r}) builds it again."

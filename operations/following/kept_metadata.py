@@ -1,0 +1,225 @@
+"""The metadata table, kept: each instant that changes data files writes what changed, before it completes.
+
+An instant T of the table has an instant T of the metadata table, a delta commit with a log file for each file group
+that T's records go to. All of its files are steps of the decision that completes T: they appear behind the point of no
+return, and before T's completed file, which alone makes readers count them. A rollback, a restore and a savepoint have
+no such instant: what an undone instant wrote goes with it (`undone_metadata.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...errors import OptionConflictError, StorageError, UnsupportedTableError
+from ...table.config import TableConfig, load_config
+from ...table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
+from ...table.format import format_of
+from ...table.last_writer import last_writer
+from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
+from ...table.metadata.metadata_table import MetadataTable
+from ...table.seen_table import SeenTable
+from ...table.table import Table
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ...timeline.writers.first_steps import FirstSteps
+from ..result import MetadataWritten
+from .before_completion import replaces_what_is
+from .changed_records import changed_records
+from .damage import DAMAGE, DamagedPartitionError, check_folders, gone_with, reason_of, warning_of
+from .follower import FileChanges, Preparation
+from .indexed_columns import indexed_columns
+from .metadata_commit import MetadataCommit, made_commit
+from .partitions_in_use import being_built, written_partitions
+from .undone_metadata import INDEXING, take_back_gone
+
+logger = logging.getLogger("pyhudi")
+
+_LISTINGS = 5
+# A rollback takes an instant off the metadata table's timeline so soon after its log files.
+_UNDONE_S = 0.2
+
+KEPT = frozenset({FILES, COLUMN_STATS, PARTITION_STATS})
+"""The partitions that pyhudi keeps. A table that has others is written only once `drop_index` has dropped them."""
+
+_WITHOUT_RECORDS = frozenset({"rollback", "restore", "savepoint", INDEXING})
+OUT_OF_USE: Mapping[str, str | None] = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: ""}
+
+
+class KeptMetadataTable:
+    """Follows the instants of a table of version 8 or 9 that has a metadata table, or whose metadata table is built."""
+
+    def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
+        return {}
+
+    def follows(self, table: Table) -> bool:
+        return table.format.keeps_metadata and bool(written_partitions(table.config))
+
+    def bounded_columns(self, table: Table) -> tuple[str, ...]:
+        return indexed_columns(table.storage, table.config)
+
+    def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
+        config = load_config(seen.storage)
+        names = written_partitions(config)
+        refuse_unkept(config, seen.storage.path)
+        _tell_of_dropped(seen, names)
+        table = Table(seen.storage, config, seen.table.lock)
+        if instant.action in _WITHOUT_RECORDS or not names:
+            return _NothingWritten(names)
+        began, tries = time.monotonic(), 0
+        while True:
+            try:
+                metadata = MetadataTable.with_partitions(table, seen.timeline, names)
+            except DAMAGE as error:
+                return _GoneMetadata(names, warning_of(names, reason_of(error)))
+            take_back_gone(table, metadata)
+            try:
+                commit = _sound_commit(metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config))
+                return _PreparedMetadata(names, metadata, commit, time.monotonic() - began)
+            except StorageError:
+                tries += 1
+                # A rollback by another process may have taken a log file back since it was listed.
+                time.sleep(_UNDONE_S)
+                if tries == _LISTINGS or metadata.timeline.reload().instants == metadata.timeline.instants:
+                    raise
+
+
+def _tell_of_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
+    """Log which partitions went out of use since a write read the table's properties: other engines may drop any."""
+    dropped = sorted({*written_partitions(seen.table.config)} - {*names})
+    if dropped:
+        logger.info(
+            "table %s: %s of its metadata table went out of use meanwhile; the last write is by %s",
+            seen.storage.path,
+            ", ".join(dropped),
+            last_writer(seen.timeline) or "unknown software",
+        )
+
+
+def _sound_commit(
+    metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
+) -> MetadataCommit:
+    """Make the delta commit of an instant; what is damaged goes out of use with it."""
+    gone: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    while True:
+        sound = (
+            replace(metadata, names=tuple(name for name in metadata.names if name not in gone)) if gone else metadata
+        )
+        try:
+            check_folders(sound, {*seen.table.config.metadata_partitions} & {*sound.names})
+            changed = changed_records(sound, seen, instant, changes)
+            found = (*gone, *changed.drops), (*warnings, *changed.warnings)
+            return made_commit(sound, instant, replace(changed, drops=found[0], warnings=found[1]), building)
+        except DamagedPartitionError as error:
+            damaged = gone_with(error.name, sound.names)
+            logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)
+            gone, warnings = (*gone, *damaged), (*warnings, warning_of(damaged, error.reason))
+
+
+@dataclass(frozen=True, slots=True)
+class _GoneMetadata:
+    """An instant that takes the partitions ``names`` of the metadata table out of use, which cannot be read."""
+
+    names: tuple[str, ...]
+    warning: str
+    sets_aside: bool = False
+
+    @property
+    def report(self) -> MetadataWritten:
+        return MetadataWritten(warnings=(self.warning,))
+
+    def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        return "" if written_partitions(config) == self.names else None
+
+    def steps(self, completed: Instant) -> FirstSteps:
+        return FirstSteps((), OUT_OF_USE, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _NothingWritten:
+    """An instant that writes nothing to the partitions ``names`` of the metadata table."""
+
+    names: tuple[str, ...]
+    sets_aside: bool = False
+    report: MetadataWritten | None = None
+
+    def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        return "" if written_partitions(config) == self.names else None
+
+    def steps(self, completed: Instant) -> FirstSteps:
+        return FirstSteps(())
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedMetadata:
+    """What one instant writes to the partitions ``names``, as of one listing of both timelines."""
+
+    names: tuple[str, ...]
+    metadata: MetadataTable
+    commit: MetadataCommit
+    seconds: float
+
+    @property
+    def sets_aside(self) -> bool:
+        return self.commit.sets_aside
+
+    @property
+    def report(self) -> MetadataWritten:
+        return self.commit.report(self.seconds)
+
+    def _definitions_changed(self) -> bool:
+        """Return whether the file of index definitions was replaced since this instant prepared to change it."""
+        return any(not replaces_what_is(self.metadata.storage, step) for step in self.commit.definitions)
+
+    def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        names = written_partitions(config)
+        if names != self.names:
+            gone = sorted({*self.names} - {*names})
+            if gone:
+                # By another process, or by an engine that keeps other partitions.
+                logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone))
+            return None
+        if not _indexings(timeline) <= _indexings(self.metadata.of_table):
+            # Dropped and begun anew, a partition of the same name may have other columns and another schema.
+            return None
+        now = self.metadata.timeline.reload()
+        if self.commit.is_outdated(self.metadata.timeline, now) or self._definitions_changed():
+            return None
+        # By its completion time a log file belongs to a file slice, and a compaction of the metadata table, whose time
+        # is among these, takes in what completed before.
+        return now.greatest_time() or ""
+
+    def steps(self, completed: Instant) -> FirstSteps:
+        drops = self.commit.drops
+        steps = () if {*self.names} <= {*drops} else self.commit.steps(self.metadata.timeline.files, completed)
+        return FirstSteps(steps, OUT_OF_USE, drops)
+
+
+def _indexings(timeline: Timeline) -> frozenset[str]:
+    return frozenset([each.requested_time for each in timeline.instants if each.action == INDEXING])
+
+
+def refuse_without(config: TableConfig, path: str) -> None:
+    """Raise `OptionConflictError` if a write that is to do without a metadata table would have to keep one."""
+    names = written_partitions(config)
+    if names and format_of(config).keeps_metadata:
+        raise OptionConflictError(
+            f"The write to {path} has hoodie.metadata.enable=false, and the table has a metadata table "
+            f"({', '.join(names)}), which each write keeps.",
+            f"Leave the option out; or drop the metadata table first, with HudiTable.drop_index({FILES!r}).",
+        )
+
+
+def refuse_unkept(config: TableConfig, path: str) -> None:
+    """Raise `UnsupportedTableError` where a table's metadata table has partitions that pyhudi does not keep."""
+    others = sorted({*written_partitions(config)} - KEPT)
+    if others:
+        raise UnsupportedTableError(
+            f"The metadata table of {path} holds {', '.join(others)}, which pyhudi does not keep: after a write "
+            "that leaves them as they are, readers would miss rows.",
+            f"Drop what is named with HudiTable.drop_index(), such as drop_index({others[0]!r}), or write with Apache "
+            "Hudi.",
+        )

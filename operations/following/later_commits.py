@@ -1,0 +1,61 @@
+"""What commits stated that began later than an instant and completed sooner, against what the instant has to say.
+
+Log records of one key merge in the order of the times at which their instants began. So a record that takes the place
+of all before it (``HoodieMetadataPayload``) would hide what the instant says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...table.arrow.arrays import mask
+from ...table.files.file_group import FileSlice, every
+from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.log_contents import BlockContent
+from ...table.files.logs.log_file import read_blocks
+from ...table.metadata.file_groups import AllEntries, GroupReader
+from ...table.metadata.kinds import FILES, PARTITION_STATS
+from ...table.metadata.metadata_table import MetadataTable
+from ...table.metadata.record_keys import key_of_partition
+from ...timeline.instants import Instant
+
+
+def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+    """Return whether later commits call bounds of some partitions tight, which lack the files of the instant."""
+    names = _names(touched)
+    for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
+        for records in GroupReader(metadata.storage, log, every, adds_up=True).records(AllEntries()):
+            bounds = records.field("ColumnStatsMetadata")
+            of_touched = pc.is_in(bounds.field("fileName"), value_set=names)
+            if mask(pc.and_(of_touched, bounds.field("isTightBound"))).any():
+                return True
+    return False
+
+
+def delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+    """Return whether later cleans took partitions for gone to which the instant adds files."""
+    names = _names(touched)
+    for log in _later_logs(metadata, instant, FILES) if touched else ():
+        for block in read_blocks(metadata.storage, log.logs[0].path):
+            if block.type == BlockType.DELETE:
+                gone = BlockContent(metadata.storage, block).deletes().keys
+                if mask(pc.is_in(gone, value_set=names)).any():
+                    return True
+    return False
+
+
+def _names(partitions: Collection[str]) -> pa.StringArray:
+    return pa.array(map(key_of_partition, sorted(partitions)), pa.string())
+
+
+def _later_logs(metadata: MetadataTable, instant: Instant, partition: str) -> Iterator[FileSlice]:
+    """Yield file slices of one log file each, those of later commits."""
+    completed = metadata.timeline.completed
+    later = {each.requested_time for each in completed if each.requested_time > instant.requested_time}
+    for file_slice in metadata.partition(partition).slices.values() if later else ():
+        alone = (replace(file_slice, base=None, logs=(log,)) for log in file_slice.logs)
+        yield from (log for log in alone if any(map(log.names, later)))

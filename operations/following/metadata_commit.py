@@ -1,0 +1,202 @@
+"""The delta commit of the metadata table that goes with an instant of the table: its files, and in which order.
+
+Readers count the records once the instant of the table is complete. Source: ``HoodieBackedTableMetadataWriter`` and
+delta commits that Apache Hudi wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ...storage.base import join
+from ...storage.parallel import for_each
+from ...table.metadata.group_schemas import schema_of_group
+from ...table.metadata.kinds import FILES, groups_of
+from ...table.metadata.metadata_table import FOLDER, MetadataTable
+from ...table.metadata.new_files import GrowingHFile, log_name, log_of
+from ...table.metadata.record_schema import record_schema, schema_of_commits
+from ...timeline.instant_files import InstantFiles
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ...timeline.writers.first_steps import MakeFile, PublishFile, ReplaceFile, Step
+from ..result import MetadataWritten
+from .before_completion import file_step
+from .changed_partitions import ChangedPartition, ChangedRecords
+from .damage import damage_of
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata, WriteStat
+
+ACTION = "deltacommit"
+WARNINGS = "pyhudi.metadata.warnings"
+"""The entry of a completed delta commit for what it had to warn of, as JSON: another process may report it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """One log file of the delta commit; ``records`` counts its entries and deletes, ``schema`` is theirs."""
+
+    partition: str
+    file_id: str
+    path: str
+    size: int
+    records: int
+    schema: str
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCommit:
+    """A delta commit of the metadata table, made but not published.
+
+    Attributes:
+        drops: Partitions that go out of use, as they cannot be kept.
+        warnings: Why, and the call that builds each again.
+        body: What its completed file says.
+        definitions: The steps that change definitions of indexes.
+    """
+
+    instant_time: str
+    logs: tuple[NewLog, ...]
+    body: bytes
+    drops: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+    definitions: tuple[ReplaceFile, ...] = ()
+
+    @property
+    def sets_aside(self) -> bool:
+        return any(isinstance(log.step, PublishFile) for log in self.logs)
+
+    def report(self, seconds: float) -> MetadataWritten:
+        return MetadataWritten(
+            tuple(sorted({log.partition for log in self.logs})),
+            sum(log.records for log in self.logs),
+            sum(log.size for log in self.logs),
+            seconds,
+            self.warnings,
+        )
+
+    def is_outdated(self, seen: Timeline, now: Timeline) -> bool:
+        """Return whether instants of the metadata table that completed since change what this commit has to say."""
+        since = set(now.completed).difference(seen.completed)
+        # A compaction may have given a file group another schema; delta commits of other engines may hold exact bounds.
+        return any(instant.action != ACTION or instant.requested_time > self.instant_time for instant in since)
+
+    def steps(self, files: InstantFiles, completed: Instant) -> tuple[Step, ...]:
+        """Return the steps that publish the delta commit before an instant of the table completes."""
+        pending = Instant(self.instant_time, ACTION, State.REQUESTED)
+        done = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        return (
+            MakeFile(files.path(pending), b""),
+            MakeFile(files.path(pending.at(State.INFLIGHT)), b""),
+            *(log.step for log in self.logs),
+            *self.definitions,
+            MakeFile(files.path(done), self.body),
+        )
+
+
+def made_commit(
+    metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
+) -> MetadataCommit:
+    """Make the log files of the delta commit that goes with an instant; large ones wait aside.
+
+    ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
+    `DamagedPartitionError` if files of the metadata table cannot be read.
+    """
+    wanted = [(each, group) for each in changed.partitions for group in _touched(each)]
+    schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), wanted)
+    logs: list[NewLog] = []
+    by_group: Mapping[int, GrowingHFile] = {}
+    encoded_by: tuple[str, str] | None = None
+    for (each, group), schema in zip(wanted, schemas, strict=True):
+        # Mostly the file groups of a partition share a schema, so that its records are encoded once.
+        if encoded_by != (each.name, schema):
+            by_group, encoded_by = _hfiles(each, schema), (each.name, schema)
+        step_of = partial(file_step, metadata.storage, instant.requested_time, beside=len(wanted) - 1)
+        logs.append(_made_log(instant.requested_time, each, group, by_group.get(group), schema, step_of))
+    body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
+    return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
+
+
+def _touched(changed: ChangedPartition) -> list[int]:
+    keys = pa.concat_arrays([changed.keys, changed.deletes])
+    return [int(group) for group in np.unique(groups_of(keys, len(changed.file_ids)))]
+
+
+def _schema_of(metadata: MetadataTable, building: Collection[str], changed: ChangedPartition, group: int) -> str:
+    with damage_of(changed.name):
+        # What an earlier partition of that name left in the folder says nothing of the new one.
+        is_built = changed.name in building
+        return record_schema() if is_built else schema_of_group(metadata, changed.name, changed.file_ids[group])
+
+
+def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile]:
+    """Return the entries of each file group that has any, encoded a part at a time."""
+    found: dict[int, GrowingHFile] = {}
+    with damage_of(changed.name):
+        # By a schema that is not of the metadata table's records none can be written.
+        for part in changed.records(schema) if len(changed.keys) else ():
+            for group, entries in part.by_group(len(changed.file_ids)).items():
+                found.setdefault(group, GrowingHFile(schema)).add(entries)
+    return found
+
+
+def _made_log(
+    time: str,
+    changed: ChangedPartition,
+    group: int,
+    hfile: GrowingHFile | None,
+    schema: str,
+    step_of: Callable[[str, bytes], Step],
+) -> NewLog:
+    file_id, count = changed.file_ids[group], len(changed.file_ids)
+    deletes = changed.deletes.filter(pa.array(groups_of(changed.deletes, count) == group)).cast(pa.binary())
+    content = log_of(time, changed.name, deletes, b"" if hfile is None else hfile.content(), schema)
+    path = join(FOLDER, changed.name, log_name(file_id, time))
+    records = len(deletes) + (0 if hfile is None else hfile.count)
+    return NewLog(changed.name, file_id, path, len(content), records, schema, step_of(path, content))
+
+
+def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
+    from ...timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    stats: dict[str, list[WriteStat]] = {}
+    for log in logs:
+        stats.setdefault(log.partition, []).append(_write_stat(log))
+    # hudi-rs reads the list of files alone, and by one schema.
+    schemas = [log.schema for log in logs if log.partition == FILES] or [log.schema for log in logs]
+    extra = {"schema": schema_of_commits(schemas[0])} if schemas else {}
+    if warnings:
+        extra[WARNINGS] = json.dumps(warnings)
+    return CommitMetadata(partition_to_write_stats=stats, operation_type="UPSERT_PREPPED", extra_metadata=extra)
+
+
+def _write_stat(log: NewLog) -> WriteStat:
+    from ...timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
+
+    return WriteStat(
+        file_id=log.file_id,
+        path=log.path.removeprefix(f"{FOLDER}/"),
+        prev_commit="null",
+        num_writes=log.records,
+        num_update_writes=log.records,
+        total_write_bytes=log.size,
+        partition_path=log.partition,
+        file_size_in_bytes=log.size,
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=[log.path.rpartition("/")[2]],
+    )
+
+
+def right_before(time: str) -> str:
+    """Return the millisecond before a time that a decision chose, which is odd."""
+    return f"{time[:-1]}{int(time[-1]) - 1}"

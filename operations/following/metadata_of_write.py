@@ -1,0 +1,54 @@
+"""What a completed write wrote to the metadata table, as a process reads it that did not complete the write.
+
+Spark completes the write of a DataFrame in a process of its own, whose results stay there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ...table.metadata.metadata_table import instants_of_metadata
+from ...table.table import Table
+from ...timeline.timeline import Timeline
+from ..result import MetadataWritten
+from .damage import DAMAGE, warning_of
+from .metadata_commit import ACTION, WARNINGS
+from .partitions_in_use import written_partitions
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata
+
+_UNKNOWN_REASON = "the log of the process that completed the write says more."
+
+
+def metadata_of_write(table: Table, time: str, before: Collection[str]) -> MetadataWritten | None:
+    """Return what the write of a requested time wrote to the metadata table of a table as it is now.
+
+    ``before`` are the partitions that were written to when the write was planned. None where there was no metadata
+    table. How long it took is unknown.
+    """
+    if not before or not table.format.keeps_metadata:
+        return None
+    body = _commit_at(table, time)
+    if body is None:
+        gone = {*before} - {*written_partitions(table.config)}
+        return MetadataWritten(warnings=(warning_of(gone, _UNKNOWN_REASON),)) if gone else None
+    stats = [stat for of_partition in body.partition_to_write_stats.values() for stat in of_partition]
+    return MetadataWritten(
+        tuple(sorted(body.partition_to_write_stats)),
+        sum(stat.num_writes for stat in stats),
+        sum(stat.file_size_in_bytes for stat in stats),
+        warnings=tuple(json.loads((body.extra_metadata or {}).get(WARNINGS, "[]"))),
+    )
+
+
+def _commit_at(table: Table, time: str) -> CommitMetadata | None:
+    """Return what the delta commit of a time says; None where there is none, or none can be read."""
+    try:
+        timeline = Timeline.load(instants_of_metadata(table))
+        done = next((each for each in timeline.completed if (each.requested_time, each.action) == (time, ACTION)), None)
+        return None if done is None else timeline.files.read_commit(done)
+    except DAMAGE:
+        return None

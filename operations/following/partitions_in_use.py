@@ -1,0 +1,72 @@
+"""Which partitions of the metadata table a table's properties name: those in use, and those that are being built.
+
+Other software changes the same properties, and each engine replaces their file as a whole. So a change says which names
+come and go, and begins with a fresh read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from ...errors import ConcurrentWriteError
+from ...storage.base import Storage
+from ...table.config import TableConfig, load_stamped, replace_config
+from ...table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
+from ...table.metadata.kinds import FILES
+
+_ROUNDS = 20
+
+
+def being_built(config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions that an indexing builds: writers write to them, readers pass them over."""
+    return tuple(sorted({*config.metadata_being_built}))
+
+
+def written_partitions(config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions that each write has to write to, sorted."""
+    return tuple(sorted({*config.metadata_partitions, *being_built(config)}))
+
+
+def change_partitions(
+    storage: Storage,
+    *,
+    adds: Collection[str] = (),
+    begins: Collection[str] = (),
+    drops: Collection[str] = (),
+    binds: Callable[[], bool] = lambda: True,
+) -> None:
+    """Change which partitions are named, in the properties as they are now; without ``files`` none is in use.
+
+    Args:
+        adds: Built partitions that come into use. A partition that is not being built any more does not: it was dropped
+            since, and lacks what was written after that.
+        begins: Partitions that an indexing begins to build, unless they are in use.
+        drops: Partitions that go out of use, or are not built any more.
+        binds: Says, once the properties were read, whether the change is still to be made.
+    """
+    for _ in range(_ROUNDS if adds or begins or drops else 0):
+        stored = load_stamped(storage)
+        changes = changed_names(stored.config, adds=adds, begins=begins, drops=drops)
+        if not changes or not binds():
+            return
+        # What others write between is another file, which begins the next round.
+        replace_config(storage, stored.checksum, changes)
+    if adds or begins or drops:
+        raise ConcurrentWriteError(
+            f"Other software changed the properties of the table {storage.path} {_ROUNDS} times in a row, while the "
+            "partitions of its metadata table that are in use were about to change.",
+            "Run it again.",
+        )
+
+
+def changed_names(
+    config: TableConfig, *, adds: Collection[str] = (), begins: Collection[str] = (), drops: Collection[str] = ()
+) -> Mapping[str, str]:
+    """Return the properties that a change of partitions sets, as `change_partitions`; none where nothing changes."""
+    building = {*being_built(config)}
+    in_use = ({*config.metadata_partitions} | ({*adds} & building)) - {*drops}
+    if FILES not in in_use:
+        in_use = set()
+    building = (building | ({*begins} - in_use)) - {*drops} - {*adds}
+    named = {METADATA_PARTITIONS: ",".join(sorted(in_use)), METADATA_INFLIGHT: ",".join(sorted(building))}
+    return {key: text for key, text in named.items() if config.properties.get(key, "") != text}

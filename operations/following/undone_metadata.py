@@ -1,0 +1,136 @@
+"""What instants that are undone wrote to the metadata table, which goes before they leave the table's timeline.
+
+Log files of an instant are deleted by a listing, and then its own instant of the metadata table. While the instant is
+pending on the table's timeline, readers pass its log files over; Apache Hudi believes them again once a completed
+rollback names it (``HoodieTableMetadataUtil.getValidInstantTimestamps``). What base files hold cannot be deleted: a
+compaction may have taken it in, or a partition was built later. Then the partitions go out of use first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+
+from ...storage.base import join, split
+from ...storage.parallel import for_each
+from ...table.files.file_group import data_file
+from ...table.metadata.metadata_table import FOLDER, MetadataTable, begins_partitions, instants_of_metadata
+from ...table.table import Table
+from ...timeline.held import COMPACTING
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from .metadata_commit import ACTION
+
+logger = logging.getLogger("pyhudi")
+
+INDEXING = "indexing"
+_COMPACTED = "commit"
+
+
+def take_back(table: Table, times: Collection[str]) -> None:
+    """Delete what instants of a table wrote to its metadata table, by their requested times; safe to call twice.
+
+    A pending compaction of the metadata table that names such log files is given up with them. The caller holds the
+    table's lock.
+    """
+    if not table.format.keeps_metadata:
+        return
+    files = instants_of_metadata(table)
+    paths = files.paths()
+    undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
+    if not undone:
+        return
+    newest = {identity: files.layout.parse(split(states[max(states)][0])[1]) for identity, states in paths.items()}
+    timeline = Timeline(tuple(instant for instant in newest.values() if instant is not None), files)
+    plans = _plans_that_may_name(timeline, times)
+    for plan in plans:
+        logger.warning(
+            "table %s: gave up the %s %s of its metadata table", table.path, plan.action, plan.requested_time
+        )
+        for state in (State.INFLIGHT, State.REQUESTED):
+            table.storage.delete(*paths[plan.identity].get(state, ()))
+    gone = {*times, *(plan.requested_time for plan in plans)}
+    table.storage.delete(*_files_of(table, gone))
+    for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
+        table.storage.delete(*chain.from_iterable(states.get(state, ()) for states in undone))
+
+
+def take_back_if_archived(table: Table, time: str) -> None:
+    """Delete what a late process made again of an instant that has left the metadata table's timeline for the archive.
+
+    As the first instant of that timeline, it would make readers take all that was archived after it for uncommitted.
+    """
+    if table.format.keeps_metadata:
+        archived = instants_of_metadata(table).archive.instants(time, time)
+        if any(instant.action == ACTION for instant in archived):
+            take_back(table, [time])
+
+
+def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
+    """Return whether base files of the metadata table may hold what a write wrote, as of a listed timeline.
+
+    What is pending on the table's timeline and wrote nothing yet is in none.
+    """
+    metadata = Timeline.load(instants_of_metadata(table))
+    own = next((each for each in metadata.completed if (each.requested_time, each.action) == (time, ACTION)), None)
+    if own is None:
+        victim = timeline.write_at(time)
+        return victim is not None and victim.state == State.COMPLETED
+    return any(moment > own.visible_since for moment in _moments_of_bases(metadata, timeline))
+
+
+def take_back_gone(table: Table, metadata: MetadataTable) -> None:
+    """Take back what writes left pending in the metadata table that the table has no more.
+
+    Another engine's write may die there, and its rollback by a release that knows no metadata table. A write that is
+    pending on the table's timeline, too, may live, and readers pass over what it wrote.
+    """
+    absent = _absent(
+        (each.requested_time for each in metadata.timeline.pending if _is_of_table(each)), metadata.of_table
+    )
+    # A write may have begun between the two listings.
+    gone = [time for time in absent and _absent(absent, table.timeline()) if not table.archive.holds(time)]
+    if gone:
+        logger.warning("table %s: took back %s, pending in its metadata table alone", table.path, ", ".join(gone))
+        take_back(table, gone)
+
+
+def _absent(times: Iterable[str], timeline: Timeline) -> list[str]:
+    return [time for time in times if timeline.find(time) is None and not timeline.is_committed(time)]
+
+
+def _is_of_table(instant: Instant) -> bool:
+    return instant.action == ACTION and not begins_partitions(instant.requested_time)
+
+
+def _moments_of_bases(metadata: Timeline, timeline: Timeline) -> Iterator[str]:
+    """Yield until when base files of the metadata table hold what completed in it."""
+    for instant in metadata.completed:
+        if instant.action == _COMPACTED:
+            yield instant.requested_time
+        elif instant.action == ACTION and not _is_change(timeline, instant.requested_time):
+            # It built partitions from a listing, or merged log files.
+            yield instant.visible_since
+
+
+def _is_change(timeline: Timeline, time: str) -> bool:
+    """Return whether an instant of the table changed data files at a time, by which the metadata table has it, too."""
+    found = timeline.find(time)
+    return found is not None and found.action != INDEXING
+
+
+def _plans_that_may_name(metadata: Timeline, times: Collection[str]) -> list[Instant]:
+    """Return the pending compactions of the metadata table that were planned after one of some instants completed."""
+    completed = [each.visible_since for each in metadata.completed if each.requested_time in times]
+    plans = [instant for instant in metadata.pending if instant.action in COMPACTING]
+    return [plan for plan in plans if plan.requested_time > min(completed, default=plan.requested_time)]
+
+
+def _files_of(table: Table, times: Collection[str]) -> list[str]:
+    """Return the files of all partitions of the metadata table, also of those out of use, that instants made."""
+    storage, rule = table.storage, table.format.slices
+    folders = [join(FOLDER, name) for name in storage.look(FOLDER).folders if not name.startswith(".")]
+    listed = chain.from_iterable(for_each(storage, storage.list, folders))
+    files = [file for info in listed if (file := data_file(info.path)) is not None]
+    return [file.path for file in files if any(rule.may_be_of(file, time) for time in times)]

@@ -1,0 +1,1 @@
+"""Services of the metadata table: built, dropped, compacted, cleaned and archived."""

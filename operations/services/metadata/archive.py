@@ -1,0 +1,84 @@
+"""Instants of a metadata table moved into its own archive.
+
+A log block counts by the instants of either timeline. So an instant of the metadata table stays as long as the timeline
+of the table has older instants, and as long as a file exists that it wrote. Then no reader opens the archive, either.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from ....storage.base import join
+from ....table.files.file_group import data_file
+from ....table.files.slice_rule import slice_rule
+from ....table.metadata.metadata_table import FOLDER
+from ....table.table import Table
+from ....timeline.archive.lsm_writer import LsmWriter
+from ....timeline.instants import Instant, State
+from ....timeline.writers.owner import SCRATCH
+from ...service_settings import ArchiveSettings
+from ...transaction.commit_path import exclusive
+from ...transaction.instant_changes import remove_archived
+from .slices import MetadataSlices, is_beginning, is_being_undone
+
+logger = logging.getLogger("pyhudi")
+
+
+def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
+    """Move the oldest instants of a metadata table into its archive; return how many.
+
+    Several processes may take each step, at once or again.
+    """
+    slices = MetadataSlices.of(table, table.timeline())
+    if slices is None:
+        return 0
+    gone = _archivable(slices, settings)
+    if not gone:
+        return 0
+    files = slices.timeline.files
+    writer = LsmWriter(table.storage, files.layout.archive_folder)
+
+    writer.put(gone, files)
+    archived = frozenset(files.archive.instants(gone[0].requested_time, gone[-1].requested_time))
+    paths = files.paths()
+    found = [paths.get(each.identity, {}) for each in gone if each in archived]
+    exclusive(table, lambda held: remove_archived(held, found))
+    merged = writer.merge(SCRATCH, settings.batch)
+    writer.tidy(merged)
+    logger.info("table %s: archived %d instants of its metadata table", table.path, len(found))
+    return len(found)
+
+
+def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[Instant]:
+    """Return the oldest completed instants that neither timeline nor folder needs, in order of requested time."""
+    timeline, of_table = slices.timeline, slices.metadata.of_table
+    last = slices.metadata.last_compaction
+    if last is None or is_being_undone(of_table):
+        return ()
+    deltas = [each.requested_time for each in timeline.completed if each.action == "deltacommit"]
+    if len(deltas) <= settings.min_commits:
+        return ()
+    ends = [
+        last.requested_time,
+        deltas[-settings.min_commits],
+        # As in `TimelineUtils.getEarliestInstantForMetadataArchival`. Indexings and restores never leave the timeline.
+        *(each.requested_time for each in of_table.instants if each.is_write or each.state != State.COMPLETED),
+        *(each.requested_time for each in timeline.pending),
+        *_makers(slices),
+    ]
+    older = [each for each in timeline.completed if each.requested_time < min(ends)]
+    begun = max((each.visible_since for each in older if is_beginning(each.requested_time)), default="")
+    # While a write is there that the first records of a partition cover, these instants say that they do.
+    if any(write.visible_since <= begun for write in of_table.writes):
+        return ()
+    return older
+
+
+def _makers(slices: MetadataSlices) -> Iterable[str]:
+    """Return the times of the instants whose files are in the folders, but for those that began partitions."""
+    storage = slices.metadata.storage
+    folders = [name for name in storage.look(FOLDER).folders if not name.startswith(".")]
+    listed = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]
+    makers = slice_rule(slices.timeline).makers([file for file in listed if file is not None], slices.timeline)
+    return (time for time in makers if not is_beginning(time))

@@ -1,0 +1,156 @@
+"""The records of `column_stats` and `partition_stats`, by what data files themselves say of their columns.
+
+Units of files are read by the tasks of an engine, or in this process, and come back as records in Avro's encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ....errors import PyHudiError
+from ....storage.base import Storage, join
+from ....storage.parallel import for_each
+from ....table.files.column_bounds import ColumnBounds, encoding_of, united
+from ....table.files.file_group import base_file
+from ....table.metadata.bounds_of_files import FileBounds
+from ....table.metadata.bounds_records import bounds_records, partition_bounds_records
+from ....table.metadata.encoding import Records
+from ....table.metadata.read_bounds import bounds_of_base_file, bounds_of_log_file
+from ....table.metadata.record_schema import record_schema
+from ....table.seen_table import SeenTable
+from ...following.indexed_columns import IndexedColumns
+from ..means import Means
+from ..service import NoTasksError
+from .built_files import CommittedFiles
+
+_FILES_OF_A_UNIT = 500
+# This process reads so few files sooner than a job of an engine would begin.
+_FEW_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class UnitBounds:
+    """What some files say: their records of ``column_stats``, and the bounds over all that count of each partition."""
+
+    files: Records | None
+    partitions: tuple[FileBounds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Some files, by their partition and name, and whether readers see each at the moment of the build."""
+
+    files: tuple[tuple[str, str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the bounds of units; an engine gets it with every task.
+
+    Attributes:
+        mixes: Whether log files may leave values of older rows, whatever their columns are.
+    """
+
+    storage: Storage
+    columns: tuple[pa.Field, ...]
+    typed: bool
+    mixes: bool
+
+    def read(self, unit: _Unit) -> UnitBounds:
+        found = [(bounds, counts) for *place, counts in unit.files if (bounds := self._of_file(*place)) is not None]
+        whole = [bounds for bounds, _ in found if not bounds.is_partial]
+        records = bounds_records(whole, self.columns, record_schema(), typed=self.typed) if whole else None
+        return UnitBounds(records, self._of_partitions([bounds for bounds, counts in found if counts]))
+
+    def _of_file(self, partition: str, name: str) -> FileBounds | None:
+        path = join(partition, name)
+        try:
+            if base_file(path) is not None:
+                return FileBounds(partition, name, *bounds_of_base_file(self.storage, path, self.columns))
+            rows, columns, lacks = bounds_of_log_file(self.storage, path, self.columns)
+            return FileBounds(partition, name, rows, columns, self.mixes or lacks)
+        except (PyHudiError, FileNotFoundError):
+            if self.storage.exists(path):
+                raise
+            # A clean took it, which deletes its records as it completes.
+            return None
+
+    def _of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
+        by_partition: dict[str, list[FileBounds]] = {}
+        for file in files:
+            by_partition.setdefault(file.partition_path, []).append(file)
+        return tuple(self._joined(path, found) for path, found in by_partition.items())
+
+    def _joined(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
+        rows = [file.rows for file in files]
+        stated = [{bounds.column: bounds for bounds in file.columns} for file in files]
+        columns = [
+            united(
+                [
+                    _known(found.get(field.name), field.name, file.rows)
+                    for found, file in zip(stated, files, strict=True)
+                ],
+                rows,
+                encoding_of(field.type),
+            )
+            for field in self.columns
+        ]
+        return FileBounds(partition, "", sum(rows), columns)
+
+
+def _known(bounds: ColumnBounds | None, name: str, rows: int) -> ColumnBounds:
+    """Return the bounds of a column in a file; nulls alone if the file lacks it."""
+    return ColumnBounds(name, None, None, rows) if bounds is None or bounds.nulls is None else bounds
+
+
+@dataclass(frozen=True)
+class BoundsOfTable:
+    """What the data files of a table say of their columns, read once for both partitions of the metadata table.
+
+    Attributes:
+        counts: Whether files are read for ``partition_stats``, too.
+    """
+
+    seen: SeenTable
+    files: CommittedFiles
+    indexed: IndexedColumns
+    means: Means
+    counts: bool
+
+    @cached_property
+    def units(self) -> Sequence[UnitBounds]:
+        config = self.seen.table.config
+        mixes = config.partial_update_mode is not None
+        reader = _Reader(self.seen.storage, self.indexed.fields, self.indexed.typed, mixes)
+        newest = self._newest() if self.counts else frozenset()
+        names = zip(self.files.partitions.to_pylist(), self.files.names.to_pylist(), strict=True)  # O(files)
+        every = [(partition, name, join(partition, name) in newest) for partition, name in names]
+        units = [_Unit(tuple(every[at : at + _FILES_OF_A_UNIT])) for at in range(0, len(every), _FILES_OF_A_UNIT)]
+        return self._read(reader.read, units, len(every))
+
+    def file_records(self) -> list[Records]:
+        return [unit.files for unit in self.units if unit.files is not None]
+
+    def partition_records(self) -> list[Records]:
+        parts = [part for unit in self.units for part in unit.partitions]
+        if not parts:
+            return []
+        # The newest slices are all that readers see, and what completes later widens these bounds.
+        typed = self.indexed.typed
+        return [partition_bounds_records(parts, self.indexed.fields, record_schema(), typed=typed, tight=True)]
+
+    def _newest(self) -> Collection[str]:
+        return frozenset([file.path for found in self.seen.view.all_slices() for file in found.data_files])
+
+    def _read(self, read: Callable[[_Unit], UnitBounds], units: Sequence[_Unit], count: int) -> list[UnitBounds]:
+        if self.means.executor is not None and count > _FEW_FILES:
+            try:
+                return self.means.executor(read, units)
+            except NoTasksError:
+                if self.means.without_tasks is None:
+                    raise
+        return for_each(self.seen.storage, read, units, computes=True)

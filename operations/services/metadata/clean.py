@@ -1,0 +1,168 @@
+"""Cleans of a metadata table: older slices of its file groups deleted, by one decision.
+
+Of each file group stay the slices that a rollback of a recent write, or a restore to a savepoint, needs. As in Apache
+Hudi (``HoodieMetadataWriteUtils``) these are those of 20 delta commits, or of more where the table's own cleans keep
+more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....storage.base import split
+from ....table.files.file_group import FileGroup, FileSlice
+from ....table.table import Table
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import DeleteFile, FirstSteps, MakeFile, Step
+from ...service_settings import KEEP_LATEST_COMMITS, CleanSettings
+from ...transaction.commit_path import time_after
+from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from .slices import MetadataSlices, is_being_undone
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CleanerPlan, CleanMetadata
+
+logger = logging.getLogger("pyhudi")
+
+_ACTION = "clean"
+_LEAST_COMMITS, _MORE_THAN_TABLE = 20, 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataClean:
+    """What a clean deletes: paths by partition; ``earliest`` is the first delta commit whose slices stay."""
+
+    earliest: Instant
+    files: dict[str, list[str]]
+    bytes: int
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for paths in self.files.values() for path in paths]
+
+
+def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | None:
+    """Delete slices that nothing needs; return what was deleted, None for nothing. Raises as `decide`."""
+    made: list[MetadataClean] = []
+
+    def steps(timeline: Timeline) -> MetadataSteps | None:
+        made.clear()
+        slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
+        plan = None if slices is None else _plan(slices, _retained(settings))
+        if slices is None or plan is None:
+            return None
+        made.append(plan)
+        return _steps(table, slices, plan)
+
+    take_metadata_steps(table, steps)
+    for plan in made:
+        logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
+        return plan
+    return None
+
+
+def _retained(settings: CleanSettings) -> int:
+    """Return how many delta commits keep their slices."""
+    by_table = settings.commits if settings.policy == KEEP_LATEST_COMMITS else 0
+    return max(_LEAST_COMMITS, int(by_table * _MORE_THAN_TABLE))
+
+
+def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
+    earliest = _earliest(slices, commits)
+    if earliest is None or any(each.action == _ACTION for each in slices.timeline.pending):
+        return None
+    files: dict[str, list[str]] = {}
+    size = 0
+    for name, groups in slices.groups.items():
+        gone = [
+            file
+            for group in groups.values()
+            for file_slice in _older(group, earliest)
+            for file in file_slice.data_files
+        ]
+        if gone:
+            files[name] = [file.path for file in gone]
+            size += sum(file.size for file in gone)
+    if not files:
+        return None
+    first = next(each for each in slices.timeline.completed if each.requested_time >= earliest)
+    return MetadataClean(first, files, size)
+
+
+def _earliest(slices: MetadataSlices, commits: int) -> str | None:
+    """Return the time from which on all slices stay; None where all of them do."""
+    deltas = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
+    if len(deltas) < commits:
+        return None
+    saved = [each.requested_time for each in slices.metadata.of_table.instants if each.action == "savepoint"]
+    return min([deltas[-commits], *saved])
+
+
+def _older(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
+    """Return the slices before the newest that began until a time."""
+    begun = [number for number, file_slice in enumerate(group.slices) if file_slice.base_time <= earliest]
+    return group.slices[: begun[-1]] if begun else ()
+
+
+def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> MetadataSteps:
+    files = slices.timeline.files
+    time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
+    at = time_after(table, slices.metadata.of_table, time)
+    instant = Instant(time, _ACTION, State.REQUESTED)
+    last = max((each.requested_time for each in slices.timeline.completed), default="")
+    steps: list[Step] = [
+        MakeFile(files.path(instant), files.codec.encode(_requested(table, plan, last))),
+        MakeFile(files.path(instant.at(State.INFLIGHT)), b""),
+        *map(DeleteFile, plan.paths),
+        MakeFile(files.path(files.layout.completed(instant, at)), files.codec.encode(_completed(plan, time, last))),
+    ]
+    return MetadataSteps(instant, FirstSteps(tuple(steps)))
+
+
+def _requested(table: Table, plan: MetadataClean, last: str) -> CleanerPlan:
+    from ....timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    first = plan.earliest
+    return CleanerPlan(
+        earliest_instant_to_retain=ActionInstant(
+            timestamp=first.requested_time, action=first.action, state=first.state.name
+        ),
+        last_completed_commit_timestamp=last,
+        policy=KEEP_LATEST_COMMITS,
+        files_to_be_deleted_per_partition={},
+        file_paths_to_be_deleted_per_partition={
+            name: [CleanFileInfo(file_path=table.storage.uri(path), is_bootstrap_base_file=False) for path in paths]
+            for name, paths in plan.files.items()
+        },
+        partitions_to_be_deleted=[],
+        extra_metadata={},
+    )
+
+
+def _completed(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
+    from ....timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
+
+    partitions = {}
+    for name, paths in plan.files.items():
+        names = [split(path)[1] for path in paths]
+        partitions[name] = CleanPartition(
+            partition_path=name,
+            policy=KEEP_LATEST_COMMITS,
+            delete_path_patterns=names,
+            success_delete_files=names,
+            is_partition_deleted=False,
+        )
+    return CleanMetadata(
+        start_clean_time=time,
+        time_taken_in_millis=0,
+        total_files_deleted=len(plan.paths),
+        earliest_commit_to_retain=plan.earliest.requested_time,
+        last_completed_commit_timestamp=last,
+        partition_metadata=partitions,
+        bootstrap_partition_metadata={},
+        extra_metadata={},
+    )

@@ -1,0 +1,63 @@
+"""The columns whose bounds a new `column_stats` keeps.
+
+Source: ``HoodieTableMetadataUtil.getColumnsToIndex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ....errors import InvalidOptionError, MissingColumnError, UnsupportedTableError
+from ....table.config import TableConfig
+from ....table.metadata.bounds_records import can_be_bounded
+from ....table.metadata.index_definitions import is_typed
+from ....table.seen_table import SeenTable
+
+# Apache Hudi indexes them in any case, and so many others where none is named.
+_ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_MOST_OTHERS = 32
+
+
+def columns_to_index(seen: SeenTable, named: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns to index: the meta columns first, then those that are named, or the first of the table.
+
+    Raises:
+        MissingColumnError: The table has no such column.
+        InvalidOptionError: Values of its type have no bounds.
+        UnsupportedTableError: The table has no columns yet.
+    """
+    schema = seen.schema
+    if schema is None:
+        raise UnsupportedTableError(
+            f"The table {seen.table.path} has no rows and no columns yet, so that none can be indexed.",
+            "Write rows first; or build 'files' alone.",
+        )
+    bounded = bounded_columns(seen)
+    if named is not None:
+        _check(seen.table.config, seen.table.path, schema, bounded, named)
+    chosen = bounded[:_MOST_OTHERS] if named is None else named
+    return tuple(dict.fromkeys([*_ALWAYS, *chosen]))
+
+
+def bounded_columns(seen: SeenTable) -> list[str]:
+    """Return the columns of a table that can have bounds."""
+    typed = is_typed(seen.table.config)
+    return [field.name for field in seen.schema or () if can_be_bounded(field.type, typed=typed)]
+
+
+def _check(config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[str], named: Sequence[str]) -> None:
+    for name in named:
+        if name in _ALWAYS or name in bounded:
+            continue
+        if name not in schema.names:
+            raise MissingColumnError(
+                f"The table {path} has no column {name!r} to index; it has {', '.join(schema.names)}.",
+                "Name columns of the table.",
+            )
+        raise InvalidOptionError(
+            f"The column {name!r} of the table {path} has the type {schema.field(name).type}, of which "
+            f"column_stats keeps no bounds in tables of version {config.version}.",
+            f"Name others, such as {', '.join(bounded[:3]) or 'none'}.",
+        )

@@ -1,0 +1,257 @@
+"""Compactions of a metadata table: the log files of all its file groups merged into base files, by one decision.
+
+The new base files are made before the decision, for a time M that is later than all of both timelines. The decision
+holds if no delta commit completed before M that they lack, and none of theirs was undone: what completes later belongs
+to the slice that M begins. So no writer waits, and no plan is pending that another process would have to finish. A
+compaction that Apache Hudi planned and left pending is carried out in the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....storage.base import join
+from ....table.config import load_config
+from ....table.files.file_group import BaseFile, FileSlice, base_file, data_file
+from ....table.files.slice_rule import slice_rule
+from ....table.metadata.file_groups import GroupReader
+from ....table.metadata.group_merge import merged_group
+from ....table.metadata.kinds import FILES, PARTITION_STATS, kind_of
+from ....table.metadata.merging import SaidRecords
+from ....table.metadata.metadata_table import FOLDER
+from ....table.metadata.new_files import base_name
+from ....table.table import Table, refuse_other_version
+from ....timeline.held import COMPACTION, LOG_COMPACTION, pending_compactions
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import MOST_TO_MAKE, DeleteFile, FirstSteps, MakeFile, Step
+from ....timeline.writers.long_work import LongWork
+from ....timeline.writers.owner import Claim
+from ...following.before_completion import set_aside
+from ...following.damage import damage_of
+from ...transaction.commit_path import time_after
+from ...transaction.decide import settle
+from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from .compaction_bodies import CompactedBase, body_of, plan_of
+from .slices import MetadataSlices, is_being_undone
+from .tight_partitions import tight_records
+
+logger = logging.getLogger("pyhudi")
+
+_ROUNDS = 5
+# What a decision holds of base files itself; larger files wait aside.
+MOST_HELD = MOST_TO_MAKE // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did; ``bytes_read`` are those of the files that it merged."""
+
+    instant: str
+    file_groups: int
+    log_files: int
+    bytes: int
+    bytes_read: int
+
+
+def compact_metadata(table: Table) -> Compacted | None:
+    """Finish the pending compactions of a metadata table, then merge all log files; return what the last one did.
+
+    None where there is nothing to merge, or where a rollback or restore is pending. Raises as `decide`, and
+    `DamagedPartitionError` where a file of the metadata table is damaged.
+    """
+    done: Compacted | None = None
+    tightens = True
+    for _ in range(_ROUNDS):
+        slices = _settled(table)
+        if slices is None:
+            return done
+        asked = next(iter(pending_compactions(slices.timeline)), None)
+        if asked is not None and asked.action == LOG_COMPACTION:
+            _take_back(table, asked)
+            continue
+        # At its time another engine's plan lacks what completed since, which the bounds of files do not.
+        work = _Compaction(table, slices, asked, tightens=tightens and asked is None)
+        if not work.merged:
+            if asked is None:
+                return done
+            _take_back(table, asked)
+            continue
+        made = work.carry_out()
+        done = made or done
+        # Where writes begin all the time, a compaction that waits for a moment without any would never be.
+        tightens = tightens and asked is not None
+        if made is not None and asked is None:
+            return done
+    return done
+
+
+def _settled(table: Table) -> MetadataSlices | None:
+    """Return the metadata table once all that was decided is carried out; None where it must not be merged now."""
+    timeline = settle(table)
+    if is_being_undone(timeline):
+        return None
+    return MetadataSlices.of(table, timeline)
+
+
+class _Compaction:
+    """One compaction: that which Apache Hudi left pending, or one at a new time."""
+
+    def __init__(self, table: Table, slices: MetadataSlices, asked: Instant | None, *, tightens: bool) -> None:
+        self.table, self.slices, self.asked = table, slices, asked
+        seen, of_metadata = slices.metadata.of_table, slices.timeline.greatest_time() or ""
+        time = time_after(table, seen, of_metadata) if asked is None else asked.requested_time
+        self.instant = Instant(time, COMPACTION, State.REQUESTED)
+        self.plan = None if asked is None else pending_compactions(slices.timeline)[asked]
+        self.merged = self._chosen(slices.before(time))
+        self.tightens = tightens and not seen.pending
+        self.tight: dict[str, SaidRecords] = {}
+
+    def _chosen(self, found: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
+        if self.plan is None:
+            return found
+        named = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
+        # A plan that comes again after it was carried out names nothing that is older than it.
+        return [(name, file_slice) for name, file_slice in found if (name, file_slice.file_id) in named]
+
+    @property
+    def time(self) -> str:
+        return self.instant.requested_time
+
+    def carry_out(self) -> Compacted | None:
+        storage = self.table.storage
+        if not all(map(self.slices.metadata.counts, self._logged())):
+            # An instant of the table is about to complete, or another engine has left it half undone.
+            return None
+        with LongWork(storage, self.time):
+            bases = self._bases()
+            took = take_metadata_steps(self.table, lambda timeline: self._steps(timeline, bases))
+        storage.delete_folder(Claim(storage, self.time).folder)
+        if took is None:
+            return None
+        if not self._is_complete():
+            # A file that waited aside was lost, so that the decision was never carried out.
+            storage.delete(*(base.path for base in bases))
+            return None
+        merged = [file_slice for _, file_slice in self.merged]
+        done = Compacted(
+            self.time,
+            len(merged),
+            sum(len(file_slice.logs) for file_slice in merged),
+            sum(base.size for base in bases),
+            sum(file_slice.size for file_slice in merged),
+        )
+        logger.info("table %s: compacted its metadata table at %s: %s", self.table.path, self.time, done)
+        return done
+
+    def _logged(self) -> frozenset[str]:
+        logs = [log for _, file_slice in self.merged for log in file_slice.logs]
+        return slice_rule(self.slices.timeline).makers(logs, self.slices.timeline)
+
+    def _is_complete(self) -> bool:
+        found = self.slices.timeline.reload().write_at(self.time)
+        return found is not None and found.state == State.COMPLETED
+
+    def _bases(self) -> list[CompactedBase]:
+        """Make the base files, one after the other, as each may take as much memory as a commit."""
+        held, bases = 0, []
+        if self.tightens:
+            self.tight = tight_records(self.table, self.slices.metadata, self.merged, self.instant)
+        for name, file_slice in self.merged:
+            kind = kind_of(name)
+            adds_up = kind is not None and kind.adds_up
+            reader = GroupReader(
+                self.table.storage, file_slice, self.slices.metadata.counts, adds_up, may_be_torn=False
+            )
+            with damage_of(name):
+                found = merged_group(reader, lists=name == FILES, newest=self._newest(name, file_slice))
+            path = join(FOLDER, name, base_name(file_slice.file_id, self.time))
+            size = len(found.content)
+            step: Step
+            if held + size <= MOST_HELD:
+                held += size
+                step = MakeFile(path, found.content)
+            else:
+                step = set_aside(self.table.storage, self.time, path, found.content)
+            bases.append(CompactedBase(name, file_slice, path, size, found, step))
+        return bases
+
+    def _newest(self, name: str, file_slice: FileSlice) -> SaidRecords | None:
+        return self.tight.get(file_slice.file_id) if name == PARTITION_STATS else None
+
+    def _steps(self, timeline: Timeline, bases: Sequence[CompactedBase]) -> MetadataSteps | None:
+        """Return the steps of the compaction; None where what was merged is not all that completed before it.
+
+        Tight bounds are published only while nothing is pending.
+        """
+        if is_being_undone(timeline) or (self.tight and timeline.pending):
+            return None
+        config = load_config(self.table.storage)
+        refuse_other_version(self.table, config)
+        now = self.slices.timeline.reload()
+        if set(config.metadata_partitions) != set(self.slices.metadata.names) or not self._holds(timeline, now):
+            return None
+        files = now.files
+        at = time_after(self.table, timeline, now.greatest_time() or "")
+        body = files.codec.encode(body_of(bases))
+        steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
+        # Readers see a base file once its instant is complete, so that nothing is half there where a file is lost.
+        steps += [base.step for base in bases]
+        if self.asked is None:
+            steps.append(MakeFile(files.path(self.instant), files.codec.encode(plan_of(self.merged))))
+        inflight = files.path(self.instant.at(State.INFLIGHT))
+        if self.asked is None or not self.table.storage.exists(inflight):
+            steps.append(MakeFile(inflight, b""))
+        steps.append(MakeFile(files.path(files.layout.completed(self.instant, at)), body))
+        return MetadataSteps(self.instant, FirstSteps(tuple(steps)))
+
+    def _holds(self, timeline: Timeline, now: Timeline) -> bool:
+        def before(metadata: Timeline) -> set[Instant]:
+            return {each for each in metadata.completed if each.visible_since <= self.time}
+
+        seen = self.slices.timeline
+        if before(now) != before(seen):
+            return False
+        built = {each.requested_time for each in timeline.instants if each.action == "indexing"}
+        since = set(now.completed).difference(seen.completed)
+        # A partition that was built anew meanwhile has nothing to do with the files that were merged.
+        if any(each.group != "deltacommit" or each.requested_time in built for each in since):
+            return False
+        pending = {(each.requested_time, each.action) for each in now.pending}
+        if self.asked is not None:
+            return (self.time, COMPACTION) in pending
+        times = {each.requested_time for each in (*now.instants, *timeline.instants)}
+        return self.time not in times and not any(action in (COMPACTION, LOG_COMPACTION) for _, action in pending)
+
+    def _left_files(self) -> list[str]:
+        """Return base files of another engine's attempt at the pending compaction, which readers would prefer."""
+        if self.asked is None:
+            return []
+        storage, ours = self.table.storage, {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
+        listed = [info.path for name in {name for name, _ in self.merged} for info in storage.list(join(FOLDER, name))]
+        found = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
+        return [base.path for base in found if base.instant_time == self.time and base.name not in ours]
+
+
+def _take_back(table: Table, asked: Instant) -> None:
+    """Take a pending plan of Apache Hudi's off the metadata table's timeline, with the files that it made.
+
+    No reader has seen these. A log compaction would replace log blocks that a compaction has merged meanwhile.
+    """
+
+    def steps(timeline: Timeline) -> MetadataSteps | None:
+        slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
+        if slices is None or asked.identity not in {each.identity for each in slices.timeline.pending}:
+            return None
+        storage, files = table.storage, slices.timeline.files
+        rule = table.format.slices
+        listed = [info for name in slices.metadata.names for info in storage.list(join(FOLDER, name))]
+        made = [file for file in (data_file(info.path, info.size) for info in listed) if file is not None]
+        gone = [file.path for file in made if rule.may_be_of(file, asked.requested_time)]
+        gone += [files.path(asked.at(State.INFLIGHT)), files.path(asked.at(State.REQUESTED))]
+        return MetadataSteps(asked, FirstSteps(tuple(map(DeleteFile, gone))))
+
+    logger.info("table %s: takes back the %s %s of its metadata table", table.path, asked.action, asked.requested_time)
+    take_metadata_steps(table, steps)

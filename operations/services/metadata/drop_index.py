@@ -1,0 +1,115 @@
+"""Takes partitions of the metadata table out of use, the one way by which pyhudi drops an index.
+
+Readers trust the table's properties, so that these alone change. A clean deletes the files once no process reads them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ....errors import ConcurrentWriteError, TableConfigError
+from ....storage.base import Storage
+from ....table.config import TableConfig, check_supported, load_config
+from ....table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
+from ....table.left_behind import refuse_left_behind
+from ....table.metadata.index_definitions import new_definitions
+from ....table.metadata.kinds import RECORD_INDEX
+from ....table.record_index import defined_indexes
+from ....table.table import Table, open_table
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import FirstSteps, ReplaceFile
+from ...following.partitions_in_use import being_built, written_partitions
+from ...following.retired_metadata import noted_index, out_of_use_since
+from ...result import DROP_INDEX, ServiceResult
+from ...transaction.commit_path import time_after
+from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from ...transaction.set_properties import set_properties
+from .index_names import dropped_with
+from .pending_indexings import INDEXING, PendingIndexing, give_up, pending_indexings
+
+_TRIES = 10
+
+# Of the decision, which names no instant; names of actions have letters alone.
+_ACTION = "dropindex"
+
+
+def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> ServiceResult:
+    """Take a partition of the metadata table out of use, and those that depend on it.
+
+    All depend on ``files``, ``partition_stats`` on ``column_stats``, and secondary indexes on a record index, whose
+    drop notes in the properties where keys are unique. A pending indexing of such a partition is given up.
+
+    Raises:
+        InvalidOptionError: The table has no such partition.
+        ConcurrentWriteError: Other software keeps changing the table's properties.
+    """
+    began = time.monotonic()
+    table = open_table(storage)
+    check_supported(table.config, table.path, writing=True)
+    refuse_left_behind(table)
+    names = dropped_with(name, table.config, table.path)
+    result = ServiceResult(storage.path, DROP_INDEX, indexes=names, dry=dry_run)
+    if not dry_run:
+        given_up = _give_up_indexings(table, names)
+        out_of_use_since(storage, names)
+        for _ in range(_TRIES):
+            set_properties(table, _ACTION, lambda _, stored: _without(table, stored, names), follows=False)
+            if not set(names) & set(written_partitions(load_config(storage))):
+                break
+        else:
+            raise ConcurrentWriteError(
+                f"Other software kept changing the properties of the table {table.path}, so that {name} is in use.",
+                "Run drop_index again.",
+            )
+        left = _remove_definitions(table, names)
+        result = replace(result, skipped="; ".join(filter(None, (_sentence(given_up, names), left))))
+    return replace(result, seconds=time.monotonic() - began)
+
+
+def _without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
+    """Return the changes of properties that take partitions out of use; None if none of them is in use."""
+    gone = {*names} & {*written_partitions(stored)}
+    if not gone:
+        return None
+    in_use = sorted({*stored.metadata_partitions} - gone)
+    building = sorted({*being_built(stored)} - gone)
+    noted = noted_index(Table(table.storage, stored), stored) if RECORD_INDEX in gone else {}
+    return {METADATA_PARTITIONS: ",".join(in_use), METADATA_INFLIGHT: ",".join(building), **noted}
+
+
+def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingIndexing]:
+    dropped = [indexing for indexing in pending_indexings(table.timeline()) if {*indexing.names} & {*names}]
+    if dropped:
+        give_up(table, dropped)
+    return dropped
+
+
+def _remove_definitions(table: Table, names: Collection[str]) -> str:
+    """Remove the definitions of dropped indexes; return why they stay if their file is damaged."""
+
+    def build(timeline: Timeline) -> MetadataSteps | None:
+        in_use = written_partitions(load_config(table.storage))
+        gone = {*defined_indexes(table.storage)} & {*names} - {*in_use}
+        if not gone:
+            return None
+        changed = new_definitions(table.storage, dict.fromkeys(gone))
+        step = ReplaceFile(changed.path, changed.content, changed.replaces)
+        unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
+        return MetadataSteps(unnamed, FirstSteps((step,)))
+
+    try:
+        take_metadata_steps(table, build)
+    except TableConfigError as error:
+        return f"definitions of indexes stay: {error.what} {error.todo}"
+    return ""
+
+
+def _sentence(given_up: Collection[PendingIndexing], names: Collection[str]) -> str:
+    others = sorted({name for indexing in given_up for name in indexing.names} - {*names})
+    if not given_up:
+        return ""
+    times = ", ".join(indexing.instant.requested_time for indexing in given_up)
+    return f"gave up the indexing {times}" + (f", which built {', '.join(others)} too" if others else "")

@@ -1,0 +1,94 @@
+"""What the decision that begins an indexing does: the metadata table's properties, and a file for each file group.
+
+From then on each write logs what it changes to the partitions that are being built. A hash of a key names a file group
+among all that a listing shows, so each group of a partition with several has a file before the first write.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ....errors import TableConfigError
+from ....storage.base import Storage, join
+from ....table.config import PROPERTIES_PATH, TableConfig
+from ....table.files.file_group import data_file
+from ....table.files.partitions import metafile_of, partition_metafile
+from ....table.hfile.entries import Entries
+from ....table.metadata.index_definitions import definition_of_bounds, new_definitions
+from ....table.metadata.kinds import COLUMN_STATS, FILE_GROUPS, new_file_id
+from ....table.metadata.metadata_table import FOLDER
+from ....table.metadata.new_files import log_bytes, log_name, metadata_properties
+from ....table.metadata.record_schema import record_schema
+from ....timeline.writers.first_steps import MakeFile, ReplaceFile, Step
+
+NO_KEYS = pa.array([], pa.binary())
+NO_ENTRIES = Entries(NO_KEYS, NO_KEYS)
+
+
+def first_files(
+    storage: Storage, config: TableConfig, names: tuple[str, ...], time: str, columns: Sequence[str]
+) -> tuple[Step, ...]:
+    """Return the steps that make a metadata table ready for the partitions that an indexing begins to build.
+
+    ``columns`` are those that ``column_stats`` is going to index: writers learn them from its definition.
+    """
+    metafiles = [_replaced(storage, metafile_of(join(FOLDER, name)), partition_metafile(time, 1)) for name in names]
+    placeholders = [step for name in names for step in _placeholders(storage, name, time)]
+    return (*_properties(storage, config), *metafiles, *placeholders, *_definition(storage, config, names, columns))
+
+
+def group_ids(storage: Storage, partition: str) -> tuple[str, ...]:
+    """Return the file groups of a partition: all of which its folder has a file, those of a new one without any."""
+    listed = storage.list(join(FOLDER, partition), strict=False)
+    found = {file.file_id for info in listed if (file := data_file(info.path)) is not None}
+    return tuple(sorted(found)) or tuple(new_file_id(partition, group) for group in range(FILE_GROUPS[partition]))
+
+
+def placeholder(partition: str, file_id: str, time: str) -> MakeFile:
+    """Return the step that makes the log file without entries, which names a file group for readers and writers."""
+    content = log_bytes(time, partition, NO_KEYS, NO_ENTRIES, record_schema())
+    return MakeFile(placeholder_path(partition, file_id, time), content)
+
+
+def placeholder_path(partition: str, file_id: str, time: str) -> str:
+    return join(FOLDER, partition, log_name(file_id, time))
+
+
+def _placeholders(storage: Storage, partition: str, time: str) -> list[Step]:
+    groups = group_ids(storage, partition)
+    # A clean may be about to delete what an earlier partition of that name left in the folder.
+    return [placeholder(partition, file_id, time) for file_id in groups] if len(groups) > 1 else []
+
+
+def _definition(storage: Storage, config: TableConfig, names: Sequence[str], columns: Sequence[str]) -> list[Step]:
+    if COLUMN_STATS not in names:
+        return []
+    new = new_definitions(storage, {COLUMN_STATS: definition_of_bounds(columns, config)})
+    return [ReplaceFile(new.path, new.content, new.replaces)]
+
+
+def _properties(storage: Storage, config: TableConfig) -> list[Step]:
+    """Return the step that makes the metadata table's properties, unless there are some of the table's version."""
+    path = join(FOLDER, PROPERTIES_PATH)
+    data = _read(storage, path)
+    try:
+        if data is not None and TableConfig.parse(data, path).version == config.version:
+            return []
+    except TableConfigError:
+        pass
+    return [ReplaceFile(path, metadata_properties(config), None if data is None else zlib.crc32(data))]
+
+
+def _replaced(storage: Storage, path: str, content: bytes) -> Step:
+    data = _read(storage, path)
+    return ReplaceFile(path, content, None if data is None else zlib.crc32(data))
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,73 @@
+"""The names of indexes: which partition of the metadata table each has, what it needs, and what goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ....errors import InvalidOptionError, UnsupportedTableError
+from ....table.config import TableConfig
+from ....table.format import format_of
+from ....table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY
+from ...following.kept_metadata import KEPT
+from ...following.partitions_in_use import written_partitions
+
+_NEEDS: dict[str, tuple[str, ...]] = {
+    FILES: (FILES,),
+    COLUMN_STATS: (FILES, COLUMN_STATS),
+    PARTITION_STATS: (FILES, COLUMN_STATS, PARTITION_STATS),
+}
+
+
+def needed(name: str, columns: Sequence[str] | None, config: TableConfig, path: str) -> tuple[str, ...]:
+    """Return the partitions that an index needs, itself among them, in the order in which they are built.
+
+    Raises `InvalidOptionError` for a name that pyhudi does not build, and `UnsupportedTableError` for a table that
+    cannot have the index.
+    """
+    if name not in KEPT:
+        raise InvalidOptionError(
+            f"pyhudi does not build {name!r}, which create_index got for the table {path}.",
+            "Name files, column_stats or partition_stats. Build other indexes with Apache Hudi.",
+        )
+    if columns is not None and name == FILES:
+        raise InvalidOptionError(
+            f"create_index was given columns for 'files' of the table {path}, which lists files and has no columns.",
+            "Name column_stats, or give no columns.",
+        )
+    if not format_of(config).keeps_metadata:
+        raise UnsupportedTableError(
+            f"The table {path} has version {config.version}, whose metadata table pyhudi does not keep.",
+            "Upgrade the table first (HudiTable.upgrade).",
+        )
+    if name == PARTITION_STATS and not config.partition_fields:
+        raise UnsupportedTableError(
+            f"The table {path} is not partitioned, so that it has no bounds of partitions.",
+            "Name column_stats, the bounds of files.",
+        )
+    return _NEEDS[name]
+
+
+def dropped_with(name: str, config: TableConfig, path: str) -> tuple[str, ...]:
+    """Return the partitions that go with one, itself among them, sorted; those in use or being built.
+
+    Raises `InvalidOptionError` if the table has no such partition.
+    """
+    present = written_partitions(config)
+    if name not in present:
+        raise InvalidOptionError(
+            f"The table {path} has no index {name!r}" + (f"; it has {', '.join(present)}." if present else "."),
+            "Name one of these." if present else "There is nothing to drop.",
+        )
+    if name == FILES:
+        return present
+    return tuple(other for other in present if other == name or _depends_on(other, name))
+
+
+def _depends_on(other: str, name: str) -> bool:
+    if name == COLUMN_STATS:
+        return other == PARTITION_STATS
+    return name == RECORD_INDEX and other.startswith(SECONDARY)
+
+
+def absent(names: Sequence[str], in_use: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in in_use)

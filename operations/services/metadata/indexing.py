@@ -1,0 +1,170 @@
+"""Builds partitions of the metadata table beside writers, as an ``indexing`` instant of the table.
+
+    begin I: the properties name the partitions as being built; from then on each write logs what it changes
+      --> base files of what completed before I, written aside
+      --> complete I: publishes them, and the properties name the partitions as in use
+
+Source: ``ScheduleIndexActionExecutor``, ``RunIndexActionExecutor``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....errors import ConcurrentWriteError, PyHudiError
+from ....storage.base import Storage
+from ....table.config import load_config
+from ....table.config.property_keys import INDEX_DEFINITIONS
+from ....table.metadata.index_definitions import index_definitions
+from ....table.metadata.kinds import COLUMN_STATS
+from ....table.metadata.metadata_table import MetadataTable
+from ....table.record_index import INDEXES_FILE
+from ....table.seen_table import SeenTable
+from ....table.table import Table
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ...following.partitions_in_use import being_built
+from ...result import ServiceResult
+from ...transaction.commit_path import complete
+from ...transaction.instant_changes import remove_file, start
+from ...transaction.left_overs import try_to_forget
+from ...transaction.outcome import Outcome, Properties
+from ...transaction.transaction import Transaction
+from ..means import Means
+from .begin_indexing import begin_indexing, plan_of
+from .built_partitions import Built, build_partitions
+from .pending_indexings import PendingIndexing, give_up
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import IndexCommitMetadata
+
+logger = logging.getLogger("pyhudi")
+
+_BUILDS = 20
+_UNDOING = frozenset({"rollback", "restore"})
+_UNDO_S, _POLL_S = 60.0, 0.2
+
+
+class _BuildAgainError(Exception):
+    """Since the build an instant was undone, or is about to be, or a write has changed which columns are indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """One indexing of the partitions ``wanted``, those of them that are not in use when it begins."""
+
+    table: Table
+    means: Means
+    wanted: tuple[str, ...]
+    columns: Sequence[str] | None
+
+    def carry_out(self, result: ServiceResult) -> ServiceResult:
+        begun = begin_indexing(self.table, self.means, self.wanted, self.columns)
+        if begun is None:
+            return replace(result, indexes=(), skipped=f"another process has built {', '.join(self.wanted)} meanwhile")
+        work, names = begun
+        indexing = PendingIndexing(work.inflight, names)
+        try:
+            with work.heartbeat():
+                built, done = self._build_and_complete(work, names)
+        except BaseException:
+            # Writers would log to partitions that no process builds.
+            with suppress(PyHudiError):
+                give_up(self.table, [indexing])
+            raise
+        try_to_forget(work.storage, work.instant_time)
+        logger.info("table %s: built %s (indexing %s)", self.table.path, ", ".join(names), done.requested_time)
+        return replace(
+            result,
+            instant=done.requested_time,
+            indexes=names,
+            files=built.files,
+            records=built.index.records,
+            bytes=built.index.bytes,
+        )
+
+    def _build_and_complete(self, work: Transaction, names: tuple[str, ...]) -> tuple[Built, Instant]:
+        pending = work.inflight
+        start(self.table, pending)
+        if not work.storage.exists(self.table.instants.path(pending.at(State.REQUESTED))):
+            remove_file(self.table, pending)
+            raise self._given_up(pending)
+        for _ in range(_BUILDS):
+            timeline = self._timeline_without_undoing()
+            seen = SeenTable(self.table, timeline.as_of_completion(work.instant_time))
+            metadata = MetadataTable.with_partitions(self.table, timeline, names)
+            built = build_partitions(seen, metadata, names, pending, self.means)
+            undone = _undoing(timeline)
+            try:
+                done = complete(self.table, pending, partial(self._outcome, pending, built, undone))
+            except _BuildAgainError:
+                logger.info("table %s: an instant was undone meanwhile; building again", self.table.path)
+                continue
+            if done is None or not set(names) <= set(load_config(self.table.storage).metadata_partitions):
+                raise self._given_up(pending)
+            return built, done.instant
+        raise ConcurrentWriteError(
+            f"Instants of the table {self.table.path} were undone while {', '.join(names)} was built, {_BUILDS} times "
+            "in a row.",
+            "Run create_index again once no rollback runs.",
+        )
+
+    def _outcome(self, pending: Instant, built: Built, undone: frozenset[str], timeline: Timeline) -> Outcome | None:
+        same = (pending.requested_time, pending.action)
+        if not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
+            return None
+        config = load_config(self.table.storage)
+        names = built.index.names
+        if not set(names) <= set(being_built(config)):
+            raise self._given_up(pending)
+        if _undoing(timeline) != undone or (built.indexed and built.indexed != _defined_columns(self.table.storage)):
+            raise _BuildAgainError
+        changes = {INDEX_DEFINITIONS: INDEXES_FILE} if COLUMN_STATS in names else {}
+        properties = Properties(changes=changes, current=config)
+        return Outcome(_completed(names, timeline), properties=properties, own=built.index)
+
+    def _timeline_without_undoing(self) -> Timeline:
+        """Return the table's timeline once no rollback and no restore is pending, which may undo what a build reads."""
+        deadline = time.monotonic() + _UNDO_S
+        while True:
+            timeline = self.table.timeline()
+            pending = next((instant for instant in timeline.pending if instant.action in _UNDOING), None)
+            if pending is None:
+                return timeline
+            if time.monotonic() > deadline:
+                raise ConcurrentWriteError(
+                    f"The {pending.action} {pending.requested_time} of the table {self.table.path} is not complete, so "
+                    "that no index can be built.",
+                    "Run the rollback or restore again, which finishes it, then create_index.",
+                )
+            time.sleep(_POLL_S)
+
+    def _given_up(self, pending: Instant) -> ConcurrentWriteError:
+        return ConcurrentWriteError(
+            f"The indexing {pending.requested_time} of the table {self.table.path} was given up by another process: a "
+            "drop_index, or a service that took this process for dead.",
+            "Run create_index again if the index is still wanted.",
+        )
+
+
+def _defined_columns(storage: Storage) -> tuple[str, ...]:
+    definition = index_definitions(storage).get(COLUMN_STATS)
+    return () if definition is None else definition.columns
+
+
+def _undoing(timeline: Timeline) -> frozenset[str]:
+    """Return the rollbacks and restores on a timeline, in which states they are."""
+    found = (instant for instant in timeline.instants if instant.action in _UNDOING)
+    return frozenset([f"{instant.identity}.{instant.state.name}" for instant in found])
+
+
+def _completed(names: Sequence[str], timeline: Timeline) -> IndexCommitMetadata:
+    from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    return models.IndexCommitMetadata(index_partition_infos=plan_of(names, timeline).index_partition_infos)

@@ -1,0 +1,103 @@
+"""Indexings that are not complete: a process at work keeps its own, and those of dead processes are given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from ....errors import ConcurrentWriteError
+from ....storage.base import Storage
+from ....table.config import load_config
+from ....table.table import Table
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import DeleteFile, FirstSteps
+from ....timeline.writers.owner import Claim
+from ....timeline.writers.patience import Patience
+from ...following.partitions_in_use import being_built
+from ...rollback.pending import OtherWriters
+from ...transaction.left_overs import try_to_forget
+from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+
+logger = logging.getLogger("pyhudi")
+
+INDEXING = "indexing"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIndexing:
+    instant: Instant
+    names: tuple[str, ...]
+
+
+def pending_indexings(timeline: Timeline) -> tuple[PendingIndexing, ...]:
+    """Return the indexings that are not complete, and the partitions that each builds; none if its plan is empty."""
+    found = (instant for instant in timeline.pending if instant.action == INDEXING)
+    return tuple(PendingIndexing(instant, _built_by(timeline, instant)) for instant in found)
+
+
+def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tuple[PendingIndexing, ...]:
+    """Return the pending indexings whose makers are dead; `ConcurrentWriteError` if another process may be at work."""
+    others, found = OtherWriters(table, patience), pending_indexings(timeline)
+    for indexing in found:
+        liveness = others.suspect(indexing.instant).judge(may_wait=False)
+        if liveness.alive:
+            raise ConcurrentWriteError(
+                f"Another process builds {', '.join(indexing.names) or 'an index'} of the table {table.path} (indexing "
+                f"{indexing.instant.requested_time}; {liveness.reason}).",
+                liveness.todo
+                or "Wait until it is complete; or give it up with HudiTable.drop_index of what it builds, and run this "
+                "again.",
+            )
+    return found
+
+
+def give_up_dead(table: Table, timeline: Timeline, patience: Patience) -> None:
+    """Take back the indexings on a timeline whose processes were pyhudi's and are dead. Raises as `decide`.
+
+    Each write would log for ever to partitions that no process builds, and archiving would stop at them.
+    """
+    others, claimed = OtherWriters(table, patience), partial(Claim, table.storage)
+    own = [each for each in pending_indexings(timeline) if claimed(each.instant.requested_time).owner() is not None]
+    dead = [each for each in own if not others.suspect(each.instant).judge(may_wait=False).alive]
+    if dead:
+        give_up(table, dead)
+        times = ", ".join(each.instant.requested_time for each in dead)
+        logger.warning("table %s: gave up the indexing %s, whose process is dead", table.path, times)
+
+
+def taken_back(
+    timeline: Timeline, storage: Storage, indexings: Collection[PendingIndexing], keep: Collection[str] = ()
+) -> FirstSteps:
+    """Return the steps that take pending indexings back; partitions to ``keep`` stay among those being built."""
+    config = load_config(storage)
+    gone = {name for indexing in indexings for name in indexing.names}
+    drops = sorted((gone & {*being_built(config)}) - {*config.metadata_partitions} - {*keep})
+    # Without its requested file, which goes last, no process takes it for pending.
+    steps = tuple(
+        DeleteFile(timeline.files.path(indexing.instant.at(state)))
+        for indexing in indexings
+        for state in (State.INFLIGHT, State.REQUESTED)
+    )
+    return FirstSteps(steps, drops=tuple(drops))
+
+
+def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
+    """Take pending indexings back by a decision, those of them that are pending still. Raises as `decide`."""
+    times = {indexing.instant.requested_time for indexing in indexings}
+
+    def build(timeline: Timeline) -> MetadataSteps | None:
+        left = [indexing for indexing in pending_indexings(timeline) if indexing.instant.requested_time in times]
+        return MetadataSteps(left[-1].instant, taken_back(timeline, table.storage, left)) if left else None
+
+    take_metadata_steps(table, build)
+    for time in times:
+        try_to_forget(table.storage, time)
+
+
+def _built_by(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
+    plan = timeline.files.read_index_plan(instant)
+    infos = () if plan is None else plan.index_partition_infos
+    return tuple(info.metadata_partition_path for info in infos if info.metadata_partition_path)

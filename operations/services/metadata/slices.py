@@ -1,0 +1,75 @@
+"""The file groups of a metadata table's partitions in use: their slices, and what completed before a compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ....storage.base import join
+from ....table.config import load_config
+from ....table.files.file_group import FileGroup, FileSlice
+from ....table.files.slice_rule import slice_rule
+from ....table.metadata.metadata_table import FOLDER, MetadataTable
+from ....table.table import Table
+from ....timeline.archive.completions import CompletionTimes
+from ....timeline.timeline import Timeline
+from ...following.kept_metadata import refuse_unkept
+
+
+@dataclass(frozen=True)
+class MetadataSlices:
+    """The metadata table as of one listing of both timelines and of its folders."""
+
+    metadata: MetadataTable
+
+    @classmethod
+    def of(cls, table: Table, timeline: Timeline) -> MetadataSlices | None:
+        """Return the slices of the partitions that a table's properties name now; None where they name none.
+
+        Raises `UnsupportedTableError` where there are partitions that pyhudi does not keep.
+        """
+        config = load_config(table.storage)
+        if not (table.format.keeps_metadata and config.metadata_partitions):
+            return None
+        refuse_unkept(config, table.path)
+        return cls(MetadataTable.with_partitions(table, timeline, config.metadata_partitions))
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.metadata.timeline
+
+    @cached_property
+    def groups(self) -> Mapping[str, Mapping[str, FileGroup]]:
+        """The file groups by partition and file id."""
+        return {name: self.metadata.view.groups(join(FOLDER, name)) for name in self.metadata.names}
+
+    @property
+    def newest(self) -> Iterator[tuple[str, FileSlice]]:
+        for name, groups in self.groups.items():
+            yield from ((name, group.newest) for group in groups.values())
+
+    def before(self, time: str) -> list[tuple[str, FileSlice]]:
+        """Return the newest slices with the log files that completed before a time, of groups that have any then.
+
+        A group whose only log file is its placeholder holds nothing to be merged.
+        """
+        completed_at, rule = CompletionTimes(self.timeline), slice_rule(self.timeline)
+        found = []
+        for name, newest in self.newest:
+            if newest.base is not None and newest.base_time >= time:
+                continue
+            logs = tuple(log for log in newest.logs if rule.is_merged(log, time, completed_at))
+            if not all(map(is_beginning, rule.makers(logs, self.timeline))):
+                found.append((name, replace(newest, logs=logs)))
+        return found
+
+
+def is_beginning(time: str) -> bool:
+    """Return whether an instant began a partition: its log files only name file groups for readers."""
+    return time.startswith("00000000000000")
+
+
+def is_being_undone(timeline: Timeline) -> bool:
+    """Return whether a rollback or restore is pending, which may need what the metadata table holds now."""
+    return any(instant.action in ("rollback", "restore") for instant in timeline.pending)

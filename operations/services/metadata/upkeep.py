@@ -1,0 +1,112 @@
+"""The upkeep of a metadata table: compacted, cleaned and archived, where that is due."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+
+from ....storage.base import Storage
+from ....table.config import check_supported, load_config
+from ....table.left_behind import refuse_left_behind
+from ....table.table import Table, open_table
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import FirstSteps
+from ....timeline.writers.patience import Patience
+from ...following.damage import DamagedPartitionError, gone_with, warning_of
+from ...result import METADATA, ServiceResult
+from ...service_settings import Upkeep
+from ...transaction.commit_path import time_after
+from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from .archive import archive_metadata
+from .clean import clean_metadata
+from .compaction import compact_metadata
+from .due import is_due
+from .due import is_worth_a_look as is_worth_a_look  # noqa: PLC0414 (the registry imports this module alone)
+from .pending_indexings import INDEXING, give_up_dead
+from .slices import MetadataSlices
+
+logger = logging.getLogger("pyhudi")
+
+# Later than each time of a timeline.
+AT_LAST = "9" * 17
+
+
+def upkeep_after_write(
+    storage: Storage, timeline: Timeline, upkeep: Upkeep, patience: Patience
+) -> ServiceResult | None:
+    """Keep a metadata table up after a write, where that is due; None where it was not."""
+    table = open_table(storage)
+    give_up_dead(table, timeline, patience)
+    return keep_up(storage, upkeep) if is_due(storage.path, MetadataSlices.of(table, timeline)) else None
+
+
+def upkeep_where_due(storage: Storage, upkeep: Upkeep, patience: Patience) -> ServiceResult:
+    """Keep a metadata table up in a round of services, where that is due."""
+    table = open_table(storage)
+    timeline = table.timeline()
+    give_up_dead(table, timeline, patience)
+    is_due_now = is_due(storage.path, MetadataSlices.of(table, timeline))
+    return keep_up(storage, upkeep) if is_due_now else ServiceResult(storage.path, METADATA)
+
+
+def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> ServiceResult:
+    """Merge all log files of a metadata table, delete what nothing needs any more, and archive its oldest instants.
+
+    A partition that is damaged goes out of use, as with a write that meets the damage: else it would grow for ever, and
+    instants of the table would wait for its compaction. With `dry_run` the result says what would be merged. Raises
+    `PyHudiError`; a later call does the rest.
+    """
+    began, table = time.monotonic(), open_table(storage)
+    check_supported(table.config, table.path, writing=True)
+    refuse_left_behind(table)
+    done = ServiceResult(table.path, METADATA, dry=dry_run)
+    if dry_run:
+        return _foretold(table, done)
+    try:
+        compacted = compact_metadata(table)
+    except DamagedPartitionError as error:
+        return replace(done, todo=_taken_out_of_use(table, error), seconds=round(time.monotonic() - began, 3))
+    if compacted is not None:
+        done = replace(
+            done,
+            instant=compacted.instant,
+            files=compacted.file_groups,
+            bytes=compacted.bytes,
+            file_groups=compacted.file_groups,
+            log_files=compacted.log_files,
+            bytes_read=compacted.bytes_read,
+        )
+    clean_metadata(table, upkeep.clean)
+    count = archive_metadata(table, upkeep.archive)
+    return replace(done, instants=count, seconds=round(time.monotonic() - began, 3))
+
+
+def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
+    """Take a damaged partition out of use, with those that need it, and return what the caller has to know."""
+    names = load_config(table.storage).metadata_partitions
+    gone = gone_with(damage.name, names) if damage.name in names else ()
+
+    def build(timeline: Timeline) -> MetadataSteps | None:
+        left = {*load_config(table.storage).metadata_partitions} & {*gone}
+        unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
+        return MetadataSteps(unnamed, FirstSteps((), drops=tuple(sorted(left)))) if left else None
+
+    take_metadata_steps(table, build)
+    if not gone:
+        return ""
+    warning = warning_of(gone, damage.reason)
+    logger.warning("table %s: %s", table.path, warning, exc_info=damage)
+    return warning
+
+
+def _foretold(table: Table, done: ServiceResult) -> ServiceResult:
+    slices = MetadataSlices.of(table, table.timeline())
+    merged = [] if slices is None else [file_slice for _, file_slice in slices.before(AT_LAST)]
+    return replace(
+        done,
+        file_groups=len(merged),
+        log_files=sum(len(file_slice.logs) for file_slice in merged),
+        bytes_read=sum(file_slice.size for file_slice in merged),
+    )

@@ -1,0 +1,104 @@
+"""The metadata table of a table whose instants are undone: what of it goes out of use before the first file changes.
+
+The undo of an instant deletes what that wrote there (`take_back`). Where that is not enough, all partitions go out of
+use before readers could meet a file that is gone, by a decision of its own, and may be built anew behind the undo.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from ...errors import ConcurrentWriteError
+from ...table.config import TableConfig, load_config, stored_config
+from ...table.metadata.kinds import FILES
+from ...table.metadata.listing import lists_any
+from ...table.metadata.metadata_table import MetadataTable
+from ...table.table import Table
+from ...timeline.timeline import Timeline
+from ..following.damage import DAMAGE
+from ..following.partitions_in_use import changed_names
+from ..following.undone_metadata import is_in_base_files, take_back
+from .locks import hold
+from .set_properties import set_properties
+
+logger = logging.getLogger("pyhudi")
+
+_ROUNDS = 20
+
+
+def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[str]) -> tuple[str, ...]:
+    """Take the metadata table out of use unless its log files alone hold what an instant wrote; return what went.
+
+    ``paths`` are the data files that the undo takes back. Raises as `set_properties`.
+    """
+    if not _in_use(table):
+        return ()
+    is_lost = table.format.undo.adds_files(time, paths)
+    if not is_lost and is_in_base_files(table, timeline, time):
+        # Another process may undo the same instant at the same time: then it wrote nothing any more, as it seems.
+        is_lost = is_in_base_files(table, timeline.reload(), time)
+    return take_out_of_use(table, "rollback") if is_lost else ()
+
+
+def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[str, ...]:
+    """Take the metadata table out of use if it names data files that are about to go by no instant; return what went.
+
+    They are of writes that never completed; Apache Hudi lists some of them where it builds a metadata table. ``action``
+    says who removes them. Raises as `set_properties`.
+    """
+    if not paths or not table.format.keeps_metadata:
+        return ()
+    now = Table(table.storage, load_config(table.storage), table.lock)
+    if FILES not in now.config.metadata_partitions:
+        return ()
+    try:
+        metadata = MetadataTable.with_partitions(now, now.timeline(), [FILES])
+        is_named = table.format.undo.adds_files("", paths) or lists_any(metadata.partition(FILES), paths)
+    except DAMAGE:
+        is_named = True
+    return take_out_of_use(table, action) if is_named else ()
+
+
+def take_back_metadata(table: Table, times: Collection[str]) -> None:
+    """Delete what undone instants wrote to the metadata table, right before they leave the table's timeline."""
+    if table.format.keeps_metadata:
+        with hold(table):
+            take_back(table, times)
+
+
+def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
+    """Take all partitions of the metadata table out of use, and return which.
+
+    An indexing that is at work sees what is undone, and builds again. ``action`` names in messages what needs that.
+    Raises as `set_properties`.
+    """
+    names = _in_use(table)
+    for _ in range(_ROUNDS):
+        if not _in_use(table):
+            break
+        set_properties(table, action, _without_partitions)
+    else:
+        raise ConcurrentWriteError(
+            f"Other software changed the properties of the table {table.path} {_ROUNDS} times in a row, while a "
+            f"{action} was about to take its metadata table out of use.",
+            "Run it again.",
+        )
+    if names:
+        logger.warning(
+            "table %s: the partitions %s of its metadata table went out of use for a %s",
+            table.path,
+            ", ".join(names),
+            action,
+        )
+    return names
+
+
+def _in_use(table: Table) -> tuple[str, ...]:
+    # A dead write may be the first, whose table is not made yet.
+    config = stored_config(table.storage) if table.format.keeps_metadata else None
+    return () if config is None else config.metadata_partitions
+
+
+def _without_partitions(_: Timeline, stored: TableConfig) -> Mapping[str, str] | None:
+    return changed_names(stored, drops=stored.metadata_partitions) or None
