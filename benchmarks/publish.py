@@ -24,6 +24,8 @@ from index_state import STATE, spared
 from index_state import verdicts as verdicts_of_states
 from indexes import INDEX, filters, groups, tagging
 from joins import JOIN, joins
+from kept_metadata import KEPT, kept_metadata
+from kept_metadata import verdicts as verdicts_of_kept
 from long_life import LIFE, lives
 from many_files import MANY, many_files
 from metadata import METADATA, metadata_tables
@@ -54,7 +56,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA)
+    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA, KEPT)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -76,6 +78,8 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "many": many_files(seconds),
         "metadata": metadata_tables(seconds),
         "planned": verdicts_of_metadata(seconds),
+        "kept": kept_metadata(seconds),
+        "upheld": verdicts_of_kept(seconds),
         "joins": joins(seconds),
         "rescales": rescales(seconds),
         "writers": rates(seconds),

@@ -29,6 +29,10 @@ from indexes import INDEX, filters, groups, tagging
 from indexes import measure as measure_indexes
 from joins import JOIN, joins
 from joins import measure as measure_joins
+from kept_metadata import KEPT, kept_metadata
+from kept_metadata import Sizes as KeptSizes
+from kept_metadata import measure as measure_kept
+from kept_metadata import verdicts as kept_verdicts
 from lineitem import prepare
 from long_life import LIFE, lives, measure
 from many_files import MANY, many_files
@@ -131,7 +135,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE, JOIN, RESTART, FEW, WITHOUT, SMALL, METADATA)
+    others = (*others, RESCALE, JOIN, RESTART, FEW, WITHOUT, SMALL, METADATA, KEPT)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -148,6 +152,7 @@ def report(scale: float, seconds: Seconds) -> None:
     print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
     print("### Metadata tables", metadata_tables(seconds), metadata_verdicts(seconds), sep="\n\n")
+    print("### Metadata tables, kept", kept_metadata(seconds), kept_verdicts(seconds), sep="\n\n")
     print("### Joins", joins(seconds), sep="\n\n")
     print("### Writers side by side", writers(seconds), sep="\n\n")
     print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
@@ -192,6 +197,7 @@ def main() -> None:
     seconds |= measure_many()
     print("metadata tables …", flush=True)
     seconds |= measure_metadata()
+    seconds |= measure_kept(KeptSizes(scale=arguments.scale, data=arguments.work))
     print("joins …", flush=True)
     seconds |= measure_joins(arguments.scale)
     print("writers side by side …", flush=True)

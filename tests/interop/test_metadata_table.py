@@ -1,4 +1,4 @@
-"""The metadata table of Apache Hudi beside writes of pyhudi, which take it out of use and leave its folder."""
+"""The metadata table of Apache Hudi once `drop_index` took it out of use: its folder stays for readers and builders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
+from pyhudi.arrow import Table
 from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.storage import open_storage
@@ -85,8 +86,8 @@ def set_age(folder: Path, days: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_running_queries_of_apache_hudi_end_well_beside_a_write(kind: str, tmp_path: Path, apache: ApacheHudi) -> None:
-    """A query has chosen to list by the metadata table, which the write and a clean must leave where it is."""
+def test_running_queries_of_apache_hudi_end_well_beside_its_drop(kind: str, tmp_path: Path, apache: ApacheHudi) -> None:
+    """A query has chosen to list by the metadata table, which a write and a clean must leave where it is."""
     table = Shared(tmp_path / "t", apache, kind)
     table.theirs("k0", "k1", "k2", "k3")
     table.theirs("k2", "k4")
@@ -95,6 +96,7 @@ def test_running_queries_of_apache_hudi_end_well_beside_a_write(kind: str, tmp_p
     said = f"path '{table.path}', hoodie.metadata.enable 'true'"
     apache.sql(f"create or replace temporary view running using hudi options ({said})")
 
+    Table(table.path).drop_index("files")
     table.ours("k0", "k5")
     clean(open_storage(str(table.path)), CleanSettings())
 
@@ -111,6 +113,8 @@ def test_apache_hudi_builds_its_metadata_table_anew_in_the_folder_that_stays(
     table = Shared(tmp_path / "t", apache, kind)
     table.theirs("k0", "k1", "k2", "k3")
     table.ours("k0", "k4", "k5")
+    assert table.names_partitions()
+    Table(table.path).drop_index("files")
     assert not table.names_partitions()
     assert (table.folder / ".hoodie" / "hoodie.properties").exists()
     table.check()
@@ -122,6 +126,8 @@ def test_apache_hudi_builds_its_metadata_table_anew_in_the_folder_that_stays(
     table.check()
 
     table.ours("k2", "k8")
+    table.check()
+    Table(table.path).drop_index("files")
     clean(open_storage(str(table.path)), CleanSettings())
     assert table.folder.exists(), "its files are new"
     set_age(table.folder, 2)

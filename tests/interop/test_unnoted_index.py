@@ -10,6 +10,7 @@ from interop.apache_hudi import ApacheHudi
 from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.writer import write_without_spark
+from pyhudi.arrow import Table
 from pyhudi.errors import MissingOptionError
 from support.readers import read_without_spark
 
@@ -82,13 +83,14 @@ def test_rows_of_a_record_index_are_found_where_it_has_them(
     apache: ApacheHudi, tmp_path: Path, table_type: str, theirs: dict[str, str], kind: str
 ) -> None:
     """By two bare writes after each other; then Apache Hudi builds its index anew, upserts and compacts."""
-    both, drop = Both(apache, tmp_path / "t", table_type, theirs), {"hoodie.metadata.enable": "false"}
+    both = Both(apache, tmp_path / "t", table_type, theirs)
     both.apache([("a", "x", 1, 1), ("b", "x", 1, 1), ("c", "y", 1, 1)])
     assert "record_index" in properties(both.table)["hoodie.table.metadata.partitions"]
 
-    both.ours([("a", "y", 2, 2), ("d", "x", 2, 2)], drop)
+    Table(both.table).drop_index("record_index")
+    both.ours([("a", "y", 2, 2), ("d", "x", 2, 2)], {})
     noted = properties(both.table)
-    assert (noted["hoodie.pyhudi.record.index.lookup"], noted["hoodie.table.metadata.partitions"]) == (kind, "")
+    assert (noted["hoodie.pyhudi.record.index.lookup"], noted["hoodie.table.metadata.partitions"]) == (kind, "files")
     both.ours([("b", "y", 3, 3)], {})
     is_global = kind == "GLOBAL_SIMPLE"
     left = [] if is_global else [("x", "a", 1), ("x", "b", 1)]

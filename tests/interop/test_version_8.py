@@ -185,7 +185,7 @@ def test_a_table_goes_on_when_apache_hudi_upgrades_it(kind: str, tmp_path: Path,
 def test_a_table_goes_on_when_pyhudi_upgrades_and_downgrades_it(
     kind: str, tmp_path: Path, older: ApacheHudi, apache: ApacheHudi
 ) -> None:
-    """By the release that each version is of, with a metadata table, which goes out of use."""
+    """By the release that each version is of, with a metadata table, which is built anew."""
     options = {**OPTIONS, "hoodie.datasource.write.table.type": kind, "hoodie.metadata.enable": "true"}
     both, table = Both(tmp_path / "a table", older, options), Table(tmp_path / "a table")
     both.theirs(BASE)
@@ -193,7 +193,7 @@ def test_a_table_goes_on_when_pyhudi_upgrades_and_downgrades_it(
     assert "files" in properties(both.path)["hoodie.table.metadata.partitions"]
     done = table.upgrade()
     assert (done.from_version, done.to_version, done.changed_keys) == (8, 9, 0)
-    assert not properties(both.path)["hoodie.table.metadata.partitions"]
+    assert "files" in properties(both.path)["hoodie.table.metadata.partitions"]
 
     both.apache, both.options = apache, {key: value for key, value in options.items() if key != VERSION}
     both.check()
@@ -210,5 +210,7 @@ def test_a_table_goes_on_when_pyhudi_upgrades_and_downgrades_it(
     both.theirs("k8 20, k0 17, -k9 20, n22 10")
     both.ours("k10 20, n22 5")
     both.theirs("k11 20, k10 10")
+    # The downgrade built base files in the schema of 1.2, and 1.0.2 writes log files in its own: hudi-rs wants one.
+    assert table.compact_metadata().instant
     both.check()
     assert properties(both.path)["hoodie.table.version"] == "8"

@@ -12,11 +12,12 @@ Rows = list[tuple[object, ...]]
 _NAMES = itertools.count()
 
 
-def call(java: ApacheHudi, table: Path, procedure: str, arguments: str) -> None:
+def call(java: ApacheHudi, table: Path, procedure: str, arguments: str = "") -> None:
     """Run one of Apache Hudi's procedures on a table, under a name that it has not met."""
     name = f"undoing_{next(_NAMES)}"
     java.sql(f"create table {name} using hudi location '{table}'")
-    java.sql(f"call {procedure}(table => '{name}', {arguments})")
+    given = ", ".join(filter(None, (f"table => '{name}'", arguments)))
+    java.sql(f"call {procedure}({given})")
     java.sql(f"drop table {name}")
 
 
