@@ -12,6 +12,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
+from ...errors import StorageError
 from ...storage.base import join, split
 from ...storage.parallel import for_each
 from ...table.files.file_group import data_file
@@ -37,7 +38,14 @@ def take_back(table: Table, times: Collection[str]) -> None:
     if not table.format.keeps_metadata:
         return
     files = instants_of_metadata(table)
-    paths = files.paths()
+    try:
+        paths = files.paths()
+    except StorageError:
+        folder, name = split(FOLDER)
+        if name not in table.storage.look(folder).links:
+            raise
+        # No write of pyhudi went through a link.
+        return
     undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
     if not undone:
         return
