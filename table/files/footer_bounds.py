@@ -42,7 +42,7 @@ class Leaf(NamedTuple):
 
 
 # Of files that this process wrote, by their Arrow schema and the columns that have bounds. pyarrow ties a footer to its
-# schema once that was asked for, and both stay in memory until Python looks for cycles.
+# Parquet schema once a caller reads that, and both stay in memory until Python looks for cycles.
 _LEAVES: dict[tuple[pa.Schema, tuple[str, ...]], tuple[Leaf, ...]] = {}
 _MOST_SCHEMAS = 64
 
