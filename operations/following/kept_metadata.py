@@ -111,8 +111,8 @@ def _sound_commit(
         try:
             check_folders(sound, {*seen.table.config.metadata_partitions} & {*sound.names})
             changed = changed_records(sound, seen, instant, changes)
-            found = (*gone, *changed.drops), (*warnings, *changed.warnings)
-            return made_commit(sound, instant, replace(changed, drops=found[0], warnings=found[1]), building)
+            every = replace(changed, drops=(*gone, *changed.drops), warnings=(*warnings, *changed.warnings))
+            return made_commit(sound, instant, every, building)
         except DamagedPartitionError as error:
             damaged = gone_with(error.name, sound.names)
             logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)

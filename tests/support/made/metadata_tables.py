@@ -22,7 +22,6 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.java_properties import format_properties
 from pyhudi.table.config.property_keys import METADATA_PARTITIONS
-from pyhudi.table.config.table_config import checksum
 from pyhudi.table.files.column_bounds import ColumnBounds as StatedBounds
 from pyhudi.table.files.file_group import BaseFile
 from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header
@@ -36,6 +35,7 @@ from pyhudi.table.metadata.bounds_of_files import BoundsOfColumn
 from pyhudi.table.metadata.encoding import Records, joined
 from pyhudi.table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, groups_of
 from pyhudi.table.metadata.metadata_table import FOLDER
+from pyhudi.table.metadata.new_files import metadata_properties
 from pyhudi.table.metadata.read_bounds import bounds_of_base_file
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.seen_table import SeenTable
@@ -327,29 +327,7 @@ class _Writer:
 
     def _properties(self) -> bytes:
         config = TableConfig.parse(self.storage.read(".hoodie/hoodie.properties"), "hoodie.properties")
-        name = f"{config.name}_metadata"
-        return format_properties(
-            {
-                "hoodie.table.name": name,
-                "hoodie.table.type": "MERGE_ON_READ",
-                "hoodie.table.version": str(config.version),
-                "hoodie.table.initial.version": str(config.version),
-                "hoodie.table.checksum": checksum("", name),
-                "hoodie.table.base.file.format": "HFILE",
-                "hoodie.table.recordkey.fields": "key",
-                "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
-                "hoodie.populate.meta.fields": "false",
-                "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-                "hoodie.record.merge.mode": "CUSTOM",
-                "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
-                "hoodie.datasource.write.drop.partition.columns": "false",
-                "hoodie.timeline.layout.version": "2",
-                "hoodie.timeline.path": "timeline",
-                "hoodie.timeline.history.path": "history",
-                "hoodie.archivelog.folder": "history",
-            },
-            "Hudi table properties",
-        )
+        return metadata_properties(config)
 
 
 def _plain(records: Records) -> Entries:
