@@ -16,7 +16,7 @@ from phases import conditions, few_merges, sorting
 from phases.limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from phases.loads import SYNCED, loads
 from phases.lookups import INDEXES, plain, table, terms, theirs
-from phases.merge_on_read import THEIRS, compacted
+from phases.merge_on_read import THEIRS, compacted, reads_of_names
 from phases.merge_on_read import by_format as logs_by_format
 from phases.merge_on_read import by_table as logs_by_table
 from phases.merging import merging
@@ -37,6 +37,7 @@ OPTIONS = {
     "hoodie.bucket.index.num.buckets": "2",
 }
 PARALLELISM = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
+NAMED = "pyhudi, spark.read of named columns"
 DELTA = "io.delta:delta-spark_2.13:4.0.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1"
 # Of the table's row and the incoming one, as MERGE sees them.
@@ -105,9 +106,10 @@ def pyhudi_plain(run: Run) -> list[Any]:
 
     run.writes("pyhudi, df.write", write)
     by_table = run.reads("pyhudi, HudiTable.to_df", lambda: HudiTable(spark, run.table).to_df())
+    by_name = reads_of_names(run, NAMED)
     by_format = run.reads("pyhudi, df.write", lambda: spark.read.format("pyhudi").load(run.table))
-    if by_table != by_format:
-        raise SystemExit(f"to_df() found {by_table}, the data source {by_format}")
+    if not by_table == by_name == by_format:
+        raise SystemExit(f"to_df() read {by_table}, the data source {by_format}, and {by_name} of named columns")
     return by_format
 
 

@@ -222,11 +222,10 @@ def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
     """Return a time after which an instant has to complete; raise `_OutdatedError` where followers prepare anew."""
-    if prepared is None:
-        if following(replace(table, config=config)):
-            raise _OutdatedError
-        return ""
-    return _required(prepared.ready_after(timeline, config, outcome))
+    ready = () if prepared is None else prepared.followers
+    if any(follower not in ready for follower in following(replace(table, config=config))):
+        raise _OutdatedError
+    return "" if prepared is None else _required(prepared.ready_after(timeline, config, outcome))
 
 
 def _required(ready: str | None) -> str:

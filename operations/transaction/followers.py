@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...table.config import TableConfig, has_config, load_config
@@ -35,9 +34,10 @@ def changed_properties(table: Table, config: TableConfig | None = None) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the followers of a table prepared for an outcome of an instant."""
+    """What the followers of a table prepared for an outcome of an instant, each at its place."""
 
     outcome: Outcome
+    followers: tuple[Follower, ...]
     by_follower: tuple[Preparation, ...]
 
     @property
@@ -63,7 +63,7 @@ def bounded_columns(table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for follower in following(table) for name in follower.bounded_columns(table)))
 
 
-def prepare(followers: Iterable[Follower], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:
+def prepare(followers: tuple[Follower, ...], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:
     """Have followers prepare what precedes the completed file of an instant."""
     changes = outcome.changes
-    return Prepared(outcome, tuple(follower.prepare(seen, instant, changes) for follower in followers))
+    return Prepared(outcome, followers, tuple(follower.prepare(seen, instant, changes) for follower in followers))
