@@ -8,7 +8,6 @@ import re
 import pytest
 from support.rules.imports import (
     LAYERS,
-    MOST_IMPORTS,
     PACKAGES,
     RANKS,
     ROOT,
@@ -18,7 +17,6 @@ from support.rules.imports import (
     imports,
     layer_at,
     modules,
-    own_modules,
     shared_by_tests,
     upward_imports,
     upward_imports_of_support,
@@ -369,11 +367,6 @@ def test_every_folder_with_modules_is_a_known_package() -> None:
 
     assert folders == {*PACKAGES, "pyspark_pyhudi"}
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == {*LAYERS, "pyspark_pyhudi"}
-
-
-@pytest.mark.parametrize("module", modules())
-def test_a_module_imports_few_others(module: str) -> None:
-    assert len(own_modules(module, (ROOT / module).read_text(encoding="utf-8"))) <= MOST_IMPORTS
 
 
 def test_every_module_that_looks_at_others_without_a_verdict_still_does() -> None:

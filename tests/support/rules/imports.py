@@ -93,8 +93,6 @@ SUPPORT_RANKS = {
     "tests/support/storms": 5,
 }
 
-MOST_IMPORTS = 25
-
 
 def modules() -> list[str]:
     return sorted(
