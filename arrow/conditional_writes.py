@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from ..methods.other_keywords import argument_or_condition
 from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows
 from ..operations.result import CommitResult, PastAttempts
+from ..operations.write_settings import RowOrigin
 from ..options.sources import WRITING
 from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.logs.block_format import delete_order
@@ -91,8 +91,8 @@ class ConditionalWrites(ArrowMethods):
             rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
             read = (ReadRows(tuple(condition.predicates)),) if serializable else ()
             again = self._resolve({**given, BASED_ON: moment}, WRITING)
-            write = RowWrite(self._path, self._storage, again, self._threads, read=read, deletes_read=True)
-            write = replace(write, of_stored=not config.generates_keys)
+            origin = RowOrigin(read=read, deletes_read=True, of_stored=not config.generates_keys)
+            write = RowWrite(self._path, self._storage, again, self._threads, origin=origin)
             return write.attempt(TypedRows(rows.schema, rows.batches, None), write_id, past)
 
         return run_again(self._storage, resolved, attempt)

@@ -209,10 +209,9 @@ class _Attempt:
             self.work.storage,
             again,
             self.work.threads,
-            read=tuple(self.read) if self.table.serializable else (),
-            deletes_read=True,
-            of_stored=checked.changed.needs_counts(has_copies=self._has_copies),
-            counted=checked.changed.counts,
+            origin=checked.changed.origin(
+                tuple(self.read) if self.table.serializable else (), has_copies=self._has_copies
+            ),
         )
         with newer_columns_conflict(self.table, lambda: self.work.opened(self.given)[0]):
             done = write.attempt(rows, write_id, past)

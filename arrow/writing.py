@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..methods.writes import timed
-from ..operations.result import CommitResult, PastAttempts, RowCounts, with_services
+from ..operations.result import CommitResult, PastAttempts, with_services
+from ..operations.write_settings import RowOrigin
 from ..options.model import HudiOptions
 from ..options.sources import ResolvedOptions
 from ..storage.base import Storage
@@ -23,7 +24,6 @@ from .rows import GivenRows, RowsComingOnce, first_bytes
 
 if TYPE_CHECKING:
     from ..operations.planning.plan import WritePlan
-    from ..operations.read_rows import ReadRows
 
 # Up to so many bytes one task hands its rows to the commit, which merges them again where another write came first.
 _FEW_BYTES = 16 * MIB
@@ -70,10 +70,7 @@ class RowWrite:
         threads: How many threads it takes at most.
         creates: Whether the write may make its table.
         overwrite: Whether it replaces the table, as Spark's mode overwrite does.
-        read: The rows of the table that decided which rows these are, where that counts.
-        deletes_read: Whether the rows are deletes that were read from the table.
-        of_stored: Whether they were made of stored rows, and further stored rows may have their keys.
-        counted: How many rows they insert, update and delete; None where the caller did not count.
+        origin: What the caller found out about the rows.
     """
 
     path: str
@@ -82,10 +79,7 @@ class RowWrite:
     threads: int
     creates: bool = False
     overwrite: bool = False
-    read: tuple[ReadRows, ...] = ()
-    deletes_read: bool = False
-    of_stored: bool = False
-    counted: RowCounts | None = None
+    origin: RowOrigin = field(default_factory=RowOrigin)
 
     def run(self, rows: TypedRows) -> CommitResult:
         """Write rows until that is done, or its time is over."""
@@ -105,12 +99,9 @@ class RowWrite:
         find_target(request, self.storage, creates=self.creates)
         settings = replace(
             request.write,
-            commit_merge_max_bytes=_NO_BOUND,
+            commit=replace(request.write.commit, merge_max_bytes=_NO_BOUND),
             upkeep=request.write.upkeep.called_for(),
-            read=self.read,
-            deletes_read=self.deletes_read,
-            of_stored=self.of_stored,
-            counted=self.counted,
+            origin=replace(self.origin, based_on=request.write.origin.based_on),
             past=past,
         )
         plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))
@@ -131,7 +122,8 @@ class RowWrite:
         alone = not are_few and not plan.looks_up and not plan.names_places
         output = plan.settings.output
         threads = output.threads(self.threads)
-        settings = replace(plan.settings, threads=threads, colocated=alone, output=output.shared_by(threads))
+        tasks = replace(plan.settings.tasks, threads=threads)
+        settings = replace(plan.settings, tasks=tasks, colocated=alone, output=output.shared_by(threads))
         return LocalRun(replace(plan, settings=settings)).write([batches])
 
     def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:

@@ -173,7 +173,8 @@ def delete_partitions(
 
     began, options = time.monotonic(), resolved.options
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
-    settings = replace(request.write, partitions_to_delete=tuple(partitions))
+    replacement = replace(request.write.replacement, partitions_to_delete=tuple(partitions))
+    settings = replace(request.write, replacement=replacement)
     done = write(replace(request, write=settings, application=options.application or application))
     return timed(done, began, resolved.notices)
 

@@ -165,9 +165,11 @@ class HudiOptions(
         )
         if stream or batch is not None:
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
-            write = replace(write, batch=batch, hand_over=stream, allow_empty_commit=leaves_empty)
+            tasks = replace(write.tasks, hand_over=stream)
+            commit = replace(write.commit, allow_empty_commit=leaves_empty)
+            write = replace(write, batch=batch, tasks=tasks, commit=commit)
         if stream and overwrite:
-            write = replace(write, overwrite_mode=None)
+            write = replace(write, replacement=replace(write.replacement, overwrite_mode=None))
         return WriteRequest(
             path=path,
             operation=self.operation,

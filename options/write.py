@@ -10,9 +10,18 @@ from ..operations.metrics_settings import MetricsSettings
 from ..operations.planning.request import PARTIAL_UPDATE, WriteSettings
 from ..operations.service_settings import Upkeep
 from ..operations.streams.batch import StreamSettings
+from ..operations.write_settings import (
+    BulkInsertSort,
+    CommitSettings,
+    KeySettings,
+    ReplacementSettings,
+    RowOrigin,
+    TaskSettings,
+)
 from ..table.files.logs.block_format import LogSettings
 from ..table.files.output import Output
 from ..table.schema.casts import INT_TO_DOUBLE, NUMBER_TO_TEXT
+from ..table.schema.evolution import EvolutionRules
 from ..timeline.writers.patience import Patience
 from .types import (
     Codec,
@@ -38,6 +47,8 @@ from .types import (
 )
 
 WRITE, OUTPUT, LOGS, PATIENCE = map(FieldsOf, (WriteSettings, Output, LogSettings, Patience))
+KEYS, REPLACED, EVOLUTION, SORT = map(FieldsOf, (KeySettings, ReplacementSettings, EvolutionRules, BulkInsertSort))
+TASKS, COMMIT, ORIGIN = map(FieldsOf, (TaskSettings, CommitSettings, RowOrigin))
 
 
 class WriteOptions(OptionPart):
@@ -65,7 +76,7 @@ class WriteOptions(OptionPart):
         otherwise="upsert",
     )
     combine_before_upsert: bool = option(
-        WRITE.combine_before_upsert,
+        KEYS.combine_before_upsert,
         "Whether rows of one key are folded into one where an upsert in mode overwrite replaces the table; where rows "
         "are merged they always are.",
         "hoodie.combine.before.upsert",
@@ -77,87 +88,87 @@ class WriteOptions(OptionPart):
         otherwise="what hoodie.datasource.write.insert.drop.duplicates says",
     )
     insert_dup_policy: DupPolicy = option(
-        WRITE.insert_dup_policy,
+        KEYS.insert_dup_policy,
         "What an insert does with a row whose key exists: keep both rows, drop the new row, or fail.",
         "hoodie.datasource.insert.dup.policy",
     )
     insert_drop_duplicates: bool = option(
-        WRITE.insert_drop_duplicates,
+        KEYS.insert_drop_duplicates,
         "The older name of the policy drop, which folds incoming rows of one key too.",
         "hoodie.datasource.write.insert.drop.duplicates",
     )
     allow_duplicates_on_insert: bool = option(
-        WRITE.allow_duplicates_on_insert,
+        KEYS.allow_duplicates_on_insert,
         "Whether an insert adds rows without looking their keys up; it merges as an upsert does otherwise.",
         "hoodie.merge.allow.duplicate.on.inserts",
     )
     delete_missing_ok: bool = option(
-        WRITE.delete_missing_ok,
+        KEYS.delete_missing_ok,
         "Whether a key to be deleted may be absent; the write fails otherwise.",
         "hoodie.pyhudi.delete.missing.ok",
         "missing_ok",
     )
     keys_may_collide: bool = option(
-        WRITE.keys_may_collide,
+        KEYS.may_collide,
         "Whether rows with different values in several key columns may have one record key and replace one another, as "
         "in Apache Hudi; see [Keys](keys.md#keys-of-several-columns).",
         "hoodie.pyhudi.keys.may.collide",
     )
     overwrite_moves_keys: bool = option(
-        WRITE.overwrite_moves_keys,
+        REPLACED.overwrite_moves_keys,
         "Whether insert_overwrite, in a table with a global index, deletes the rows of its keys in partitions that it "
         "does not replace; it fails where there are such rows otherwise.",
         "hoodie.pyhudi.overwrite.moves.keys",
     )
     based_on: str = option(
-        WRITE.based_on,
+        ORIGIN.based_on,
         "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "
         "file groups is a conflict.",
         "hoodie.pyhudi.write.based.on",
     )
     overwrite_mode: OverwriteMode | None = option(
-        WRITE.overwrite_mode,
+        REPLACED.overwrite_mode,
         "What mode overwrite replaces when no operation is given: the partitions that rows belong to (dynamic), or the "
         "whole table, which is the default.",
         "hoodie.datasource.overwrite.mode",
         otherwise="static",
     )
     partitions_to_delete: Patterns | None = option(
-        WRITE.partitions_to_delete,
+        REPLACED.partitions_to_delete,
         "The partition paths that delete_partition deletes, with `*` for anything; those of the rows without it.",
         "hoodie.datasource.write.partitions.to.delete",
         otherwise="those of the rows",
     )
     bulk_insert_sort_mode: SortMode = option(
-        WRITE.bulk_insert_sort_mode,
+        SORT.mode,
         "GLOBAL_SORT and PARTITION_SORT order the rows of each file by record key; the others concern Spark's "
         "partitions, which decide nothing in a table of buckets.",
         "hoodie.bulkinsert.sort.mode",
     )
     bulk_insert_sort_columns: Fields | None = option(
-        WRITE.bulk_insert_sort_columns.of(lambda columns: columns or (), default=None),
+        SORT.columns.of(lambda columns: columns or (), default=None),
         "Columns by which a bulk insert orders the rows of each file, in place of the record key.",
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
     )
     reconcile_schema: bool = option(
-        WRITE.reconcile_schema,
+        EVOLUTION.reconcile,
         "Whether nullable columns that the rows lack become null; see [Schema](schema.md).",
         "hoodie.datasource.write.reconcile.schema",
     )
     set_null_for_missing: bool = option(
-        WRITE.set_null_for_missing,
+        EVOLUTION.set_null,
         "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
         "hoodie.write.set.null.for.missing.columns",
     )
     number_to_text: bool = option(
-        WRITE.number_to_text,
+        EVOLUTION.number_to_text,
         "Whether columns change their types as in Apache Hudi: numbers become text where the rows have text, and key, "
         "partition and ordering columns may become wider. Without it rows are brought to the table's types, see "
         "[Schema](schema.md#text-for-numbers).",
         NUMBER_TO_TEXT,
     )
     int_to_double: bool = option(
-        WRITE.int_to_double,
+        EVOLUTION.int_to_double,
         "Whether int columns become double where the rows have float or double, as in Apache Hudi. Without it such "
         "rows are brought to the table's types, see [Schema](schema.md#doubles-for-whole-numbers).",
         INT_TO_DOUBLE,
@@ -170,7 +181,7 @@ class WriteOptions(OptionPart):
         "partial",
     )
     allow_empty_commit: bool = option(
-        WRITE.allow_empty_commit,
+        COMMIT.allow_empty_commit,
         "Whether a write without rows leaves an instant.",
         "hoodie.allow.empty.commit",
     )
@@ -227,19 +238,19 @@ class WriteOptions(OptionPart):
         "hoodie.pyhudi.write.local",
     )
     commit_merge_max_bytes: Size = option(
-        WRITE.commit_merge_max_bytes,
+        COMMIT.merge_max_bytes,
         "Bytes that the commit of a write that was not colocated may merge by itself; no bound for `HudiTable`, which "
         "decides by itself what the commit merges.",
         "hoodie.pyhudi.commit.merge.max.bytes",
     )
     retry_max_seconds: Annotated[float, Field(ge=0)] = option(
-        WRITE.retry_s.of(lambda seconds: seconds, default=600.0),
+        COMMIT.retry_s.of(lambda seconds: seconds, default=600.0),
         "Seconds for which a write that met another is carried out again: the commit merges rows that it got from the "
         "tasks, and `HudiTable` runs the whole write; 0 for a failure at once.",
         "hoodie.pyhudi.write.retry.max.seconds",
     )
     lock_wait_ms: Count = option(
-        WRITE.wait_s.of(lambda ms: ms / 1000, default=60_000),
+        COMMIT.wait_s.of(lambda ms: ms / 1000, default=60_000),
         "Milliseconds for which a write waits, before it merges, for older writes of the same data.",
         "hoodie.write.lock.wait_time_ms",
     )
@@ -248,7 +259,7 @@ class WriteOptions(OptionPart):
     )
     application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
     batch_size: Size = option(
-        WRITE.batch_size,
+        TASKS.batch_size,
         "Buffered bytes of one file group before they are spilled, or written to its log file.",
         "hoodie.write.batch.size",
     )
@@ -315,7 +326,7 @@ class WriteOptions(OptionPart):
         "hoodie.datasource.write.commitmeta.key.prefix",
     )
 
-    extra_metadata: dict[str, str] = family(WRITE.extra_metadata)
+    extra_metadata: dict[str, str] = family(COMMIT.extra_metadata)
 
     def write_settings(self) -> WriteSettings:
         """Return how the write works, without the services that follow it."""
@@ -324,7 +335,7 @@ class WriteOptions(OptionPart):
         return settings_of(
             WriteSettings,
             self,
-            combine_before_insert=fold,
+            keys=settings_of(KeySettings, self, combine_before_insert=fold),
             upkeep=Upkeep(),
             stream=StreamSettings(),
             metrics=MetricsSettings(),

@@ -93,7 +93,7 @@ class Tagging:
     @property
     def counts(self) -> bool:
         """Whether it matters that a file group holds a key several times."""
-        return self.appends or self.settings.of_stored
+        return self.appends or self.settings.origin.of_stored
 
     @property
     def fills(self) -> bool:
@@ -242,7 +242,7 @@ class KeyLookup:
         if not isinstance(places.pairs, pa.Table):
             places = replace(places, pairs=self.work.keep(places.pairs))
         pairs = places.pairs.select([PATH, KEY, GROUP])
-        if (self.work.revives or self.work.settings.of_stored) and has_copies(pairs, [PATH, KEY]):
+        if (self.work.revives or self.work.settings.origin.of_stored) and has_copies(pairs, [PATH, KEY]):
             return None
         new, groups = counted(pairs, PATH)
         repeating = places.all_repeating(PATH)

@@ -71,10 +71,10 @@ class TaggedRows:
 def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     """Return rows with their file groups; None where the commit has to look their keys up."""
     index = work.index
-    seen, moment = seen_moment(work.target.table, work.settings.based_on)
+    seen, moment = seen_moment(work.target.table, work.settings.origin.based_on)
     # Rows get the columns that the table has now, also if they were made from an older snapshot.
-    newest = SeenTable.now(work.target.table) if work.settings.based_on else seen
-    placement = placement_of(df, newest, number_to_text=work.settings.number_to_text)
+    newest = SeenTable.now(work.target.table) if work.settings.origin.based_on else seen
+    placement = placement_of(df, newest, number_to_text=work.settings.evolution.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION:
         return None
     through_python = index.is_global or not isinstance(index, TableLookup)

@@ -62,7 +62,7 @@ class UniqueKeys:
             settled = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
         else:
             places, figures, repeating = self._places(winners)
-            if self.lookup.work.settings.of_stored and (repeating or has_copies(places, [KEY])):
+            if self.lookup.work.settings.origin.of_stored and (repeating or has_copies(places, [KEY])):
                 return None
             settled = self._settled(winners, places)
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)

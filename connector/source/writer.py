@@ -74,16 +74,16 @@ class HudiWriter(DataSourceArrowWriter):
 
                 looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
                 past, deletes_read, of_stored = known.get(PAST), known.get(DELETES_READ), known.get(OF_STORED)
-                settings = replace(
-                    request.write,
+                origin = replace(
+                    request.write.origin,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                     read=() if read is None else parse_read(read),
                     deletes_read=deletes_read is not None and parse_marked(DELETES_READ, deletes_read),
                     of_stored=of_stored is not None and parse_marked(OF_STORED, of_stored),
-                    past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
-                request = replace(request, write=settings)
+                attempts = NO_PAST if past is None else parse_carried(PastAttempts, PAST, past)
+                request = replace(request, write=replace(request.write, origin=origin, past=attempts))
             plan = plan_batch(request)
         return cls(plan, options.log_level)
 

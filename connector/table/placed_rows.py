@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...index.registry import index_for
 from ...operations.planning.operation import opens_alone
-from ...operations.planning.request import WriteRequest, WriteSettings
+from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target
+from ...operations.write_settings import BulkInsertSort
 from ...options.model import HudiOptions
 from ...options.names import OPTIONS
 from ...table.config.property_keys import MERGE_ON_READ
@@ -53,10 +54,10 @@ def placed_rows(
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
-        return _arranged(df, target, options, request.write), left
+        return _arranged(df, target, options, request.write.sort), left
     # Rows that colocate() placed carry their position.
     # Only a task that has all rows of a file group can count their copies; otherwise the commit does.
-    counts = request.write.of_stored and target.config.table_type == MERGE_ON_READ
+    counts = request.write.origin.of_stored and target.config.table_type == MERGE_ON_READ
     whole = counts and not index_for(target.config).needs_lookup
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows, whole=whole)):
         return df, left
@@ -79,13 +80,13 @@ def placed_rows(
     return rows, {OPTIONS["colocated"].key: "true"}
 
 
-def _arranged(df: DataFrame, target: Target, options: HudiOptions, settings: WriteSettings) -> DataFrame:
+def _arranged(df: DataFrame, target: Target, options: HudiOptions, sort: BulkInsertSort) -> DataFrame:
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config
     if config.generates_keys:
         placement = Placement(config, None, 1)
     else:
-        placement = placement_of(df, SeenTable.now(target.table), number_to_text=settings.number_to_text)
-    arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
+        placement = placement_of(df, SeenTable.now(target.table), number_to_text=options.number_to_text)
+    arranged = arrange(df, placement, sort.mode, sort.columns)
     return df if arranged is None else arranged

@@ -122,7 +122,7 @@ def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
 
 def _own_means(spark: SparkSession, options: HudiOptions) -> Means:
     settings, application = options.write_settings(), options.application or application_of(spark)
-    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
+    own = means_of(settings, most_bytes=settings.commit.merge_max_bytes, application=application)
     return replace(own, observer=observer())
 
 

@@ -95,10 +95,12 @@ class _Write:
         target = find_target(request, self.storage, creates=self.creates)
         application = options.application or application_of(self.df.sparkSession)
         made = self.made_from
-        settings = replace(request.write, of_stored=made.of_stored, counted=made.counted)
+        origin = replace(request.write.origin, of_stored=made.of_stored, counted=made.counted)
+        settings = replace(request.write, origin=origin)
         request = replace(request, write=settings, write_id=write_id, application=application)
-        here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
-        here = replace(here, read=made.read, deletes_read=made.deletes_read, past=past)
+        commit = replace(request.write.commit, merge_max_bytes=NO_BOUND)
+        origin = replace(origin, read=made.read, deletes_read=made.deletes_read)
+        here = replace(request.write, colocated=False, commit=commit, origin=origin, past=past)
         done = write_here(self.df, replace(request, write=here), options, self.turn)
         if done is not None:
             return done

@@ -203,4 +203,4 @@ def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
     """Return buffers for rows that are being cut, which spill to a local folder."""
     settings = plan.settings
     limit = settings.output.memory // SHARE
-    return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))
+    return RowBuffers(min(settings.tasks.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

@@ -66,7 +66,7 @@ class SharedKeys:
     def of(cls, plan: RowPlan, opened: Callable[[], SeenTable]) -> SharedKeys | None:
         """Return the checks of a write; None where no two rows share a key, or the write allows it."""
         fields = plan.config.record_key_fields
-        if len(fields) < _SEVERAL or plan.settings.keys_may_collide or plan.operation == DELETE_PARTITION:
+        if len(fields) < _SEVERAL or plan.settings.keys.may_collide or plan.operation == DELETE_PARTITION:
             return None
         schema = plan.schema
         found = ((name, find_field(schema, name)) for name in fields)
@@ -79,7 +79,7 @@ class SharedKeys:
         if self.plan.rules.meeting is not RowMeeting.MERGE:
             deletes = np.zeros(rows.num_rows, np.bool_)
         refused = self.readings.refused(texts)
-        of_table = self.plan.settings.counted is not None
+        of_table = self.plan.settings.origin.counted is not None
         if refused is not None and not of_table and (refused & ~deletes).any():
             raise self._refusal(self.keys.texts(rows, self.readings.fields), int(np.flatnonzero(refused & ~deletes)[0]))
         if not of_table and not deletes.any():

@@ -341,7 +341,7 @@ class CopiesElsewhere:
         rows, codes = rows[live], codes[live]
         if not len(rows):
             return
-        if not self._plan.settings.overwrite_moves_keys:
+        if not self._plan.settings.replacement.overwrite_moves_keys:
             row = int(rows[0])
             raise self._twice(keyed, row, tags.groups[int(codes[0])].partition_path)
         numbers = np.array([self._numbers.setdefault(group, len(self._numbers)) for group in tags.groups], np.int64)

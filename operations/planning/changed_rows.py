@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, field
 
 from ...errors import DuplicateKeyError, OlderRowError, OptionConflictError
 from ...table.config.property_keys import PARTIAL_UPDATE_MODE
+from ..read_rows import ReadRows
 from ..result import RowCounts
+from ..write_settings import RowOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,11 @@ class ChangedRows:
         if has_copies:
             return self.again > 0
         return bool(self.counts.updates or self.counts.deletes or self.left)
+
+    def origin(self, read: tuple[ReadRows, ...], *, has_copies: bool) -> RowOrigin:
+        """Return what the write of the changed rows has to know about them; ``read`` decided which rows they are."""
+        of_stored = self.needs_counts(has_copies=has_copies)
+        return RowOrigin(counted=self.counts, read=read, deletes_read=True, of_stored=of_stored)
 
     def plus(self, other: ChangedRows) -> ChangedRows:
         """Return what happens at the places of both."""

@@ -80,11 +80,7 @@ def table_schema(
     fresh = canonical(incoming)
     if table is None or makes_anew(request, operation):
         return fresh
-    settings = request.write
-    rules = EvolutionRules(
-        settings.reconcile_schema, settings.set_null_for_missing, settings.number_to_text, settings.int_to_double
-    )
-    return evolved(table, _with_flag_as_kept(fresh, table), config, request.path, rules)
+    return evolved(table, _with_flag_as_kept(fresh, table), config, request.path, request.write.evolution)
 
 
 def makes_anew(request: WriteRequest, operation: str) -> bool:

@@ -34,8 +34,9 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
 def with_notes(plan: WritePlan, lost: int, offsets: str) -> WritePlan:
     """Return a planned write whose commit states how many rows its stream passed over before, and where it has come."""
     notes = {LOST: str(lost) if lost else "", OFFSETS: offsets}
-    extra = {**plan.settings.extra_metadata, **{key: text for key, text in notes.items() if text}}
-    return replace(plan, settings=replace(plan.settings, extra_metadata=extra))
+    extra = {**plan.settings.commit.extra_metadata, **{key: text for key, text in notes.items() if text}}
+    commit = replace(plan.settings.commit, extra_metadata=extra)
+    return replace(plan, settings=replace(plan.settings, commit=commit))
 
 
 def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str] | None = None) -> WritePlan:
@@ -55,7 +56,7 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
     rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
     # A commit that gets all rows waits for rescales, and places the rows by the numbers after them.
-    dead = OtherWriters(table, settings.patience, waits=settings.hand_over).settle_pending(timeline, victims)
+    dead = OtherWriters(table, settings.patience, waits=settings.tasks.hand_over).settle_pending(timeline, victims)
     rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
     return replace(as_batch(plan, batch), rollbacks=rollbacks)
 

@@ -9,7 +9,8 @@ from ...errors import InvalidOptionError, OptionConflictError
 from ...index.registry import index_for
 from ...table.config import TableConfig
 from ...table.merging.merger import MergeRules, RowMeeting
-from .request import WriteRequest, WriteSettings
+from ..write_settings import KeySettings
+from .request import WriteRequest
 
 logger = logging.getLogger("pyhudi")
 
@@ -59,11 +60,11 @@ def makes_keyless(request: WriteRequest) -> bool:
 
 
 def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
-    settings = request.write
+    keys = request.write.keys
     asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
     if generates_keys:
         return _without_keys(request, asked)
-    policy = _dup_policy(settings)
+    policy = _dup_policy(keys)
     if asked == UPSERT and policy is not None and not request.overwrite:
         logger.warning("%s asks for an insert, so that the upsert of %s becomes one", _DUP_POLICY, request.path)
         asked = INSERT
@@ -76,14 +77,14 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
     _check_named(request, asked)
     name = _in_mode_overwrite(asked) if request.overwrite else asked
     if name in REPLACING:
-        fold = settings.combine_before_upsert if asked == UPSERT else settings.combine_before_insert
+        fold = keys.combine_before_upsert if asked == UPSERT else keys.combine_before_insert
         rules = MergeRules(RowMeeting.ADD, fold=fold)
     elif name == BULK_INSERT:
-        rules = MergeRules(RowMeeting.ADD, fold=settings.combine_before_insert)
+        rules = MergeRules(RowMeeting.ADD, fold=keys.combine_before_insert)
     elif name == INSERT:
-        rules = _insert_rules(settings, policy)
+        rules = _insert_rules(keys, policy)
     else:
-        rules = MergeRules(must_find=name == DELETE and not settings.delete_missing_ok)
+        rules = MergeRules(must_find=name == DELETE and not keys.delete_missing_ok)
     return Operation(name, rules, sorts=asked == BULK_INSERT)
 
 
@@ -93,8 +94,8 @@ def _without_keys(request: WriteRequest, asked: str) -> Operation:
             f"The table {request.path} generates its keys, so that no row of an upsert could be found in it.",
             "Use the operation insert or bulk_insert; or make a table with hoodie.datasource.write.recordkey.field.",
         )
-    settings = request.write
-    if settings.combine_before_insert or _dup_policy(settings) is not None:
+    keys = request.write.keys
+    if keys.combine_before_insert or _dup_policy(keys) is not None:
         raise OptionConflictError(
             f"The table {request.path} generates its keys, so that no two rows share a key: there is nothing for "
             "hoodie.combine.before.insert, hoodie.datasource.write.insert.drop.duplicates and "
@@ -104,15 +105,13 @@ def _without_keys(request: WriteRequest, asked: str) -> Operation:
     _check_named(request, asked)
     name = _in_mode_overwrite(asked) if request.overwrite else asked
     rules = (
-        MergeRules(must_find=not settings.delete_missing_ok)
-        if name == DELETE
-        else MergeRules(RowMeeting.ADD, fold=False)
+        MergeRules(must_find=not keys.delete_missing_ok) if name == DELETE else MergeRules(RowMeeting.ADD, fold=False)
     )
     return Operation(name, rules, sorts=asked == BULK_INSERT)
 
 
 def _check_named(request: WriteRequest, asked: str) -> None:
-    if asked == DELETE_PARTITION and request.write.partitions_to_delete == ():
+    if asked == DELETE_PARTITION and request.write.replacement.partitions_to_delete == ():
         raise InvalidOptionError(
             f"hoodie.datasource.write.partitions.to.delete names no partition of the table {request.path}.",
             "Name partition paths, * for all, or leave the option out to delete the partitions of the rows.",
@@ -122,12 +121,12 @@ def _check_named(request: WriteRequest, asked: str) -> None:
 def _default(request: WriteRequest, *, generates_keys: bool) -> str:
     if not request.overwrite:
         return "insert" if generates_keys else "upsert"
-    return "insert_overwrite" if request.write.overwrite_mode == "dynamic" else "insert_overwrite_table"
+    return "insert_overwrite" if request.write.replacement.overwrite_mode == "dynamic" else "insert_overwrite_table"
 
 
-def _dup_policy(settings: WriteSettings) -> RowMeeting | None:
-    policy = _POLICIES.get(settings.insert_dup_policy)
-    return RowMeeting.DROP if policy is None and settings.insert_drop_duplicates else policy
+def _dup_policy(keys: KeySettings) -> RowMeeting | None:
+    policy = _POLICIES.get(keys.insert_dup_policy)
+    return RowMeeting.DROP if policy is None and keys.insert_drop_duplicates else policy
 
 
 def _in_mode_overwrite(asked: str) -> str:
@@ -139,9 +138,9 @@ def _in_mode_overwrite(asked: str) -> str:
     return asked if asked == OVERWRITE else OVERWRITE_TABLE
 
 
-def _insert_rules(settings: WriteSettings, policy: RowMeeting | None) -> MergeRules:
+def _insert_rules(keys: KeySettings, policy: RowMeeting | None) -> MergeRules:
     if policy is not None:
-        return MergeRules(policy, fold=settings.combine_before_insert)
-    if settings.allow_duplicates_on_insert:
-        return MergeRules(RowMeeting.ADD, fold=settings.combine_before_insert)
+        return MergeRules(policy, fold=keys.combine_before_insert)
+    if keys.allow_duplicates_on_insert:
+        return MergeRules(RowMeeting.ADD, fold=keys.combine_before_insert)
     return MergeRules()

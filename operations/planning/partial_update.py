@@ -104,8 +104,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
             "Upsert whole rows, or use Apache Hudi for this write.",
         )
     fills = {
-        "hoodie.datasource.write.reconcile.schema": request.write.reconcile_schema,
-        "hoodie.write.set.null.for.missing.columns": request.write.set_null_for_missing,
+        "hoodie.datasource.write.reconcile.schema": request.write.evolution.reconcile,
+        "hoodie.write.set.null.for.missing.columns": request.write.evolution.set_null,
     }
     for option, given in fills.items():
         if given:

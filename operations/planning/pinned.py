@@ -9,9 +9,9 @@ from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
+from ...timeline.writers.patience import Patience
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.concurrency import WRITE
-from .request import WriteSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Pinned:
         )
 
 
-def pin(table: Table, settings: WriteSettings) -> Pinned:
+def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
     """Return the moment of a write that is planned now, or of rows that were made from an earlier state."""
     # Read the archive before the timeline: an instant archived in between then counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going, based_on = OtherWriters(table, settings.patience).condemned(now, WRITE), settings.based_on
+    going = OtherWriters(table, patience).condemned(now, WRITE)
     timeline = now.without([undo.victim.requested_time for undo in going])
     if not based_on:
         return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), going)
@@ -74,7 +74,7 @@ def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
     A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
     table.
     """
-    timeline = pin(table, WriteSettings(based_on=based_on)).timeline
+    timeline = pin(table, Patience(), based_on).timeline
     if based_on:
         return SeenTable(table, timeline.as_of_completion(based_on.partition(":")[0])), based_on
     return SeenTable(table, timeline), spell_moment(timeline.completed)

@@ -67,7 +67,8 @@ class WritePlan(RowPlan):
             bounded=later.transaction.bounded,
         )
         mine = self.settings
-        settings = replace(later.settings, batch=mine.batch, extra_metadata=mine.extra_metadata)
+        commit = replace(later.settings.commit, extra_metadata=mine.commit.extra_metadata)
+        settings = replace(later.settings, batch=mine.batch, commit=commit)
         return replace(later, transaction=work, settings=settings, rollbacks=self.rollbacks)
 
     def buckets_of(self, partition_path: str) -> int | None:
@@ -108,7 +109,7 @@ def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
 def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
     target = find_target(request, storage)
     table, config = target.table, target.config
-    pinned = pin(table, request.write)
+    pinned = pin(table, request.write.patience, request.write.origin.based_on)
     timeline = pinned.timeline
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     numbers = seen_numbers(target, timeline)

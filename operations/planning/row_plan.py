@@ -26,6 +26,7 @@ from ...table.schema.types import sql_name
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ..sortable import check_sortable
+from ..write_settings import BulkInsertSort
 from .columns import check_columns, check_located, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, keeps_keys_unique, opens_alone
 from .partial_update import partial_columns
@@ -163,7 +164,7 @@ class RowPlan:
     @property
     def takes_rows(self) -> bool:
         """Whether the incoming rows matter; an option alone may name the partitions to delete."""
-        return self.operation != DELETE_PARTITION or self.settings.partitions_to_delete is None
+        return self.operation != DELETE_PARTITION or self.settings.replacement.partitions_to_delete is None
 
     @property
     def schema(self) -> pa.Schema:
@@ -172,7 +173,7 @@ class RowPlan:
     @property
     def spec(self) -> RowSpec:
         order = DeleteOrder.OWN
-        if self.settings.deletes_read:
+        if self.settings.origin.deletes_read:
             order = DeleteOrder.STORED if self._held_order else DeleteOrder.NONE
         if self.operation in {DELETE, DELETE_PARTITION}:
             # The operation removes whatever is stored; values matter in log files alone, for rows that come later.
@@ -191,7 +192,7 @@ class RowPlan:
     def looked_up_order(self) -> tuple[str, ...]:
         """The ordering fields whose stored values a delete by key gets, because the index has looked its row up."""
         reads = self.operation == DELETE and self.config.index_type in LOOKUP_INDEXES
-        return self._held_order if reads and self.appends and not self.settings.deletes_read else ()
+        return self._held_order if reads and self.appends and not self.settings.origin.deletes_read else ()
 
     @property
     def _held_order(self) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ def plan_rows(
     ``known`` are the table's columns, None for a table that was never written; ``numbers`` those of buckets at the
     moment that the write sees.
     """
-    placed, merged = request.write.colocated, request.write.counted is not None
+    placed, merged = request.write.colocated, request.write.origin.counted is not None
     request, moved = _without(request, POSITION, pa.int64(), placed)
     request, located = _without(request, FILE_GROUP, pa.string(), placed)
     request, arriving = _without(request, ARRIVES, pa.int8(), merged)
@@ -219,7 +220,7 @@ def plan_rows(
     return RowPlan(
         table=target.table,
         operation=operation,
-        rules=replace(rules, known_only=partial is not None, of_stored=request.write.of_stored),
+        rules=replace(rules, known_only=partial is not None, of_stored=request.write.origin.of_stored),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
         positioned=target.operation.breaks_ties and (moved or index.is_global),
@@ -229,7 +230,7 @@ def plan_rows(
         partial_columns=partial,
         schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
         numbers=numbers,
-        order=order_of(target, request.write, schema),
+        order=order_of(target, request.write.sort, schema),
     )
 
 
@@ -270,7 +271,7 @@ def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest
     """Return the table's columns after the write, having checked the incoming columns."""
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
-        if request.write.partitions_to_delete is None:
+        if request.write.replacement.partitions_to_delete is None:
             check_columns(config, incoming, operation, request.path)
         return table_schema(known, incoming, config, request, operation)
     check_storable(incoming)
@@ -285,13 +286,13 @@ def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest
     return schema
 
 
-def order_of(target: Target, settings: WriteSettings, schema: pa.Schema) -> SortOrder | None:
+def order_of(target: Target, sort: BulkInsertSort, schema: pa.Schema) -> SortOrder | None:
     """Return the order that a write asks for; None in a table with an order, which is in its properties and wins.
 
     Raises where rows cannot be sorted so.
     """
     operation, where = target.operation, target.table.path
-    kept, asked = target.config.sort_order, settings.bulk_insert_sort_columns if operation.sorts else ()
+    kept, asked = target.config.sort_order, sort.columns if operation.sorts else ()
     if kept is not None:
         # Another writer may have taken a column away since; the table keeps the order by the others.
         check_sortable(
@@ -299,5 +300,5 @@ def order_of(target: Target, settings: WriteSettings, schema: pa.Schema) -> Sort
         )
         return None
     check_sortable(asked, schema, where, _SORT_OPTION)
-    by_key = (RECORD_KEY,) if operation.sorts and settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
+    by_key = (RECORD_KEY,) if operation.sorts and sort.mode in _SORTED_BY_KEY else ()
     return SortOrder(asked or by_key, kept=False) if asked or by_key else None

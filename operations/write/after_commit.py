@@ -49,7 +49,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
-    bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
+    bound, application = settings.commit.merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
     # A write that wrote nothing to a metadata table need not look whether there is one.
     upkeep = settings.upkeep if result.metadata is not None else replace(settings.upkeep, metadata=False)

@@ -95,8 +95,9 @@ class Attempt:
     def merges_again(self) -> bool:
         """Whether the commit can merge the rows again."""
         settings = self.first.settings
-        made_elsewhere = self.wrote or self.first.names_places or settings.based_on or settings.counted is not None
-        return settings.retry_s > 0 and not made_elsewhere
+        from_table = settings.origin.based_on or settings.origin.counted is not None
+        made_elsewhere = self.wrote or self.first.names_places or from_table
+        return settings.commit.retry_s > 0 and not made_elsewhere
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -132,7 +133,8 @@ class Attempt:
             yield self._at_new_moment() if changed else (plan, now)
             return
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
-        with in_turn(Ticket(work.storage, name, work.owner, places), work.patience, plan.settings.wait_s) as waited:
+        wait_s = plan.settings.commit.wait_s
+        with in_turn(Ticket(work.storage, name, work.owner, places), work.patience, wait_s) as waited:
             self.waited = self.waited.and_then(waited)
             yield self._at_new_moment() if waited.met or changed else (plan, now)
 
@@ -143,7 +145,7 @@ class Attempt:
         """
         plan = self.plan
         with taken_as_conflicts(plan.transaction):
-            pinned = pin(plan.table, plan.settings)
+            pinned = pin(plan.table, plan.settings.patience)
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         try:
             since = check_moment(plan.transaction, pinned.now)

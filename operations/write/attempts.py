@@ -70,12 +70,12 @@ class Attempts:
         return self.attempt.first
 
     def run(self, commit: Callable[[Attempt], Committed]) -> Committed:
-        """Attempt the commit until it completes, or `WriteSettings.retry_s` are over; else raise its last error.
+        """Attempt the commit until it completes, or `CommitSettings.retry_s` are over; else raise its last error.
 
         It repeats a micro-batch some times after that, and after failures of the store.
         """
         attempt, path, work = self.attempt, self.first.path, self.first.transaction
-        self.until_s = time.monotonic() + self.first.settings.retry_s
+        self.until_s = time.monotonic() + self.first.settings.commit.retry_s
         while True:
             attempt.number += 1
             try:

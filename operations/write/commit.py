@@ -89,7 +89,7 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
         write = plan.at(instant_time)
         with write.transaction.heartbeat():
             yield write
-    elif plan.replays is None and (plan.settings.allow_empty_commit or plan.operation in REPLACING):
+    elif plan.replays is None and (plan.settings.commit.allow_empty_commit or plan.operation in REPLACING):
         with begun(plan) as work:
             yield work.plan
     else:
@@ -148,7 +148,7 @@ def _merge_and_complete(
     build = partial(build_metadata, plan, written, replaced, seconds, merged, attempt.extra_metadata)
     completion = Completion(plan, written, touched, replacement, replaced, build)
     _check_counted(completion)
-    is_over = completion.is_empty and not plan.settings.allow_empty_commit
+    is_over = completion.is_empty and not plan.settings.commit.allow_empty_commit
     completed = None
     if not is_over:
         completed = finish(completion.made, ONE_PROCESS, phases.phase)
@@ -192,7 +192,7 @@ def _check_counted(completion: Completion) -> None:
     row away meanwhile is a conflict.
     """
     plan, written = completion.plan, completion.written
-    counted = plan.settings.counted
+    counted = plan.settings.origin.counted
     if counted is None or plan.appends:
         return
     came = sum(file.counts.inserts + file.counts.updates for file in written)

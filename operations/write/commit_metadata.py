@@ -32,7 +32,7 @@ def build_metadata(
     ``seconds``, by phase, and ``attempts`` go to extraMetadata.
     """
     dropped = sum(file.counts.dropped for file in written)
-    counted = plan.settings.counted
+    counted = plan.settings.origin.counted
     if counted is not None:
         counted = replace(counted, inserts=counted.inserts - dropped)
     notes = {
@@ -41,11 +41,11 @@ def build_metadata(
         DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
-        **_of_lookup(merged.figures or plan.settings.looked_up),
+        **_of_lookup(merged.figures or plan.settings.origin.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
-    given = plan.settings.extra_metadata
+    given = plan.settings.commit.extra_metadata
     work, schema, operation = plan.transaction, plan.schema, plan.operation
     return commit_metadata(work, schema, written, operation, notes, given=given, replaced=replaced)
 

@@ -172,7 +172,7 @@ def _changes(
         covers=replacement.covers,
         columns=plan.schema,
         new_keys=new_keys,
-        read=plan.settings.read,
+        read=plan.settings.origin.read,
         merged_logs=[log for file_slice in merged.values() for log in file_slice.logs],
         numbers=placed_by(plan, (file.group.partition_path for file in written)),
     )

@@ -75,5 +75,5 @@ def means_of(
         executor=executor,
         most_bytes=most_bytes,
         application=application,
-        wait_s=settings.wait_s,
+        wait_s=settings.commit.wait_s,
     )

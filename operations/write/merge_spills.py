@@ -135,7 +135,7 @@ class _Merge:
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
         # The fence numbers tasks from 1, and the commit is 0.
         fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
-        workers = max(1, min(plan.settings.threads or os.cpu_count() or 1, len(jobs), MOST_WORKERS))
+        workers = max(1, min(plan.settings.tasks.threads or os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:
             work = file_work(plan)
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
@@ -209,7 +209,7 @@ def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhasePr
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:
-    return size > plan.settings.commit_merge_max_bytes // _WARN_FROM
+    return size > plan.settings.commit.merge_max_bytes // _WARN_FROM
 
 
 def _within_bound(
@@ -220,7 +220,7 @@ def _within_bound(
     Readers and compactions merge a merge-on-read table: there the largest new file groups beyond the bound begin
     with log files.
     """
-    bound = plan.settings.commit_merge_max_bytes
+    bound = plan.settings.commit.merge_max_bytes
     size = spilled.size
     if plan.appends:
         if _is_much(plan, size):
@@ -241,7 +241,7 @@ def _within_bound(
 
 
 def _refuse_beyond(plan: WritePlan, size: int) -> None:
-    bound = plan.settings.commit_merge_max_bytes
+    bound = plan.settings.commit.merge_max_bytes
     if size > bound:
         raise PlacementError(
             f"The write to {plan.path} left {size:,} bytes of rows and touched files for the commit to merge; "

@@ -97,7 +97,7 @@ def commit_batch(
         plan = _completed_meanwhile(plan, found.batch)
     plan_again = None if request is None else lambda: plan_write(request())
     done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results], plan_again)
-    if began and plan.replays is None and plan.settings.hand_over and done.instant:
+    if began and plan.replays is None and plan.settings.tasks.hand_over and done.instant:
         _expire_seals(plan, found, done)
     return done
 

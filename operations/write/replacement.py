@@ -26,7 +26,8 @@ class Replacement:
         self._plan = plan
         self._touched = frozenset(touched)
         self.warnings: tuple[str, ...] = ()
-        self._patterns = [] if plan.takes_rows else [*map(_pattern, plan.settings.partitions_to_delete or ())]
+        named = plan.settings.replacement.partitions_to_delete or ()
+        self._patterns = [] if plan.takes_rows else [*map(_pattern, named)]
 
     def covers(self, partition_path: str) -> bool:
         """Return whether the write replaces a whole partition, with file groups that other writers add meanwhile."""
@@ -58,7 +59,7 @@ class Replacement:
         return found
 
     def _warn_of_the_rest(self, partitions: list[str]) -> None:
-        named = self._plan.settings.partitions_to_delete or ()
+        named = self._plan.settings.replacement.partitions_to_delete or ()
         idle = [
             name
             for name, pattern in zip(named, self._patterns, strict=False)

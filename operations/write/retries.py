@@ -81,14 +81,14 @@ class Retries:
     def _until_done(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         patience, waited, number = self._settings.patience, NOT_WAITED, 0
         last: MetInstant | None = None
-        until = time.monotonic() + self._settings.retry_s
+        until = time.monotonic() + self._settings.commit.retry_s
         met = _recent_places(self._storage.path)
         ticket = replace(self._ticket, places=met)
         while True:
             # Not with a ticket, for which writers of other partitions would wait.
             self._wait_for_rescale(last, until)
             number += 1
-            with in_turn(ticket, patience, self._settings.wait_s) as behind:
+            with in_turn(ticket, patience, self._settings.commit.wait_s) as behind:
                 waited = waited.and_then(behind)
                 if met and behind.met:
                     _note_meeting(self._storage.path, met, adds=True)

@@ -93,7 +93,11 @@ class _Task:
             return self._name_partitions(batches)
         self._seen = partial(seen_by, plan.transaction, timeline)
         routing = routing_of(plan, self._seen)
-        if plan.settings.hand_over or not isinstance(routing, FileGroups) or not (routing.alone or self._shares()):
+        if (
+            plan.settings.tasks.hand_over
+            or not isinstance(routing, FileGroups)
+            or not (routing.alone or self._shares())
+        ):
             return self._hand_over(batches, routing)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             return self._finish(batches, routing, open_storage(folder, durable=False))
@@ -169,7 +173,7 @@ class _Task:
                 else:
                     yield route, held
 
-        threads = self._plan.settings.threads or 1
+        threads = self._plan.settings.tasks.threads or 1
         for number, made in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
             written += made
             size += sum(file.size for file in made)
@@ -204,14 +208,14 @@ class _Task:
         flush: Flush | None = None,
     ) -> RowBuffers:
         settings = self._plan.settings
-        buffers = RowBuffers(settings.batch_size, settings.output.memory, open_spill, flush)
+        buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
         partition = self._token.partition
         check = SharedKeys.of(self._plan, self._seen)
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
         with self.phases.phase("gather") as facts:
             try:
-                for route, rows in reader.routed(batches, settings.threads or 1, _bytes_at_once(settings)):
+                for route, rows in reader.routed(batches, settings.tasks.threads or 1, _bytes_at_once(settings)):
                     buffers.add(route, rows)
             except BaseException:
                 buffers.discard()
@@ -223,6 +227,6 @@ class _Task:
 
 def _bytes_at_once(settings: WriteSettings) -> int:
     """Return how many bytes each of a task's threads takes at once, which it holds several times."""
-    if settings.threads is None:
+    if settings.tasks.threads is None:
         return CHUNK_BYTES
-    return min(CHUNK_BYTES, settings.output.memory // (_SHARES_OF_CHUNKS * (settings.threads + 1)))
+    return min(CHUNK_BYTES, settings.output.memory // (_SHARES_OF_CHUNKS * (settings.tasks.threads + 1)))

@@ -22,7 +22,7 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
     A micro-batch waits as long as it may be written again. Raises `CommitConflictError` where that takes too long.
     """
     work, settings = plan.transaction, plan.settings
-    wait_s = settings.wait_s if settings.batch is None else max(settings.wait_s, settings.retry_s)
+    wait_s = settings.commit.wait_s if settings.batch is None else max(settings.commit.wait_s, settings.commit.retry_s)
     until = time.monotonic() + wait_s
     while True:
         try:

@@ -112,7 +112,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
 def file_work(plan: WritePlan) -> FileWork:
     """Return the settings of the files of a write; merges get a part of its memory."""
     settings = plan.settings
-    memory = int(settings.output.memory * MERGE_RESERVE) // (settings.threads or 1)
+    memory = int(settings.output.memory * MERGE_RESERVE) // (settings.tasks.threads or 1)
     output = replace(settings.output, memory=memory)
     return FileWork(plan.transaction, plan.schema, output, settings.logs, plan.order)
 

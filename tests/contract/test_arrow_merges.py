@@ -409,7 +409,7 @@ def rows_meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[tuple[arrow.Table, p
 
     def late(*arguments: Any) -> Any:
         write, _, _, past = arguments
-        if waiting and write.counted is not None and not past.attempts:
+        if waiting and write.origin.counted is not None and not past.attempts:
             table, added = waiting.pop(0)
             # The core's write waits for no ticket, which this process may hold.
             add(table.path, [added])

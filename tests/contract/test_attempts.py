@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import CommitConflictError
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import find_write
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
@@ -23,8 +22,9 @@ from support.drive import KEYED, noted, plan, rows_of, task, write
 from support.places import files_below
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
-AGAIN = WriteSettings(retry_s=60.0, upkeep=OFF)
+AGAIN = write_settings(retry_s=60.0, upkeep=OFF)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_write_that_completes_while_another_merges_is_merged_again(
             key = meanwhile.pop()
             with monkeypatch.context() as patch:
                 patch_seam(patch, "table that a commit merges with", original)
-                write(table, rows(key, 1, value=key, ts=1), settings=replace(AGAIN, wait_s=0.0))
+                write(table, rows(key, 1, value=key, ts=1), settings=write_settings(AGAIN, wait_s=0.0))
         return seen
 
     slow = plan(table, SCHEMA, settings=AGAIN)
@@ -102,7 +102,7 @@ def test_columns_that_another_write_changed_are_no_case_for_another_merge(table:
 
 
 def test_a_write_whose_spills_a_rollback_took_fails(table: Path) -> None:
-    sleeper = plan(table, SCHEMA, settings=replace(IMPATIENT, retry_s=60.0))
+    sleeper = plan(table, SCHEMA, settings=write_settings(IMPATIENT, retry_s=60.0))
     handed = [task(sleeper, rows(1, value=2), 0)]
     write(table, rows(3, value=3), settings=IMPATIENT)
     with pytest.raises(CommitConflictError, match="rolled it back"):
@@ -129,7 +129,7 @@ def test_a_rollback_before_the_write_began_is_none_of_it_whatever_the_archive_la
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It came between plan and begin, and was archived, so that no attempt finds out what it undid."""
-    slow = plan(table, SCHEMA, settings=replace(AGAIN, retry_s=2.0))
+    slow = plan(table, SCHEMA, settings=write_settings(AGAIN, retry_s=2.0))
     undone = write(table, rows(4, value=4), settings=AGAIN)
     rollback(open_storage(str(table)), undone.instant, patience=IMPATIENT.patience)
     for value in range(3):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.table.files.output import Output
 from support.drive import KEYED, rows_of, write
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 # A quarter of a task's memory is for merging: 50 kB, of which the 200 rows below take 400.
 BOUNDS: dict[str, Any] = {"batch_size": 30_000, "output": Output(memory=200_000)}
@@ -37,13 +37,13 @@ def test_rows_are_read_again_when_it_is_known_which_of_them_stay(
         raise AssertionError("the rows are written to disk once more")
 
     patch_seam(monkeypatch, "spill rows of a merge", deal_out)
-    table, bounds = tmp_path / "t", WriteSettings(**BOUNDS, colocated=colocated)
+    table, bounds = tmp_path / "t", write_settings(**BOUNDS, colocated=colocated)
 
     first = write(table, rows(range(100), ts=1, mark="a", times=2), table=KEYED, settings=bounds)
     second = write(table, rows(range(50, 150), ts=2, mark="b", times=2), settings=bounds)
     older = write(table, rows(range(150), ts=1, mark="c"), settings=bounds)
     gone = write(table, rows(range(60, 90), ts=3, mark="gone", times=7), settings=bounds)
-    dropping = WriteSettings(**BOUNDS, colocated=colocated, insert_dup_policy="drop")
+    dropping = write_settings(**BOUNDS, colocated=colocated, insert_dup_policy="drop")
     dropped = write(table, rows(range(40, 200), ts=1, mark="d"), operation="insert", settings=dropping)
 
     assert (first.inserts, second.inserts, second.updates) == (100, 50, 50)

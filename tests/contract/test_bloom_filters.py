@@ -10,6 +10,7 @@ import pytest
 from pyhudi.index.bloom import filters_for
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.service_settings import CompactionSettings, Upkeep
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.config.table_settings import TableSettings
@@ -86,7 +87,7 @@ def test_keys_that_stay_are_not_put_into_filters_again(tmp_path: Path, monkeypat
 
 def test_files_that_are_sorted_have_filters_too(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    settings = replace(ASKED, bulk_insert_sort_columns=("value",))
+    settings = replace(ASKED, sort=BulkInsertSort(columns=("value",)))
     for start in (0, 20):
         some = rows(*range(start, start + 20), value=start)
         write(path, some, table=KEYED, operation="bulk_insert", settings=settings)

@@ -16,7 +16,7 @@ from pyhudi.operations.inspect.bucket_sizes import bucket_sizes
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
 from pyhudi.operations.transaction.since import Since
@@ -34,6 +34,7 @@ from support.made.rescaling import COLOCATED, Rescale, numbers_at, rescale, tabl
 from support.rules.checks import java_bucket
 from support.rules.ends import assert_whole
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -211,7 +212,7 @@ def test_a_commit_that_merges_by_itself_brings_its_rows_to_the_new_buckets(
     tmp_path: Path, kind: str, numbers: dict[str, int]
 ) -> None:
     path = made(tmp_path / "t", table_type=kind)
-    settings = WriteSettings(retry_s=30, hand_over=True)
+    settings = write_settings(retry_s=30, hand_over=True)
     planned = plan(path, rows("k").schema, settings=settings)
     results = [task(planned, rows(*KEYS[:7], ts=2), 0), task(planned, rows(*KEYS[7:], "k50", ts=3), 1)]
     rescale(path, numbers)
@@ -358,7 +359,7 @@ def test_an_expression_of_many_partitions_is_obeyed(tmp_path: Path) -> None:
 def test_the_shallow_check_sees_a_file_whose_keys_are_of_another_bucket(tmp_path: Path, kind: str) -> None:
     """Of base files by their footers, of slices of log files alone by a key of each."""
     path = tmp_path / "t"
-    logs_alone = WriteSettings(commit_merge_max_bytes=1)
+    logs_alone = write_settings(merge_max_bytes=1)
     settings = COLOCATED if kind == "COPY_ON_WRITE" else logs_alone
     write(path, rows(*KEYS), table=replace(KEYED, table_type=kind), settings=settings)
     assert {file_slice.base is None for file_slice in open_snapshot(str(path)).slices()} == {settings is logs_alone}

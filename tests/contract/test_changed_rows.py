@@ -14,6 +14,7 @@ from support.drawn.histories import LOGGED, ROOMY, TABLE, UNORDERED, part, row
 from support.drawn.lookups import APART
 from support.drive import rows_of, write
 from support.models.changing import based_on
+from support.write_settings import write_settings
 
 
 def looked_up(made: TableSettings, index: str) -> TableSettings:
@@ -54,7 +55,7 @@ def test_rows_that_others_changed_since_are_not_written_over(tmp_path: Path, mad
     with pytest.raises(CommitConflictError):
         write(table, moved, settings=before)
     with pytest.raises(CommitConflictError):
-        write(table, moved.slice(1), settings=replace(before, counted=RowCounts(deletes=1)))
+        write(table, moved.slice(1), settings=write_settings(before, counted=RowCounts(deletes=1)))
 
     assert rows_of(table, "id", "value") == [("a", 7), ("b", 2), ("c", 3), ("new", 9)]
     again = part(row("a", ts=2, value=7, p="b"), row("a", ts=2, value=7, deleted=True))

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.inspect.history import history
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.services.compaction.compactor import Compactor
@@ -23,12 +22,13 @@ from support.made.compacting import TABLE, in_bases, means, merged, rows, run, s
 from support.places import files_below
 from support.recorded.hudi_options import SMALL
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 OFTEN = CompactionSettings(delta_commits=3)
 
 
 def upsert(path: Path, value: int, compaction: CompactionSettings = OFTEN, **settings: object) -> CommitResult:
-    given = replace(WriteSettings(upkeep=Upkeep(compaction=compaction)), **settings)  # type: ignore[arg-type]
+    given = write_settings(upkeep=Upkeep(compaction=compaction), **settings)
     return write(path, rows(*((f"k{key}", "a", value, value) for key in range(6))), table=TABLE, settings=given)
 
 
@@ -140,7 +140,7 @@ def test_what_is_beyond_the_bound_of_a_commit_is_planned_and_said(
     for value in range(2):
         upsert(table, value)
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        (left,) = compactions(upsert(table, 2, commit_merge_max_bytes=1000))
+        (left,) = compactions(upsert(table, 2, merge_max_bytes=1000))
 
     assert (left.instant, left.error, left.file_groups) == ("", "", 0)
     assert "hoodie.pyhudi.commit.merge.max.bytes allows 1,000" in left.skipped

@@ -20,6 +20,7 @@ from support.places import ALSO_ON_S3, Place, below, files_below
 from support.recorded.ddl import columns, show
 from support.rules.ends import assert_whole
 from support.share import share_of
+from support.write_settings import write_settings
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 COLUMNS = "id int, p int, ts int, v int"
@@ -65,7 +66,7 @@ def test_the_columns_of_keys_folders_and_order_become_wider_by_the_option(anywhe
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, *((n, n % 2, 10, n) for n in range(20))), table=KEYED)
     wider = "id string, p bigint, ts double, v int"
-    settings = WriteSettings(number_to_text=True)
+    settings = write_settings(number_to_text=True)
     newer = write(path, rows(wider, *((str(n), n % 2, 10.5, -n) for n in range(10))), settings=settings)
     older = write(path, rows(wider, *((str(n), n % 2, 9.5, 99) for n in range(20))))
 
@@ -107,7 +108,7 @@ def test_what_has_been_an_int_is_not_spelt_in_two_ways(anywhere: Place) -> None:
     """The file of partition 2 still holds an int: as a text it would read 1, and the row beside it 1.0."""
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
-    write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)), settings=WriteSettings(int_to_double=True))
+    write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)), settings=write_settings(int_to_double=True))
 
     with pytest.raises(SchemaMismatchError, match=r"v \| double \| string \| cast it to double"):
         write(path, rows("id int, p int, ts int, v string", (3, 1, 2, "1.0")))
@@ -191,7 +192,7 @@ def test_not_null_is_kept_with_an_option_and_given_up_without(anywhere: Place, c
     path = below(anywhere, "t")
     required = "id int, p int, ts int, v int not null, s struct<a:int not null>"
     nullable = "id int, p int, ts int, v int, s struct<a:int>"
-    strict = WriteSettings(reconcile_schema=True, colocated=colocated)
+    strict = write_settings(reconcile=True, colocated=colocated)
     write(path, rows(required, (1, 1, 1, 1, {"a": 1})), table=KEYED)
     write(path, rows(nullable, (2, 1, 1, 1, {"a": 1})), settings=strict)
 

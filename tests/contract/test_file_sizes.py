@@ -12,10 +12,12 @@ import pytest
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import BaseFileName
 from pyhudi.table.files.output import Output
 from support.drive import plan, read, rows_of, task, write
+from support.write_settings import write_settings
 
 LARGEST = 100_000
 SIZES = LookupSettings(sizes=FileSizes(largest=LARGEST))
@@ -52,7 +54,7 @@ def test_files_are_filled_up_to_the_largest_size(tmp_path: Path, spilled: bool, 
         given,
         operation="bulk_insert",
         table=KEYLESS,
-        settings=WriteSettings(lookup=SIZES, output=output, **bounds),  # type: ignore[arg-type]
+        settings=write_settings(lookup=SIZES, output=output, **bounds),
     )
 
     files = files_of(tmp_path / "t")
@@ -81,7 +83,7 @@ def test_rows_stay_in_their_order_where_nothing_is_sorted(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("memory", [1 << 30, 400_000])
 def test_a_sort_is_across_the_files_of_a_task(tmp_path: Path, memory: int) -> None:
-    settings = WriteSettings(lookup=SIZES, bulk_insert_sort_columns=("id",), output=Output(memory=memory))
+    settings = WriteSettings(lookup=SIZES, sort=BulkInsertSort(columns=("id",)), output=Output(memory=memory))
     write(tmp_path / "t", rows(1000), operation="bulk_insert", table=KEYLESS, settings=settings)
 
     found = [pq.read_table(one, columns=["id"])["id"].to_pylist() for one in files_of(tmp_path / "t")]

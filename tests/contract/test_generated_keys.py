@@ -11,6 +11,7 @@ import pytest
 from pyhudi.errors import CommitConflictError, MissingColumnError, MissingOptionError, NullKeyError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
@@ -22,10 +23,11 @@ from pyhudi.table.files.names import bucket_of
 from pyhudi.table.files.output import Output
 from support.drive import plan, read, rows_of, task, write
 from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
+from support.write_settings import write_settings
 
 ROWS = pa.table({"id": list(range(20)), "p": ["x", "y"] * 10, "v": [n * 10 for n in range(20)]})
 SAME = TableSettings(partition_fields=("p",))
-TINY = WriteSettings(batch_size=200, output=Output(memory=400))
+TINY = write_settings(batch_size=200, output=Output(memory=400))
 SETTINGS = {"spilled": TINY, "plain": WriteSettings(), "colocated": WriteSettings(colocated=True)}
 
 
@@ -131,9 +133,9 @@ def test_a_new_table_without_a_key_is_not_made_by_chance(anywhere: Place) -> Non
     ("says", "options"),
     [
         ("upsert", {"operation": "upsert"}),
-        ("hoodie.combine.before.insert", {"settings": WriteSettings(combine_before_insert=True)}),
-        ("insert.dup.policy", {"settings": WriteSettings(insert_dup_policy="drop")}),
-        ("insert.drop.duplicates", {"settings": WriteSettings(insert_drop_duplicates=True)}),
+        ("hoodie.combine.before.insert", {"settings": write_settings(combine_before_insert=True)}),
+        ("insert.dup.policy", {"settings": write_settings(insert_dup_policy="drop")}),
+        ("insert.drop.duplicates", {"settings": write_settings(insert_drop_duplicates=True)}),
         ("hoodie.bucket.index.num.buckets", {"table": TableSettings(bucket_count=2)}),
         ("hoodie.index.type", {"table": TableSettings(index_type="BUCKET")}),
         ("hoodie.datasource.write.recordkey.field", {"table": TableSettings(record_key_fields=("id",))}),
@@ -164,7 +166,7 @@ def test_rows_replace_partitions_and_tables(anywhere: Place) -> None:
 
     write(path, [ROWS.slice(0, 2), ROWS.slice(2, 2)], overwrite=True)
     assert rows_of(path, "id") == [(0,), (1,), (2,), (3,)]
-    write(path, ROWS, operation="delete_partition", settings=WriteSettings(partitions_to_delete=("x",)))
+    write(path, ROWS, operation="delete_partition", settings=write_settings(partitions_to_delete=("x",)))
     assert rows_of(path, "id") == [(1,), (3,)]
 
 
@@ -176,7 +178,7 @@ def test_mode_overwrite_with_an_insert_makes_a_table_without_a_key(anywhere: Pla
 
 def test_bulk_inserted_rows_are_sorted_as_asked(anywhere: Place) -> None:
     path = below(anywhere, "t")
-    settings = WriteSettings(bulk_insert_sort_columns=("v",))
+    settings = WriteSettings(sort=BulkInsertSort(columns=("v",)))
     write(path, [ROWS.sort_by([("v", "descending")])], operation="bulk_insert", settings=settings)
 
     assert read(path).column("v").to_pylist() == sorted(ROWS["v"].to_pylist())
@@ -239,7 +241,7 @@ class TestDeletes:
             insert(tmp_path / "t", ROWS.slice(4 * number, 4))
         rows = read(tmp_path / "t")
         some = rows.filter(pa.compute.is_in(rows["id"], value_set=pa.array([0, 5, 9])))
-        settings = WriteSettings(retry_s=60.0)
+        settings = write_settings(retry_s=60.0)
         slow = plan(tmp_path / "t", some.schema, operation="delete", settings=settings)
         handed = [task(slow, some, 0)]
         for _ in range(6):

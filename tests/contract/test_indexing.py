@@ -55,6 +55,7 @@ from support.drive import plan, rows_of, task, write
 from support.faults.faulty import Killed
 from support.rules.health import findings, of_metadata
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 QUIET = replace(IMPATIENT, upkeep=OFF)
 MEANS = Means(QUIET.patience, Output())
@@ -66,7 +67,7 @@ Act = Callable[[Path], object]
 
 
 def upsert(path: Path, key: int, table: TableSettings = PARTED) -> str:
-    settings = replace(QUIET, reconcile_schema=True)
+    settings = write_settings(QUIET, reconcile=True)
     return write(path, [parted("ab"[key % 2], key, value=key)], table=table, settings=settings).instant
 
 

@@ -17,6 +17,7 @@ from support.drawn.lookups import APART, SCHEMA, TABLE, rows
 from support.drive import plan, rows_of, task, write
 from support.made.compacting import run, schedule
 from support.rules.checks import java_bucket
+from support.write_settings import write_settings
 
 BUCKETS = replace(TABLE, index_type=None, bucket_count=8)
 LOGGED = replace(BUCKETS, table_type="MERGE_ON_READ")
@@ -51,7 +52,7 @@ def reading(table: Path, *predicates: Predicate, absence: bool = False, operatio
 
 
 def reads(*predicates: Predicate, absence: bool = False) -> WriteSettings:
-    return replace(APART, read=(ReadRows(predicates, absence),))
+    return write_settings(APART, read=(ReadRows(predicates, absence),))
 
 
 def commit(planned: WritePlan) -> None:
@@ -169,7 +170,7 @@ def test_what_nothing_was_read_for_is_held_against_file_groups_alone(table: Path
 
 def test_an_insert_that_dropped_a_key_conflicts_with_its_deletion(tmp_path: Path, made: TableSettings) -> None:
     """Two inserts of one key, of which another writer deletes the first in between; the table would have neither."""
-    dropping = replace(APART, insert_dup_policy="drop")
+    dropping = write_settings(APART, insert_dup_policy="drop")
     write(tmp_path, rows(MINE, value=1), table=made, settings=APART)
     second = plan(tmp_path, SCHEMA, operation="insert", settings=dropping)
     write(tmp_path, rows(MINE, value=1), operation="delete", settings=APART)

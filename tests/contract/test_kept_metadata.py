@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi import arrow
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.services import SERVICES, VALIDATE
 from pyhudi.options.names import OPTIONS
@@ -23,6 +22,7 @@ from support.made.begun_metadata import BEGUN, begin_metadata
 from support.places import files_below, put_files
 from support.rules.written_metadata import MetadataState, check_listing, check_metadata, written_metadata
 from support.streams import STREAMED, DrivenQuery
+from support.write_settings import write_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "metadata-table.md"
 NOTHING, TAKEN_BACK, BUILT, DROPPED = "–", "takes its records back", "builds it anew", "drops it"
@@ -98,7 +98,7 @@ def _partial_update(life: Life) -> None:
 def _planned_again(life: Life) -> None:
     """Have another write of the same rows complete between the tasks and the commit of a write."""
     rows = parted("a", 1, value=80)
-    planned = plan(life.path, rows.schema, operation="upsert", settings=WriteSettings(retry_s=60.0, upkeep=OFF))
+    planned = plan(life.path, rows.schema, operation="upsert", settings=write_settings(retry_s=60.0, upkeep=OFF))
     results = [task(planned, rows, 0)]
     life.write("upsert", parted("a", 1, 2, value=79))
     done = commit_write(planned, results)

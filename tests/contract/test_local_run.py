@@ -37,6 +37,7 @@ from support.places import files_below
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.threads import HANGS_S
+from support.write_settings import write_settings
 
 DEFAULTS = WriteSettings()
 SCHEMA = rows(1, value=1).schema
@@ -208,7 +209,7 @@ def interrupt_merges(_: int, frame: FrameType | None) -> None:
 
 def test_a_write_without_rows(tmp_path: Path) -> None:
     drive.write(tmp_path, [rows(1, 2, value=1)], table=KEYED)
-    every = WriteSettings(partitions_to_delete=("*",))
+    every = write_settings(partitions_to_delete=("*",))
 
     run.write(request(tmp_path, operation="delete_partition", write=every))
 

@@ -22,6 +22,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.output import MIB
 from pyhudi.table.schema.columns import META_COLUMNS
@@ -32,6 +33,7 @@ from support.made import compacting
 from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import recorded, unpack
 from support.recorded.recorded_merges import LATE_ROW, REBORN
+from support.write_settings import write_settings
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 PARTED = replace(MERGED, partition_fields=("p",))
@@ -55,16 +57,16 @@ def table(tmp_path: Path) -> Path:
 def test_a_policy_looks_keys_up_among_base_and_log_files(table: Path) -> None:
     """A key that is in a log file alone is there, one that a log file deletes is not."""
     done = write(
-        table, rows(2, 3, 4, 5, value=9, ts=9), operation="insert", settings=WriteSettings(insert_dup_policy="drop")
+        table, rows(2, 3, 4, 5, value=9, ts=9), operation="insert", settings=write_settings(insert_dup_policy="drop")
     )
     assert (done.inserts, done.dropped, done.log_files) == (2, 2, 0)
     assert rows_of(table, "id", "value") == [*LATE[:2], ("k3", 9), LATE[2], ("k5", 9)]
     with pytest.raises(DuplicateKeyError, match="'k4'"):
-        write(table, rows(4, value=9), operation="insert", settings=WriteSettings(insert_dup_policy="fail"))
+        write(table, rows(4, value=9), operation="insert", settings=write_settings(insert_dup_policy="fail"))
 
 
 def test_deletes_that_must_find_their_keys_look(table: Path) -> None:
-    strict = WriteSettings(delete_missing_ok=False)
+    strict = write_settings(delete_missing_ok=False)
     with pytest.raises(KeyNotFoundError, match="'k3'"):
         write(table, rows(2, 3, value=0), operation="delete", settings=strict)
     done = write(table, rows(2, 4, value=0), operation="delete", settings=strict)
@@ -83,7 +85,7 @@ def test_a_delete_takes_all_rows_of_a_key_that_stands_twice(table: Path) -> None
     assert rows_of(table, "id", "value") == rows_by_hudi_rs(table, "id", "value") == [LATE[2]]
 
     write(table, [rows(1, value=9, ts=4), rows(1, value=10, ts=4)], operation="insert")
-    done = write(table, rows(1, value=0), operation="delete", settings=WriteSettings(delete_missing_ok=False))
+    done = write(table, rows(1, value=0), operation="delete", settings=write_settings(delete_missing_ok=False))
     assert (done.deletes, done.log_files) == (2, 0)
     assert rows_of(table, "id", "value") == rows_by_hudi_rs(table, "id", "value") == [LATE[2]]
 
@@ -119,7 +121,7 @@ def test_rows_made_of_stored_rows_are_of_all_copies_of_a_key_or_refused(
     write(tmp_path, rows(1, 2, 3, value=1), table=made)
     write(tmp_path, [rows(1, value=8, ts=3), rows(1, value=9, ts=4)], operation="insert", settings=settings)
     write(tmp_path, rows(2, value=2, ts=2))
-    of_stored = replace(settings, of_stored=True)
+    of_stored = write_settings(settings, of_stored=True)
     held = data_files(tmp_path)
 
     for partly in (rows(1, value=0), [rows(1, value=0), rows(1, value=0)]):
@@ -172,7 +174,7 @@ def test_new_rows_of_a_merge_that_deletes_outdo_are_left_out(
         write(tmp_path, rows(*range(1, 7), value=1), table=MERGED)
     write(tmp_path, gone.append_column("_hoodie_is_deleted", flags))
     write(tmp_path, rows(5, value=0), operation="delete")
-    merged = WriteSettings(counted=RowCounts(inserts=5, updates=1), upkeep=OFF)
+    merged = write_settings(counted=RowCounts(inserts=5, updates=1), upkeep=OFF)
     new = rows(1, 2, 3, 5, 8, 9, value=7, ts=8)
 
     done = write(tmp_path, arriving(new, 1, 1, 0, 1, 1, 1), settings=merged)
@@ -180,7 +182,9 @@ def test_new_rows_of_a_merge_that_deletes_outdo_are_left_out(
     assert [key for key, value in rows_of(tmp_path, "id", "value") if value == 7] == ["k3", "k5", "k8", "k9"]
     assert "left out 2 new rows" in caplog.text
     assert "such as 'k1'" in caplog.text or "such as 'k2'" in caplog.text
-    done = write(tmp_path, arriving(rows(1, value=7, ts=8), 1), settings=replace(merged, counted=RowCounts(inserts=1)))
+    done = write(
+        tmp_path, arriving(rows(1, value=7, ts=8), 1), settings=write_settings(merged, counted=RowCounts(inserts=1))
+    )
     assert (done.inserts, done.dropped, done.log_files) == (0, 1, 0)
     with pytest.raises(OlderRowError, match="'k2', which was deleted with a greater ordering value"):
         write(tmp_path, arriving(rows(2, value=7, ts=8), 2), settings=merged)
@@ -196,7 +200,7 @@ def test_a_delete_after_another_without_a_value_counts_where_a_row_is_between(tm
     write(tmp_path, rows(1, value=2, ts=3), settings=settings)
     gone = rows(1, 2, value=0, ts=6).append_column("_hoodie_is_deleted", pa.array([True, True]))
     write(tmp_path, gone, settings=settings)
-    merged = replace(settings, counted=RowCounts(inserts=2))
+    merged = write_settings(settings, counted=RowCounts(inserts=2))
 
     done = write(tmp_path, arriving(rows(1, 2, value=7, ts=5), 1, 1), settings=merged)
     assert (done.inserts, done.dropped) == (1, 1)
@@ -208,7 +212,7 @@ def test_rows_that_lost_against_deletes_which_a_compaction_forgot_meanwhile_are_
     gone = rows(1, value=0, ts=9).append_column("_hoodie_is_deleted", pa.array([True]))
     write(tmp_path, gone)
     made = arriving(rows(1, 2, value=7, ts=8), 1, 0)
-    late = plan(tmp_path, made.schema, settings=WriteSettings(counted=RowCounts(inserts=1, updates=1), upkeep=OFF))
+    late = plan(tmp_path, made.schema, settings=write_settings(counted=RowCounts(inserts=1, updates=1), upkeep=OFF))
     done = task(late, made, 0)
     compacting.run(tmp_path)
 
@@ -217,7 +221,7 @@ def test_rows_that_lost_against_deletes_which_a_compaction_forgot_meanwhile_are_
 
 
 def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:
-    settings = WriteSettings(bulk_insert_sort_columns=("value", "id"))
+    settings = WriteSettings(sort=BulkInsertSort(columns=("value", "id")))
     write(table, rows(2, 7, value=0, ts=1), operation="bulk_insert", settings=settings)
 
     assert rows_of(table, "id", "value") == [LATE[0], ("k2", 0), *LATE[1:], ("k7", 0)]
@@ -249,7 +253,7 @@ def test_deletes_in_log_files_heed_event_times(table: Path) -> None:
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table", "delete_partition"])
 def test_what_replaces_file_groups_takes_those_of_log_files_alone(tmp_path: Path, operation: str) -> None:
     first = [parted("a", 1, 2, value=1), parted("b", 1, value=1), parted("a", 3, value=1)]
-    write(tmp_path, first, table=PARTED, settings=WriteSettings(commit_merge_max_bytes=1))
+    write(tmp_path, first, table=PARTED, settings=write_settings(merge_max_bytes=1))
 
     done = write(tmp_path, parted("a", 9, value=2), operation=operation)
 

@@ -20,6 +20,7 @@ from support.drive import KEYED, rows_of, write
 from support.places import Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 COLOCATED = WriteSettings(colocated=True)
@@ -104,7 +105,7 @@ def test_more_than_the_commit_may_merge_begins_file_groups_with_log_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are read, written to and rewritten as any other."""
-    settings = WriteSettings(commit_merge_max_bytes=1)
+    settings = write_settings(merge_max_bytes=1)
 
     result = write(tmp_path, parts_of(3), table=MERGED, settings=settings)
 
@@ -152,7 +153,7 @@ def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
     keys = [n for n in range(1, 40) for _ in range(3)]
     many = pa.concat_tables([rows(n, value=place, ts=40 - place % 7) for place, n in enumerate(keys)])
 
-    done = write(tmp_path, many, settings=replace(COLOCATED, **bounds))
+    done = write(tmp_path, many, settings=write_settings(COLOCATED, **bounds))
 
     assert done.updates > 39
     assert done.log_files == 2

@@ -25,8 +25,9 @@ from support.models.model import SCHEMA as WITH_FLAG
 from support.places import files_below
 from support.rules.health import findings
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
-STRICT = replace(APART, delete_missing_ok=False)
+STRICT = write_settings(APART, delete_missing_ok=False)
 TYPES = pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])
 FLAGGED = TableSettings(
     record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), index_type="SIMPLE"
@@ -52,7 +53,7 @@ def test_rows_go_to_the_file_groups_that_hold_their_keys(tmp_path: Path, made: T
 
 def test_each_pass_holds_as_many_keys_as_there_is_memory_for(tmp_path: Path) -> None:
     """Rows of one key meet in one pass, whichever tasks they come from, and files are searched once a pass."""
-    tiny = replace(APART, batch_size=3000, output=Output(memory=6000))
+    tiny = write_settings(APART, batch_size=3000, output=Output(memory=6000))
     write(tmp_path, [rows(*range(500), value=1), rows(*range(300), value=1, p="b")], table=TABLE, settings=APART)
     parts = [rows(*range(start, 700, 2), value=start + 2) for start in (0, 1)]
     done = write(tmp_path, [*parts, rows(*range(0, 700, 2), value=9), rows(*range(5), value=5, p="b")], settings=tiny)
@@ -121,13 +122,13 @@ def test_new_rows_that_are_deleted_in_the_same_write_go_nowhere(tmp_path: Path) 
 def test_inserts_look_keys_up_where_they_are_asked_to(tmp_path: Path, made: TableSettings) -> None:
     write(tmp_path, rows(1, 2, value=1), table=made, settings=APART)
     write(tmp_path, rows(2, value=2), settings=APART)
-    drop, fail = (replace(APART, insert_dup_policy=policy) for policy in ("drop", "fail"))
+    drop, fail = (write_settings(APART, insert_dup_policy=policy) for policy in ("drop", "fail"))
     done = write(tmp_path, [rows(1, 3, value=5), rows(2, 4, value=5)], operation="insert", settings=drop)
     assert (done.inserts, done.dropped, done.lookup.candidates) == (2, 2, 1)
 
     with pytest.raises(DuplicateKeyError, match="'k3'"):
         write(tmp_path, rows(3, 9, value=6), operation="insert", settings=fail)
-    merging = replace(APART, allow_duplicates_on_insert=False)
+    merging = write_settings(APART, allow_duplicates_on_insert=False)
     done = write(tmp_path, rows(3, 5, value=7), operation="insert", settings=merging)
     assert (done.inserts, done.updates) == (1, 1)
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2), ("k3", 7), ("k4", 5), ("k5", 7)]
@@ -165,7 +166,7 @@ def test_new_keys_fill_small_files_up_together_with_what_is_found_there(tmp_path
 def test_many_new_keys_open_several_file_groups_by_the_size_of_a_row(tmp_path: Path) -> None:
     """Two tasks and a commit that does it again name the same file groups."""
     sizes = FileSizes(small=0, largest=100_000, record_bytes=1000)
-    settings = WriteSettings(lookup=LookupSettings(sizes=sizes), batch_size=5000, output=Output(memory=20_000))
+    settings = write_settings(lookup=LookupSettings(sizes=sizes), batch_size=5000, output=Output(memory=20_000))
     done = write(
         tmp_path, [rows(*range(0, 1000, 2), value=1), rows(*range(1, 1000, 2), value=1)], table=TABLE, settings=settings
     )
@@ -201,7 +202,7 @@ def test_small_files_that_look_like_buckets_are_left_to_their_keys(tmp_path: Pat
 def test_what_replaces_looks_nothing_up_and_joins_nothing(tmp_path: Path, operation: str) -> None:
     write(tmp_path, [rows(1, 2, value=1), rows(1, value=1, p="b")], table=TABLE)
     before = {file_slice.group for file_slice in slices(tmp_path)}
-    settings = replace(WriteSettings(), combine_before_insert=True)
+    settings = write_settings(combine_before_insert=True)
     done = write(tmp_path, [rows(2, 3, value=2), rows(3, value=4)], operation=operation, settings=settings)
 
     kept = [("b", "k1", 1)] if operation == "insert_overwrite" else []
@@ -217,7 +218,7 @@ def test_more_than_one_host_should_merge_is_refused_before_and_after_the_lookup(
     rest = [name for name in files_below(tmp_path) if name.endswith(".parquet")]
     for bound in (100, file_slice.size):
         with pytest.raises(PlacementError, match=r"HudiTable\(spark, path\)"):
-            write(tmp_path, rows(1, 5000, value=2), settings=replace(APART, commit_merge_max_bytes=bound))
+            write(tmp_path, rows(1, 5000, value=2), settings=write_settings(APART, merge_max_bytes=bound))
     assert [name for name in files_below(tmp_path) if name.endswith(".parquet")] == rest
     assert_healthy(tmp_path)
 

@@ -31,6 +31,7 @@ from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_merges import assert_recorded, check_recorded
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
 Blocks = tuple[LogBlock, ...]
 
@@ -169,7 +170,7 @@ def check_all_copies(_: Path) -> None:
 
 def check_made_of_copies(folder: Path) -> None:
     """Assert that a write made of stored rows takes all rows of a key or none, for readers of the first row too."""
-    table, settings = folder / "t", replace(ROOMY, upkeep=OFF, of_stored=True)
+    table, settings = folder / "t", write_settings(ROOMY, upkeep=OFF, of_stored=True)
     one = part(row("k", ts=1, value=1))
     write(table, [one, one], operation="insert", table=LOGGED)
     with pytest.raises(DuplicateKeyError):
@@ -181,7 +182,7 @@ def check_made_of_copies(folder: Path) -> None:
 
 def check_outdone(folder: Path) -> None:
     """Assert that a new row of a merge which loses against a delete is not written, and counted."""
-    table, settings = folder / "t", replace(ROOMY, upkeep=OFF, counted=RowCounts(inserts=1))
+    table, settings = folder / "t", write_settings(ROOMY, upkeep=OFF, counted=RowCounts(inserts=1))
     write(table, part(row("k", ts=1, value=1), row("l", ts=1, value=1)), table=LOGGED)
     write(table, part(row("k", ts=9, value=1, deleted=True)))
     new = part(row("k", ts=5, value=2)).append_column("_pyhudi_arrives", pa.array([1], pa.int8()))

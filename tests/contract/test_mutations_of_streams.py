@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from support.drive import KEYED, rows_of, write
 from support.mutations import Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery
+from support.write_settings import write_settings
 
-KEPT_FEW = replace(
+KEPT_FEW = write_settings(
     STREAMED,
     hand_over=False,
     upkeep=Upkeep(

@@ -22,6 +22,7 @@ from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan
 from support.made.compacting import SCHEMA, Row, append, begin, merged, new_table, rows, timeline_of
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 HOURS = 5
 SMALL = Upkeep(
@@ -87,7 +88,7 @@ def test_no_backfill_rolls_an_open_instant_back(
     """Some begin before the instant, and are decided after it; its writer then gets rows and completes it."""
     table, now = Open(tmp_path / "t"), [time.time()]
     patch_seam(monkeypatch, "time of a local store", lambda self: now[0])
-    settings = WriteSettings(upkeep=SMALL, retry_s=0.01 if retried else 0.0)
+    settings = write_settings(upkeep=SMALL, retry_s=0.01 if retried else 0.0)
     early = plan(table.path, SCHEMA, operation=operation, settings=settings)
     table.begin()
     table.beside(lambda: carry_out(early, [rows(("early", "a", 1, 1))]), {("a", "early"): 1})

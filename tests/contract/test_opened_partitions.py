@@ -15,6 +15,7 @@ from pyhudi.storage import Storage
 from support.drive import plan, rows_of, task, write
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
 PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 METAFILE = ".hoodie_partition_metadata"
@@ -34,7 +35,7 @@ def test_a_failed_write_takes_back_the_partitions_that_it_opened(tmp_path: Path)
             tmp_path,
             rows(("a", 1), ("z", 1)),
             operation="insert",
-            settings=WriteSettings(insert_dup_policy="fail", colocated=True),
+            settings=write_settings(insert_dup_policy="fail", colocated=True),
         )
 
     left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if ".hoodie/" not in str(file)}

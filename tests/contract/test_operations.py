@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.write_settings import BulkInsertSort
 from support.drawn.histories import TABLE, TINY, part, row
 from support.drive import rows_of, write
 from support.places import Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
 from support.rules.ends import assert_whole
+from support.write_settings import write_settings
 
 FLAT = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 
@@ -110,7 +112,7 @@ def test_an_insert_overwrite_without_rows_replaces_nothing(table: Place) -> None
 @pytest.mark.parametrize("allowed", [True, False])
 def test_an_overwrite_without_rows_empties_the_table(table: Place, allowed: bool) -> None:
     """It is no empty commit, whatever `hoodie.allow.empty.commit` says."""
-    done = write(table, part(), overwrite=True, settings=WriteSettings(allow_empty_commit=allowed))
+    done = write(table, part(), overwrite=True, settings=write_settings(allow_empty_commit=allowed))
 
     assert done.replaced == sum(replaced(table).values()) == 9
     assert rows_of(table, "id") == []
@@ -120,7 +122,7 @@ def test_an_overwrite_without_rows_empties_the_table(table: Place, allowed: bool
 @pytest.mark.parametrize("operation", ["insert", "insert_overwrite", "delete_partition"])
 def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(table: Place, operation: str) -> None:
     before = instant(table)
-    done = write(table, part(), operation=operation, settings=WriteSettings(allow_empty_commit=False))
+    done = write(table, part(), operation=operation, settings=write_settings(allow_empty_commit=False))
 
     assert done.instant == ""
     assert instant(table) == before
@@ -143,7 +145,7 @@ def test_rows_do_not_matter_where_partitions_are_named(table: Place) -> None:
         table,
         pa.table({"anything": [1, 2]}),
         operation="delete_partition",
-        settings=WriteSettings(partitions_to_delete=("b",)),
+        settings=write_settings(partitions_to_delete=("b",)),
     )
 
     assert replaced(table) == {"b": 3}
@@ -159,7 +161,7 @@ def test_an_encoded_wildcard_is_one_where_there_is_no_other(anywhere: Place, nam
     table = below(anywhere, "t")
     rows = part(*(row("k", ts=1, value=1, p=value) for value in ("a*", "ab", "b")))
     write(table, rows, table=replace(TABLE, url_encode=True))
-    write(table, rows, operation="delete_partition", settings=WriteSettings(partitions_to_delete=(name,)))
+    write(table, rows, operation="delete_partition", settings=write_settings(partitions_to_delete=(name,)))
 
     assert sorted(value for (value,) in rows_of(table, "p")) == left
     assert_whole(table)
@@ -171,16 +173,16 @@ def test_the_one_partition_of_a_table_without_partitions(anywhere: Place) -> Non
     write(table, rows, table=FLAT)
     done = write(table, rows, operation="insert_overwrite")
     assert (replaced(table), done.replaced) == ({"": 1}, 1)
-    done = write(table, rows, operation="delete_partition", settings=WriteSettings(partitions_to_delete=("none", "*")))
+    done = write(table, rows, operation="delete_partition", settings=write_settings(partitions_to_delete=("none", "*")))
     assert (replaced(table), done.replaced) == ({"": 1}, 1)
     assert rows_of(table, "id") == []
     assert_whole(table)
 
 
 SORTS = {
-    "by key": (WriteSettings(bulk_insert_sort_mode="GLOBAL_SORT"), ("id",)),
-    "within partitions": (WriteSettings(bulk_insert_sort_mode="PARTITION_SORT"), ("id",)),
-    "by columns": (WriteSettings(bulk_insert_sort_columns=("value", "ts")), ("value", "ts")),
+    "by key": (WriteSettings(sort=BulkInsertSort(mode="GLOBAL_SORT")), ("id",)),
+    "within partitions": (WriteSettings(sort=BulkInsertSort(mode="PARTITION_SORT")), ("id",)),
+    "by columns": (WriteSettings(sort=BulkInsertSort(columns=("value", "ts"))), ("value", "ts")),
 }
 
 
@@ -190,9 +192,9 @@ SORTS = {
 def test_a_bulk_insert_sorts_the_rows_of_each_file(anywhere: Place, sort: str, colocated: bool, spilled: bool) -> None:
     """Those that the file had before among them, and within the bounds of a task."""
     table = below(anywhere, "t")
-    bounds = {"batch_size": TINY.batch_size, "output": TINY.output} if spilled else {}
+    bounds = {"batch_size": TINY.tasks.batch_size, "output": TINY.output} if spilled else {}
     settings, columns = SORTS[sort]
-    settings = replace(settings, colocated=colocated, **bounds)
+    settings = write_settings(settings, colocated=colocated, **bounds)
     first = [row(f"k{n * 37 % 100}", ts=n % 3, value=n * 61 % 7) for n in range(100)]
     second = [row(f"k{n * 11 % 130}", ts=n % 3, value=n * 17 % 7) for n in range(60)]
     write(table, part(*first), operation="bulk_insert", table=TABLE, settings=settings)
@@ -210,7 +212,7 @@ def test_a_bulk_insert_sorts_the_rows_of_each_file(anywhere: Place, sort: str, c
 @pytest.mark.parametrize("mode", ["NONE", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"])
 def test_other_sort_modes_leave_the_rows_of_a_file_as_they_come(anywhere: Place, mode: str) -> None:
     table = below(anywhere, "t")
-    settings = WriteSettings(bulk_insert_sort_mode=mode)
+    settings = WriteSettings(sort=BulkInsertSort(mode=mode))
     rows = [row(f"k{n}", ts=1, value=n) for n in (5, 3, 9, 1, 7)]
     write(table, part(*rows), operation="bulk_insert", table=replace(TABLE, bucket_count=1), settings=settings)
 

@@ -13,7 +13,7 @@ from pyhudi.errors import (
     OptionConflictError,
     SchemaMismatchError,
 )
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.payloads import PAYLOADS
@@ -28,6 +28,7 @@ from support.recorded.orderings import (
     marked,
     two_fields,
 )
+from support.write_settings import write_settings
 
 DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
@@ -211,7 +212,7 @@ def _lax(kind: pa.DataType) -> pa.DataType:
 def test_a_delete_needs_no_values_but_key_and_ordering(anywhere: Place, colocated: bool) -> None:
     path = below(anywhere, "t")
     # Which keeps a rule that rows of nullable columns would end.
-    settings = WriteSettings(colocated=colocated, reconcile_schema=True)
+    settings = write_settings(colocated=colocated, reconcile=True)
     full = [(f"k{n}", 1, f"name {n}", {"x": n}, ["a"], False) for n in range(4)]
     write(path, required(*full, strict=True), table=KEYED, settings=settings)
     rows = [

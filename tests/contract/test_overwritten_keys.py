@@ -12,6 +12,7 @@ from pyhudi.operations.write.commit import commit_write
 from support.drawn.lookups import APART, TABLE, assert_healthy, rows
 from support.drive import plan, rows_of, task, write
 from support.made.compacting import run, schedule
+from support.write_settings import write_settings
 
 COPY_ON_WRITE = replace(TABLE, index_type="GLOBAL_SIMPLE")
 TABLES = {
@@ -20,7 +21,7 @@ TABLES = {
     "mor": replace(COPY_ON_WRITE, table_type="MERGE_ON_READ"),
 }
 MADE = pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
-MOVES = replace(APART, overwrite_moves_keys=True)
+MOVES = write_settings(APART, overwrite_moves_keys=True)
 
 
 def shown(path: Path) -> list[tuple[object, ...]]:
@@ -82,7 +83,7 @@ def test_a_key_of_two_partitions_within_the_rows_is_refused_unless_they_are_fold
 
     with pytest.raises(DuplicateKeyError, match=r"'k2'"):
         write(tmp_path, twice, operation="insert_overwrite", settings=MOVES)
-    write(tmp_path, twice, operation="insert_overwrite", settings=replace(APART, combine_before_insert=True))
+    write(tmp_path, twice, operation="insert_overwrite", settings=write_settings(APART, combine_before_insert=True))
 
     assert shown(tmp_path) == [("a", "k1", 1), ("b", "k2", 3)]
 

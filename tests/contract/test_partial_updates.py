@@ -49,6 +49,7 @@ from support.models.partial_model import random_steps, rows
 from support.readers import rows_by_hudi_rs
 from support.seams import patch_seam, read_seam
 from support.share import share_of
+from support.write_settings import write_settings
 
 UPDATE = rows(("k", "a", 11, 2), columns=("id", "p", "ts", "n"))
 WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))
@@ -91,7 +92,7 @@ def test_histories_give_what_the_dicts_say(
     how: str,
 ) -> None:
     """Whole and partial rows, deletes and compactions, however rows are dealt out and whatever the memory."""
-    tiny = replace(SETTINGS, batch_size=400, output=Output(memory=1200)) if how == "tiny" else SETTINGS
+    tiny = write_settings(SETTINGS, batch_size=400, output=Output(memory=1200)) if how == "tiny" else SETTINGS
     bounds = replace(tiny, colocated=how == "alone")
     path = tmp_path_factory.mktemp("t") / "t"
     table = made(mode, logs=logs, ordered=ordered)
@@ -160,7 +161,7 @@ REFUSED: list[tuple[str, type[PyHudiError], str, pa.Table, str | None, TableSett
         UPDATE,
         None,
         made(None, logs=True),
-        replace(PARTIAL, reconcile_schema=True),
+        write_settings(PARTIAL, reconcile=True),
     ),
     (
         "no partition",

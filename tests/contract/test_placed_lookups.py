@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from support.drawn.lookups import (
     slices,
 )
 from support.drive import carry_out, plan, read, rows_of, task, write
+from support.write_settings import write_settings
 
 
 @pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])
@@ -56,7 +56,7 @@ def test_what_the_lookup_of_placed_rows_took_is_told_by_their_write(tmp_path: Pa
     took = LookupFigures(files=4, candidates=3, false_positives=2, bytes=900, seconds=1.5)
     some = said(rows(1, value=2), home(tmp_path, 1))
 
-    done = carry_out(plan(tmp_path, some.schema, settings=replace(PLACED, looked_up=took)), [some])
+    done = carry_out(plan(tmp_path, some.schema, settings=write_settings(PLACED, looked_up=took)), [some])
 
     assert done.lookup == took
 

@@ -6,12 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from support.drawn.evolving import read_rows
 from support.drive import write
 from support.recorded.ddl import show
 from support.recorded.evolutions import REFUSED, TO_TEXT, Difference
 from support.recorded.recorded_evolutions import BUCKETS, CASES, Recorded, columns_of, next_rows, spelled
+from support.write_settings import write_settings
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_a_change_does_the_same_as_in_apache_hudi(tmp_path: Path, recorded: Reco
     if not known:
         ours = tmp_path / "ours"
         shutil.copytree(recorded.base(case), ours)
-        settings = WriteSettings(number_to_text=bool(case.to_text))
+        settings = write_settings(number_to_text=bool(case.to_text))
         write(ours, next_rows(case), table=TableSettings(bucket_count=BUCKETS), settings=settings)
         assert columns_of(ours) == columns_of(after)
         assert spelled(read_rows(ours)) == spelled(read_rows(after)) == answer

@@ -46,6 +46,7 @@ from support.places import copied, files_below
 from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.upkeep.meetings import COW, MOR, QUIET
+from support.write_settings import write_settings
 
 FOUR = replace(COW, bucket_count=4)
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "value")
@@ -157,7 +158,7 @@ def test_an_unpartitioned_table_is_rescaled(tmp_path: Path) -> None:
 def test_a_table_without_rows_gets_the_number_for_those_to_come(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write(path, some(0, 10), table=FOUR, settings=QUIET)
-    write(path, some(0, 0), operation="delete_partition", settings=replace(QUIET, partitions_to_delete=("*",)))
+    write(path, some(0, 0), operation="delete_partition", settings=write_settings(QUIET, partitions_to_delete=("*",)))
 
     done = rescale(path, 8)
 
@@ -398,7 +399,7 @@ def test_what_a_dead_rescale_left_is_undone_by_the_next_write(table: Path, parti
     found = leave_rescale(table, *partitions, inflight=True)
     Reserve(open_storage(str(table)), found.requested_time).release()
 
-    write(table, some(100, 101), settings=replace(QUIET, colocated=True, retry_s=0.0))
+    write(table, some(100, 101), settings=write_settings(QUIET, colocated=True, retry_s=0.0))
 
     assert timeline_of(table).find(found.requested_time) is None
     assert len(rows_of(table, *META)) == len(before) + 1

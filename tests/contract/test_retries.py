@@ -51,6 +51,7 @@ from support.made.rescales import leave_rescale
 from support.rewording import reword_errors
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
 # As `HudiTable` writes: the tasks have all rows of a file group, so that the commit cannot merge again.
 PLACED = WriteSettings(upkeep=OFF, colocated=True)
@@ -212,7 +213,7 @@ def test_a_key_that_another_write_added_is_no_error(tmp_path: Path) -> None:
 
 
 def test_columns_that_another_write_added_are_seen_by_the_next_attempt(table: Path) -> None:
-    settings = replace(PLACED, set_null_for_missing=True)
+    settings = write_settings(PLACED, set_null=True)
     done = run(Attempts(table, widen, before_tasks=True, settings=settings))
 
     assert done.attempts == 2
@@ -270,7 +271,7 @@ def test_a_write_that_meets_a_rescale_waits_until_that_is_over(
         end(parted, left.pop())
 
     patch_seam(monkeypatch, "pause of a wait for another write", pause)
-    settings = PLACED if placed else replace(PLACED, colocated=False, retry_s=60.0)
+    settings = PLACED if placed else write_settings(PLACED, colocated=False, retry_s=60.0)
 
     class Watched(Attempts):
         def __call__(self, write_id: str, past: PastAttempts) -> CommitResult:

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import DataError
 from pyhudi.operations.locating.shared_keys import SharedKeys
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from support.drawn.lookups import APART
 from support.drive import plan, read, rows_of, write
 from support.made.compacting import run, schedule
 from support.rules.health import findings
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema(
     [
@@ -33,7 +34,7 @@ TABLES = {
     "global": replace(KEYED, bucket_count=None, index_type="GLOBAL_SIMPLE"),
 }
 MADE = pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
-LIKE_APACHE_HUDI = replace(APART, keys_may_collide=True)
+LIKE_APACHE_HUDI = write_settings(APART, may_collide=True)
 
 Pair = tuple[str | None, str | None]
 
@@ -149,5 +150,5 @@ def test_stored_rows_of_such_values_are_carried_on(tmp_path: Path, made: TableSe
 def test_a_batch_that_hands_its_rows_over_is_checked_in_its_tasks(tmp_path: Path) -> None:
     write(tmp_path, table_of(("s", "t")), table=KEYED)
     with pytest.raises(DataError, match="x,b:y"):
-        write(tmp_path, table_of(STORED), settings=replace(WriteSettings(), hand_over=True))
+        write(tmp_path, table_of(STORED), settings=write_settings(hand_over=True))
     assert rows_of(tmp_path, "a") == [("s",)]

@@ -25,6 +25,7 @@ from pyhudi.operations.inspect.history import history, last_commit
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.means import Means
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.reader.query import Changes
 from pyhudi.reader.scan import scan
 from pyhudi.reader.skipping.predicates import Compare, Predicate
@@ -43,6 +44,7 @@ from support.mutations import Mutate, Patch, assert_red, each
 from support.rules.ends import assert_whole
 from support.rules.sorted_files import unsorted_files
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
 COLUMNS = pa.schema(
     [("id", pa.string()), ("ts", pa.int64()), ("a", pa.int64()), ("b", pa.string()), ("p", pa.string())]
@@ -370,7 +372,7 @@ def test_options_of_an_order_are_checked_when_a_table_is_made_and_later(tmp_path
     with pytest.raises(OptionConflictError, match=r"hoodie\.pyhudi\.sort\.by"):
         write(tmp_path, rows(4), table=replace(TABLE, sort_by=("b",)))
 
-    write(tmp_path, rows(40), operation="bulk_insert", settings=WriteSettings(bulk_insert_sort_columns=("b",)))
+    write(tmp_path, rows(40), operation="bulk_insert", settings=WriteSettings(sort=BulkInsertSort(columns=("b",))))
 
     assert read(tmp_path).num_rows == 44
     assert unsorted_files(tmp_path) == [], "the order of the table wins"
@@ -444,7 +446,7 @@ def test_a_write_that_came_first_keeps_a_sort_in_place_out_of_its_file_groups(
 
 def test_a_sort_in_place_that_came_first_keeps_a_write_out(tmp_path: Path) -> None:
     write(tmp_path, rows(40), table=TABLE)
-    settings = WriteSettings(colocated=True, retry_s=0)
+    settings = write_settings(colocated=True, retry_s=0)
     planned = plan(tmp_path, COLUMNS, settings=settings)
 
     run(tmp_path, by=["a"])

@@ -32,9 +32,10 @@ from support.places import files_below
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery, instants, pending, query, sent
+from support.write_settings import write_settings
 
 BOTH = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-FILLS = replace(STREAMED, reconcile_schema=True)
+FILLS = write_settings(STREAMED, reconcile=True)
 # One option, as most users give: the rest is chosen by the first writer.
 PLAIN = TableSettings(record_key_fields=("id",))
 NARROW = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int32())])
@@ -107,7 +108,7 @@ def test_rows_get_a_wider_type(tmp_path: Path, kind: str) -> None:
 
 def test_a_plain_write_under_which_a_column_became_wider_is_a_conflict(tmp_path: Path) -> None:
     """It once said that its own column had a wrong type."""
-    settings = replace(STREAMED, hand_over=False)
+    settings = write_settings(STREAMED, hand_over=False)
     write(tmp_path / "t", rows(1, value=1).cast(NARROW), table=KEYED, settings=settings)
     slow = plan(tmp_path / "t", NARROW, settings=settings)
     handed = [task(slow, rows(1, value=2, ts=2).cast(NARROW), 0)]

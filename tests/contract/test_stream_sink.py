@@ -31,8 +31,9 @@ from support.places import files_below
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery, instants, opened, pending, query, sent, values
+from support.write_settings import write_settings
 
-KEPT_FEW = replace(
+KEPT_FEW = write_settings(
     STREAMED,
     hand_over=False,
     upkeep=Upkeep(
@@ -270,7 +271,7 @@ def test_a_batch_that_meets_other_writers_is_merged_again(tmp_path: Path, kind: 
 def test_a_batch_begins_beside_a_rescale_and_its_commit_waits(
     tmp_path: Path, kind: str, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = query(tmp_path, kind, settings=replace(STREAMED, wait_s=0.0))
+    stream = query(tmp_path, kind, settings=write_settings(STREAMED, wait_s=0.0))
     stream.run(0, rows(*range(8), value=1))
     left = leave_rescale(tmp_path / "t", *held, inflight=True)
 
@@ -321,7 +322,7 @@ def test_batches_without_rows(tmp_path: Path, kind: str) -> None:
     assert stream.run(1, SCHEMA.empty_table(), SCHEMA.empty_table()).instant == ""
     assert len(instants(tmp_path)) == 1
 
-    leaves = replace(stream, settings=replace(STREAMED, allow_empty_commit=True))
+    leaves = replace(stream, settings=write_settings(STREAMED, allow_empty_commit=True))
     done = leaves.run(2, SCHEMA.empty_table())
     assert leaves.restarted().run(2, SCHEMA.empty_table()).instant == done.instant != ""
     assert len(instants(tmp_path)) == 2
@@ -537,7 +538,7 @@ def test_lost_rows_are_stated_by_the_next_commit(tmp_path: Path) -> None:
 
 def test_lost_rows_are_stated_by_the_next_commit_of_a_table_that_streams(tmp_path: Path) -> None:
     batch = StreamBatch("q1", 0, "r1", lost=17)
-    settings = replace(STREAMED, batch=batch, hand_over=False)
+    settings = write_settings(STREAMED, batch=batch, hand_over=False)
     request = WriteRequest(
         str(tmp_path / "t"), operation=None, overwrite=False, schema=SCHEMA, table=KEYED, write=settings
     )

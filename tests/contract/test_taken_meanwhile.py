@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyhudi.connector.source.own_errors import own_errors
 from pyhudi.errors import CommitConflictError, MetInstant, MissingFileError, StorageError
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.operations.transaction.taken import taken_since
 from pyhudi.operations.write.commit import commit_write
@@ -23,8 +22,9 @@ from support.made.cleaning import archive, clean
 from support.rewording import reword_errors
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
-AGAIN = WriteSettings(retry_s=60.0, upkeep=OFF)
+AGAIN = write_settings(retry_s=60.0, upkeep=OFF)
 COLOCATED = replace(AGAIN, colocated=True)
 SEEN, OPENED = "table that a commit merges with", "open a base file"
 
@@ -188,7 +188,7 @@ def test_a_plan_that_meets_an_archiving_is_made_again(
 def test_a_counted_row_that_went_with_its_archived_moment_is_a_conflict(table: Path) -> None:
     """An update read it long ago, as a process that stalls does; nothing names the file by now that held it."""
     read_at = spell_moment(open_table(open_storage(str(table))).timeline().completed)
-    counted = replace(AGAIN, based_on=read_at, counted=RowCounts(updates=1))
+    counted = write_settings(AGAIN, based_on=read_at, counted=RowCounts(updates=1))
     slow = plan(table, SCHEMA, settings=counted)
     handed = [task(slow, rows(1, value=2, ts=2), 0)]
     write_and_clean(table, 1, 2, value=3)

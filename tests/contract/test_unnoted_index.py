@@ -15,7 +15,6 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.operations.inspect.detail import detail
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services.metadata.drop_index import drop_index
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
@@ -26,6 +25,7 @@ from support.drive import plan, rows_of, write
 from support.places import files_below
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_lookups import as_table, content_of, held
+from support.write_settings import write_settings
 
 INDEX = "hoodie.index.type"
 DEFINITIONS = ".hoodie/.index_defs/index.json"
@@ -134,7 +134,7 @@ def test_a_stream_is_refused_before_its_first_batch(tmp_path: Path) -> None:
     """Its rows may all be in place; a later batch would find one that is not."""
     write(tmp_path, rows(1, value=1), table=TABLE, settings=FILTERED)
     forget(tmp_path)
-    batch = replace(WriteSettings(), hand_over=True)
+    batch = write_settings(hand_over=True)
 
     with pytest.raises(MissingOptionError, match="stream asks for the index"):
         plan(tmp_path, rows(1, value=2).schema, settings=batch)

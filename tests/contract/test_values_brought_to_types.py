@@ -19,6 +19,7 @@ from support.drive import rows_of, write
 from support.places import Place, below, files_below
 from support.recorded.ddl import columns, show
 from support.rules.ends import assert_whole
+from support.write_settings import write_settings
 
 NUMBERS = "id int, p int, ts int, n int, m bigint"
 TEXTS = "id string, p string, ts string, n string, m string"
@@ -147,7 +148,7 @@ def test_deletes_find_keys_given_as_text_or_wider(
 ) -> None:
     path = below(anywhere, "t")
     write(path, rows(NUMBERS, *FIRST), table=table)
-    settings = WriteSettings(colocated=colocated and table.index_type is None, delete_missing_ok=False)
+    settings = write_settings(colocated=colocated and table.index_type is None, delete_missing_ok=False)
     ddl = f"id {given}, p {given}, m {given}"
     write(path, rows(ddl, (1, 1, -1), (4, 0, -4)), operation="delete", settings=settings)
 
@@ -304,7 +305,7 @@ def test_floats_inside_of_structs_lists_and_maps_are_brought_too(
 
 
 def test_a_missing_float_is_refused_where_the_column_may_not_be_null(anywhere: Place) -> None:
-    path, filling = below(anywhere, "t"), WriteSettings(reconcile_schema=True)
+    path, filling = below(anywhere, "t"), write_settings(reconcile=True)
     write(path, rows("id int, n int not null", (1, 1)), table=TableSettings(record_key_fields=("id",)))
 
     with pytest.raises(SchemaMismatchError, match="Column 'n' may not be null in the table and is null in 1 of 2"):
@@ -313,7 +314,7 @@ def test_a_missing_float_is_refused_where_the_column_may_not_be_null(anywhere: P
 
 
 def test_keys_partitions_and_the_order_take_no_floats(anywhere: Place) -> None:
-    path, settings = below(anywhere, "t"), WriteSettings(int_to_double=True)
+    path, settings = below(anywhere, "t"), write_settings(int_to_double=True)
     write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
     for name in ("id", "p", "ts"):
         ddl = NUMBERS.replace(f"{name} int", f"{name} double")
@@ -325,7 +326,7 @@ def test_an_option_makes_an_int_column_double(anywhere: Place) -> None:
     """A bigint column stays, whose numbers a double would round."""
     path = below(anywhere, "t")
     write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
-    done = write(path, rows(FLOATS.format("double"), (1, 1, 6, 7.5, 3.0)), settings=WriteSettings(int_to_double=True))
+    done = write(path, rows(FLOATS.format("double"), (1, 1, 6, 7.5, 3.0)), settings=write_settings(int_to_double=True))
 
     assert [str(change) for change in done.schema_changes] == ["n int -> double"]
     assert rows_of(path, "id", "n", "m")[:2] == [(0, 0.0, 0), (1, 7.5, 3)]
@@ -356,7 +357,7 @@ def test_the_option_makes_numbers_text_as_in_apache_hudi(anywhere: Place) -> Non
     """But for the column that orders rows, in which 9 would come after 10."""
     path = below(anywhere, "t")
     write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
-    settings = WriteSettings(number_to_text=True)
+    settings = write_settings(number_to_text=True)
     done = write(path, rows(TEXTS, (1, 1, 10, "x", 1), ("a", 1, 9, "07", 1)), settings=settings)
 
     assert columns_of(path) == "id string, p string, ts int, n string, m string"
@@ -373,7 +374,7 @@ def test_the_option_makes_numbers_text_as_in_apache_hudi(anywhere: Place) -> Non
 def test_the_option_lets_a_key_become_wider(anywhere: Place) -> None:
     path = below(anywhere, "t")
     write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
-    write(path, rows(WIDE, (1 << 40, 1, 1 << 40, 1, 1)), settings=WriteSettings(number_to_text=True))
+    write(path, rows(WIDE, (1 << 40, 1, 1 << 40, 1, 1)), settings=write_settings(number_to_text=True))
 
     assert columns_of(path) == WIDE
     assert len(rows_of(path, "id")) == len(FIRST) + 1
@@ -426,7 +427,7 @@ def test_a_write_that_changes_no_column_lists_none(anywhere: Place, caplog: pyte
 @pytest.mark.parametrize("kept", ["", "no json", "{}", '[["a", "b"]]', '[["a", "b", 3]]'])
 def test_what_another_writer_noted_is_no_change(anywhere: Place, kept: str) -> None:
     path = below(anywhere, "t")
-    settings = WriteSettings(extra_metadata={"pyhudi.schema.changes": kept})
+    settings = write_settings(extra_metadata={"pyhudi.schema.changes": kept})
     done = write(path, rows("id int", (1,)), table=TableSettings(record_key_fields=("id",)), settings=settings)
 
     assert done.schema_changes == ()

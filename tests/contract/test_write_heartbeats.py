@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
@@ -30,10 +29,11 @@ from support.drawn.upkept import OFF
 from support.drive import KEYED, noted, plan, task, write
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
+from support.write_settings import write_settings
 
 # Much longer than a test takes on a busy machine.
 INTERVAL_S = 600.0
-SETTINGS = WriteSettings(upkeep=OFF, retry_s=600.0, patience=Patience(heartbeat_interval_s=INTERVAL_S))
+SETTINGS = write_settings(upkeep=OFF, retry_s=600.0, patience=Patience(heartbeat_interval_s=INTERVAL_S))
 
 
 class Intervals(threading.Event):

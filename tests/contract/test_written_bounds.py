@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi import arrow
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import update_config
@@ -35,6 +34,7 @@ from support.made.metadata_tables import How, files_of, simulate
 from support.recorded.recorded_metadata import unpack
 from support.rules.health import of_metadata
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 NAN = float("nan")
@@ -349,7 +349,7 @@ def test_a_write_that_began_before_the_metadata_table_reads_the_bounds_of_its_fi
         path,
         _small(0, kind=pa.int64()).schema,
         operation="bulk_insert",
-        settings=WriteSettings(retry_s=0.0, upkeep=OFF),
+        settings=write_settings(retry_s=0.0, upkeep=OFF),
     )
     results = [task(planned, _small(100, 102, kind=pa.int64()), 0)]
     later = table.insert(_small(4, 6, kind=pa.int64()))
@@ -378,7 +378,7 @@ def test_a_partition_is_called_gone_only_while_no_older_write_is_pending(
     table.insert(_small(2, kind=pa.int64()).set_column(1, "part", pa.array(["p1"])))
     simulate(str(path), how=How(only=(FILES, COLUMN_STATS, PARTITION_STATS)))
     table.delete_partitions("p0")
-    planned = plan(path, schema, operation="bulk_insert", settings=WriteSettings(retry_s=0.0, upkeep=OFF))
+    planned = plan(path, schema, operation="bulk_insert", settings=write_settings(retry_s=0.0, upkeep=OFF))
     results = [task(planned, _small(100, kind=pa.int64()), 0)]
     table.insert(_small(3, kind=pa.int64()).set_column(1, "part", pa.array(["p1"])))
     if not waits:

@@ -31,6 +31,7 @@ from support.places import copied
 from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.stores import wrap_stores
+from support.write_settings import write_settings
 
 QUIET = replace(IMPATIENT, upkeep=OFF)
 # Its writers do not take each other for dead.
@@ -131,7 +132,7 @@ def test_followers_prepare_once_where_other_instants_touch_nothing_of_theirs(
 def test_what_followers_prepared_for_a_write_that_is_refused_goes_with_its_left_overs(
     tmp_path: Path, follower: KeepingFollower
 ) -> None:
-    mine = replace(PATIENT, retry_s=0.0)
+    mine = write_settings(PATIENT, retry_s=0.0)
     write(tmp_path, [parted("a", 1, value=1)], table=PARTED, settings=mine)
     follower.meanwhile = lambda: write(tmp_path, [parted("a", 1, value=2)], settings=mine) and None
 

@@ -18,6 +18,7 @@ from support.faults.steps import Share, steps_of
 from support.places import Place
 from support.rules.ends import assert_whole
 from support.streams import STREAMED, DrivenQuery, pending, query
+from support.write_settings import write_settings
 
 FIRST = [rows(1, 2, value=1), rows(3, value=1)]
 SECOND = [rows(1, 4, value=2, ts=2), rows(5, value=2)]
@@ -38,8 +39,8 @@ class Batch(Work):
     stream: StreamSettings = ONCE
 
     def query(self, path: Place, run_id: str = "r1") -> DrivenQuery:
-        settings = replace(
-            STREAMED, stream=self.stream, patience=IMPATIENT.patience, retry_s=5.0, reconcile_schema=True
+        settings = write_settings(
+            STREAMED, stream=self.stream, patience=IMPATIENT.patience, retry_s=5.0, reconcile=True
         )
         return DrivenQuery(path, self.table, run_id=run_id, settings=settings, operation=self.operation)
 
@@ -139,7 +140,7 @@ def test_a_batch_that_is_planned_again_and_dies_at_any_step_is_there_once(
 @pytest.mark.parametrize("after", [False, True])
 def test_an_attempt_whose_begin_fails_is_given_up(tmp_path: Path, faults: Faults, after: bool) -> None:
     """The next one once waited half a minute for that begin, which was its own."""
-    settings = replace(STREAMED, reconcile_schema=True, stream=StreamSettings(retries=2, retry_wait_s=0.001))
+    settings = write_settings(STREAMED, reconcile=True, stream=StreamSettings(retries=2, retry_wait_s=0.001))
     for at in range(70, 84, 2):
         path = tmp_path / f"{at}"
         stream = query(path, "COPY_ON_WRITE", settings=settings, operation="bulk_insert")

@@ -57,6 +57,7 @@ from support.made.cleaning import archive
 from support.places import Place, below, some_on_s3
 from support.rules.ends import assert_whole
 from support.threads import at_once
+from support.write_settings import write_settings
 
 
 def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(place: Place) -> None:
@@ -162,7 +163,7 @@ def test_a_write_based_on_an_older_snapshot(tmp_path: Path) -> None:
     storage = open_storage(str(table))
     moment = open_table(storage).timeline().completed_until
     write(table, rows("a", "k1", value=2))
-    based = WriteSettings(based_on=moment)
+    based = write_settings(based_on=moment)
     with pytest.raises(CommitConflictError):
         write(table, rows("a", "k1", value=3), operation="delete", settings=based)
     write(table, rows("b", "k2", value=3), operation="delete", settings=based)
@@ -181,7 +182,7 @@ def test_a_write_based_on_a_moment_before_archived_commits(tmp_path: Path, index
     made = made if index == "BUCKET" else replace(made, bucket_count=None)
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=made, settings=QUIET)
     storage = open_storage(str(table))
-    based = replace(QUIET, based_on=open_table(storage).timeline().completed_until)
+    based = write_settings(QUIET, based_on=open_table(storage).timeline().completed_until)
     write(table, rows("a", "k1", value=2), settings=QUIET)
     for value in (3, 4, 5):
         write(table, rows("c", "k3", value=value), settings=QUIET)
@@ -199,7 +200,7 @@ def test_a_write_based_on_a_moment_of_which_the_archive_tells_nothing(tmp_path: 
     table = below(tmp_path, "t")
     write(table, [rows("a", "k1", value=1)], table=TABLE, settings=QUIET)
     storage = open_storage(str(table))
-    based = replace(QUIET, based_on=open_table(storage).timeline().completed_until)
+    based = write_settings(QUIET, based_on=open_table(storage).timeline().completed_until)
     for value in (2, 3, 4):
         write(table, rows("a", "k1", value=value), settings=QUIET)
     archive(table, 2, told=False)
@@ -214,7 +215,7 @@ def test_rows_made_from_the_table_while_a_clock_lagged(place: Place) -> None:
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
     moment = spell_moment(open_table(storage).timeline().completed)
-    based = WriteSettings(based_on=moment)
+    based = write_settings(based_on=moment)
     write(table, rows("b", "k2", value=2))
     write(table, rows("a", "k1", value=3), operation="delete", settings=based)
     timeline = open_table(storage).timeline()
@@ -427,7 +428,7 @@ def test_keys_that_were_looked_up_before_a_rollback(tmp_path: Path, undone: str)
     last = write(tmp_path, looked_up(2, 3, value=2), operation=undone, settings=APART)
     # Key 2 was not found after the delete; key 3 was found after the upsert, and left out.
     placed = said(looked_up(2, 4, value=3) if undone == "delete" else looked_up(4, value=3, p="b"), "+0")
-    how = replace(PLACED, insert_dup_policy="none" if undone == "delete" else "drop")
+    how = write_settings(PLACED, insert_dup_policy="none" if undone == "delete" else "drop")
     work = plan(tmp_path, placed.schema, operation="upsert" if undone == "delete" else "insert", settings=how)
     rollback(open_storage(str(tmp_path)), last.instant)
     result = task(work, placed, 0)

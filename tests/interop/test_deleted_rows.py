@@ -23,6 +23,7 @@ from support.drawn.deleted_rows import LOGGED, QUIET, READ, indexed, rows, shown
 from support.made.compacting import join, run, schedule
 from support.models.model import SCHEMA
 from support.recorded.hudi_options import unpartitioned
+from support.write_settings import write_settings
 
 pytestmark = pytest.mark.interop
 
@@ -193,8 +194,8 @@ def test_histories_of_deletes_and_late_rows(tmp_path: Path, spark: SparkSession,
 
 COPIES = {
     "by key alone": (QUIET, 1),
-    "by keys that must be there": (replace(QUIET, delete_missing_ok=False), 1),
-    "by a condition": (replace(READ, of_stored=True), 2),
+    "by keys that must be there": (write_settings(QUIET, delete_missing_ok=False), 1),
+    "by a condition": (write_settings(READ, of_stored=True), 2),
 }
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.schema.evolution import EvolutionRules, evolve
 from support.drawn.evolving import moved, read_rows
 from support.drive import write
@@ -27,6 +27,7 @@ from support.recorded.recorded_evolutions import (
     spelled,
     values_of,
 )
+from support.write_settings import write_settings
 
 pytestmark = pytest.mark.interop
 
@@ -59,7 +60,7 @@ def test_both_change_the_columns_in_turn(tmp_path: Path, apache: ApacheHudi, fir
         rows = pa.Table.from_pylist(given, schema)
         if number % 2 == first:
             settings = SETTINGS if number == 0 else TableSettings(bucket_count=BUCKETS)
-            write(path, rows, table=settings, settings=WriteSettings(set_null_for_missing=fewer, number_to_text=True))
+            write(path, rows, table=settings, settings=write_settings(set_null=fewer, number_to_text=True))
         else:
             apache.write(path, rows, {**OPTIONS, SET_NULL: str(fewer).lower()})
         before = table

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, from_spark
 from pyhudi.errors import ColumnValueError, SchemaMismatchError
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drawn.evolving import read_rows
 from support.drive import write
 from support.recorded.ddl import columns
+from support.write_settings import write_settings
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 OLD = (
@@ -49,7 +50,7 @@ def path(tmp_path: Path) -> Path:
     empty = dict.fromkeys(columns(OLD).names) | {"id": "k2", "p": "a", "ts": 1}
     write(table, pa.Table.from_pylist([{"id": "k1", "p": "a", **OLD_ROW}, empty], columns(OLD)), table=TABLE)
     newer = pa.Table.from_pylist([{"id": "k3", "p": "b", **SHOWN, "ts": 2}], columns(NEW))
-    write(table, newer, settings=WriteSettings(number_to_text=True))
+    write(table, newer, settings=write_settings(number_to_text=True))
     return table
 
 

@@ -32,7 +32,7 @@ def write_without_spark(table: Place, rows: pa.Table, options: Mapping[str, Any]
 def options_of(table: TableSettings, settings: WriteSettings) -> dict[str, str] | None:
     """Return the options by which a user says what settings say; None where no options say all of it."""
     wanted = {type(value): value for value in _nested(table, settings)}
-    given: dict[str, Any] = {**table.time_options, **settings.extra_metadata}
+    given: dict[str, Any] = {**table.time_options, **settings.commit.extra_metadata}
     for name, info in HudiOptions.model_fields.items():
         sets = (info.json_schema_extra or {}).get("sets")  # type: ignore[union-attr]
         if not isinstance(sets, SettingsField) or sets.kind not in wanted or name not in OPTIONS:
@@ -44,8 +44,8 @@ def options_of(table: TableSettings, settings: WriteSettings) -> dict[str, str] 
     if not settings.upkeep.metadata:
         # Of a metadata table there is no option for its upkeep alone.
         given[OPTIONS["table_services"].key] = False
-    if settings.combine_before_insert != settings.insert_drop_duplicates:
-        given[OPTIONS["combine_before_insert"].key] = settings.combine_before_insert
+    if settings.keys.combine_before_insert != settings.keys.insert_drop_duplicates:
+        given[OPTIONS["combine_before_insert"].key] = settings.keys.combine_before_insert
     if table.partition_types:
         typed = zip(table.partition_fields or (), table.partition_types, strict=True)
         given[OPTIONS["partition_fields"].key] = [f"{name}:{kind.value}" for name, kind in typed]

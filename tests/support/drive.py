@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count, takewhile
 from pathlib import Path
 
@@ -23,10 +22,11 @@ from pyhudi.options.parsing import parse_options
 from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.clock import Parity, next_time
 from support.by_options import options_of
+from support.write_settings import write_settings
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
-_BOUND = DEFAULTS.commit_merge_max_bytes
+_BOUND = DEFAULTS.commit.merge_max_bytes
 KEYED = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 
 
@@ -109,7 +109,7 @@ def write(
     of which a test carries it out.
     """
     by_user = (
-        isinstance(parts, pa.Table) and replace(settings, colocated=False, commit_merge_max_bytes=_BOUND) == settings
+        isinstance(parts, pa.Table) and write_settings(settings, colocated=False, merge_max_bytes=_BOUND) == settings
     )
     options = options_of(table, settings) if by_user else None
     if options is None or not isinstance(parts, pa.Table):

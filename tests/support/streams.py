@@ -21,10 +21,11 @@ from pyhudi.table.table import Table, open_table
 from support.attempts import SCHEMA
 from support.drive import KEYED, rows_of
 from support.places import Place
+from support.write_settings import write_settings
 
 T = TypeVar("T")
 
-STREAMED = WriteSettings(hand_over=True, allow_empty_commit=False, retry_s=60.0)
+STREAMED = write_settings(hand_over=True, allow_empty_commit=False, retry_s=60.0)
 
 
 def sent(value: T) -> T:

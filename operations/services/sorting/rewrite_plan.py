@@ -12,7 +12,6 @@ from ....table.table import Table
 from ....timeline.writers.owner import Owner
 from ....timeline.writers.write_notes import new_key
 from ...planning.pinned import pin
-from ...planning.request import WriteSettings
 from ...rollback.pending import OtherWriters, PlannedRollback
 from ...transaction.followers import bounded_columns
 from ...transaction.transaction import Transaction
@@ -38,7 +37,7 @@ class RewritePlan:
 
 def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
     """Decide which slices are rewritten; raises `ConcurrentWriteError` where a write or a restore keeps it out."""
-    pinned = pin(table, WriteSettings(patience=means.patience))
+    pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
     write_id, key = generated_id(), new_key(table.config.timezone)
     transaction = Transaction(

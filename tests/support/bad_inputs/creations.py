@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 from pyhudi import errors
 from pyhudi.operations.inspect.history import history, last_commit
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
@@ -16,6 +15,7 @@ from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.config.property_keys import TIME_INPUT_FORMAT, TIME_OUTPUT_FORMAT, TIME_OUTPUT_ZONE, TIME_TYPE
 from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Act, Case, added, ask, changed, upsert
 from support.drive import write
+from support.write_settings import write_settings
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 TIMES = {TIME_TYPE: "EPOCHMILLISECONDS", TIME_OUTPUT_FORMAT: "yyyy/MM/dd", TIME_OUTPUT_ZONE: "UTC"}
@@ -244,7 +244,7 @@ CREATIONS = [
         "first commit too large",
         errors.PlacementError,
         ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1.", "HudiTable.create(spark, path, df, record_key=…)"),
-        upsert(GOOD, table=KEYED, settings=WriteSettings(commit_merge_max_bytes=1)),
+        upsert(GOOD, table=KEYED, settings=write_settings(merge_max_bytes=1)),
     ),
     Case("below a file", errors.StorageError, ("mine/t",), below_a_file),
     Case("through a link to itself", errors.StorageError, ("loop/t",), through_a_link_to_itself),

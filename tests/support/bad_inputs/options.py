@@ -7,9 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 from pyhudi import errors
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.table.config.key_types import KeyGeneratorType
 from support.bad_inputs.case import GOOD, KEYED, Case, ask, changed, upsert
 from support.drive import write
+from support.write_settings import write_settings
 
 CONFLICTS = {
     "name": ("other", "hoodie.table.name", "'bad_inputs'"),
@@ -157,7 +159,7 @@ OPTIONS = [
         upsert(
             changed("value", [[1], [2]], pa.list_(pa.int64())),
             operation="bulk_insert",
-            settings=WriteSettings(bulk_insert_sort_columns=("value",)),
+            settings=WriteSettings(sort=BulkInsertSort(columns=("value",))),
         ),
         good=changed("value", [[1], [2]], pa.list_(pa.int64())),
     ),
@@ -165,14 +167,14 @@ OPTIONS = [
         "more to merge than one commit may",
         errors.PlacementError,
         ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1,000", "HudiTable(spark, path)", "pyhudi.colocate"),
-        upsert(GOOD, settings=WriteSettings(commit_merge_max_bytes=1000)),
+        upsert(GOOD, settings=write_settings(merge_max_bytes=1000)),
     ),
     *(
         Case(
             f"more to {operation} than one commit may",
             errors.PlacementError,
             ("{path}", "allows 1,500", "hoodie.pyhudi.colocated=true"),
-            upsert(rows, operation=operation, settings=WriteSettings(commit_merge_max_bytes=1500)),
+            upsert(rows, operation=operation, settings=write_settings(merge_max_bytes=1500)),
         )
         for operation, rows in {"delete": GOOD.select(["id", "p"]), "insert_overwrite_table": GOOD}.items()
     ),

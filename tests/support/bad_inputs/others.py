@@ -12,6 +12,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.timeline.writers.patience import Patience
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write
+from support.write_settings import write_settings
 
 
 def overtaken(operation: str, by: str) -> Callable[[Path], Act]:
@@ -34,7 +35,7 @@ def met_in_a_new_partition(path: Path) -> Act:
 
 def given_up(**settings: bool) -> Callable[[Path], Act]:
     def prepare(path: Path) -> Act:
-        planned = plan(path, SCHEMA, settings=WriteSettings(**settings))
+        planned = plan(path, SCHEMA, settings=write_settings(**settings))
         abort_write(planned)
         return lambda: task(planned, GOOD, 0)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
-from pyhudi.operations.planning.request import WriteSettings
 from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Act, Case, changed, upsert
+from support.write_settings import write_settings
 
 PARTITION_VALUES = {
     "..": "'..' are no folders",
@@ -39,8 +38,8 @@ def composite(values: list[pa.Array]) -> pa.Table:
 
 
 NEW = pa.table([["c"], ["x"], [1], [30]], schema=SCHEMA)
-FAIL = WriteSettings(insert_dup_policy="fail")
-FOUND = WriteSettings(delete_missing_ok=False)
+FAIL = write_settings(insert_dup_policy="fail")
+FOUND = write_settings(delete_missing_ok=False)
 
 
 def insert(rows: pa.Table | list[pa.Table], **options: object) -> Callable[[Path], Act]:
@@ -61,7 +60,7 @@ KEYS = [
         "insert of several rows of a key that is there",
         errors.DuplicateKeyError,
         ("'a'",),
-        insert(merged(GOOD[:1], GOOD[:1]), settings=replace(FAIL, combine_before_insert=True)),
+        insert(merged(GOOD[:1], GOOD[:1]), settings=write_settings(FAIL, combine_before_insert=True)),
     ),
     Case(
         "insert of a composite key that is there",

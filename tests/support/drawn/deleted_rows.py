@@ -15,10 +15,11 @@ from support.drive import rows_of
 from support.drive import write as written
 from support.made.compacting import join, run
 from support.readers import read_without_spark
+from support.write_settings import write_settings
 
 FLAG = pa.field("_hoodie_is_deleted", pa.bool_())
 QUIET = WriteSettings(upkeep=OFF)
-READ = replace(QUIET, deletes_read=True)
+READ = write_settings(QUIET, deletes_read=True)
 LOGGED = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), table_type=MERGE_ON_READ, bucket_count=1)
 # Keys whose delete has a value under every index, and keys that are deleted by key alone.
 _READ_KEYS, _BARE_KEYS = ["flag", "read"], ["key", "logged"]

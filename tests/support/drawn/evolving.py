@@ -51,14 +51,8 @@ class Step:
     @property
     def settings(self) -> WriteSettings:
         """The settings of the write."""
-        return WriteSettings(
-            reconcile_schema=self.rules.reconcile,
-            set_null_for_missing=self.rules.set_null,
-            number_to_text=self.rules.number_to_text,
-            int_to_double=self.rules.int_to_double,
-            colocated=self.colocated,
-            output=Output(row_group_bytes=400),
-        )
+        output = Output(row_group_bytes=400)
+        return WriteSettings(evolution=self.rules, colocated=self.colocated, output=output)
 
 
 def check_evolutions(seed: int, *, steps: int = 5, kinds: Sequence[pa.DataType] = tuple(FLAT)) -> None:

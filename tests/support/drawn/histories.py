@@ -48,13 +48,14 @@ from support.places import Place, below, copy_table, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 from support.rules.ends import assert_whole
 from support.streams import write_batch
+from support.write_settings import write_settings
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
 MERGE_ON_READ = "MERGE_ON_READ"
 LOGGED = replace(TABLE, table_type=MERGE_ON_READ)
 UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
-TINY = WriteSettings(batch_size=400, output=Output(memory=1200))
+TINY = write_settings(batch_size=400, output=Output(memory=1200))
 COLUMNS = ("p", "id", "ts", "value")
 # The share of a history's writes that a user of `pyhudi.arrow` makes.
 _BY_USERS = 0.5
@@ -297,7 +298,7 @@ class _Writes:
             before, moment, others = self.seen
             step, changed = merged(drawn, before, unique=unique)
             if disturbed(changed, others, before, model):
-                bounds = replace(self.bounds, based_on=moment, counted=changed.counts(), deletes_read=True)
+                bounds = write_settings(self.bounds, based_on=moment, counted=changed.counts(), deletes_read=True)
                 planned, parts = self._planned(step, bounds)
                 with pytest.raises(CommitConflictError):
                     commit_write(planned, run_tasks(planned, parts, self.chance))
@@ -346,7 +347,7 @@ class _Writes:
 
     def _settings(self, step: Step, bounds: WriteSettings) -> WriteSettings:
         upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
-        return replace(settings_of(step, bounds), upkeep=upkeep, hand_over=self._streams(step))
+        return write_settings(settings_of(step, bounds), upkeep=upkeep, hand_over=self._streams(step))
 
     def _made(self) -> TableSettings:
         """Return what a write says of the table."""
@@ -388,9 +389,9 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted", "deletes_read")
-    values = {name: getattr(bounds, name) for name in kept}
-    return replace(settings, **values)
+    values = {name: getattr(bounds, name) for name in ("output", "colocated", "patience", "logs", "lookup")}
+    values |= {name: getattr(bounds.origin, name) for name in ("based_on", "counted", "deletes_read")}
+    return write_settings(settings, batch_size=bounds.tasks.batch_size, **values)
 
 
 def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:
@@ -469,11 +470,11 @@ def check_duplicates(folder: Place) -> None:
     table = below(folder, "t")
     twice = [row("k", ts=5, value=1), row("k", ts=9, value=2)]
     write(table, part(*twice, row("m", ts=1, value=1)), operation="insert", table=TABLE)
-    write(table, part(*twice), operation="insert", settings=replace(ROOMY, insert_dup_policy="drop"))
+    write(table, part(*twice), operation="insert", settings=write_settings(ROOMY, insert_dup_policy="drop"))
     assert rows_of(table, "id", "value") == [("k", 1), ("k", 2), ("m", 1)]
 
     before = files_below(table)
-    failing = plan(table, SCHEMA, operation="insert", settings=replace(ROOMY, insert_dup_policy="fail"))
+    failing = plan(table, SCHEMA, operation="insert", settings=write_settings(ROOMY, insert_dup_policy="fail"))
     with pytest.raises(DuplicateKeyError, match=r"'m'.*partition 'a'.*dup\.policy=drop"):
         carry_out(failing, [part(row("new", ts=1, value=1), row("m", ts=2, value=2))])
     notes = (f"{SEALS}/", f"{decisions.FOLDER}/")
@@ -497,7 +498,7 @@ def check_deleted_partitions(folder: Place) -> None:
     for names, left in DELETED_PARTITIONS:
         table = below(folder, names.replace("/", "_"))
         copy_table(made, table)
-        settings = replace(ROOMY, partitions_to_delete=tuple(names.split(",")))
+        settings = write_settings(ROOMY, partitions_to_delete=tuple(names.split(",")))
         done = write(table, part(), operation="delete_partition", settings=settings)
 
         assert rows_of(table, "p") == [(name,) for name in left], names

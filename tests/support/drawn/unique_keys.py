@@ -14,6 +14,7 @@ from pyhudi.table.config.property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRIT
 from pyhudi.table.files.output import Output
 from support.drawn.spread_everywhere import write_spread
 from support.drive import rows_of, write
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema(
     [
@@ -86,7 +87,7 @@ def table(index: str, table_type: str = COPY_ON_WRITE, merge_mode: str = EVENT_T
 
 
 def how(moves: bool = True, small: int = 1 << 20, **more: Any) -> WriteSettings:
-    return WriteSettings(lookup=LookupSettings(moves_rows=moves, sizes=FileSizes(small=small)), **more)
+    return write_settings(lookup=LookupSettings(moves_rows=moves, sizes=FileSizes(small=small)), **more)
 
 
 def shown(path: Path) -> list[tuple[object, ...]]:

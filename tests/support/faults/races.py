@@ -28,6 +28,7 @@ from support.places import Place, below, files_below
 from support.rules.ends import assert_whole
 from support.stores import wrap_stores
 from support.threads import HANGS_S
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
@@ -270,7 +271,7 @@ def check_partition_fills(folder: Place) -> None:
     for number, (names, place) in enumerate(((("a",), "a"), (("n*",), "new"), (("*",), "new"))):
         table = below(folder, f"t{number}")
         write(table, rows("a", "k1", value=1), table=replace(TABLE, bucket_count=64))
-        settings = WriteSettings(partitions_to_delete=names)
+        settings = write_settings(partitions_to_delete=names)
         deleting = plan(table, SCHEMA, operation="delete_partition", settings=settings)
         write(table, rows(place, "k2", value=2))
         with pytest.raises(CommitConflictError):

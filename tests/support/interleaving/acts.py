@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 from pyhudi import arrow
 from pyhudi.methods.writes import OPERATION, WRITE_ID
-from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteRequest
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.service_settings import (
     KEEP_LATEST_FILE_VERSIONS,
@@ -40,6 +40,7 @@ from pyhudi.timeline.writers.patience import Patience
 from support.by_options import options_of
 from support.drawn.upkept import OFF
 from support.interleaving.scheduler import TOLERANCE_S
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, foreign_age_s=60.0)
@@ -47,7 +48,7 @@ PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, fo
 BY_VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 # Seconds for which a commit merges again after a conflict; with PYHUDI_RETRY_S=0 it fails at once.
 RETRY_S = float(os.environ.get("PYHUDI_RETRY_S", "600"))
-SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE, retry_s=RETRY_S)
+SETTINGS = write_settings(upkeep=OFF, patience=PATIENCE, retry_s=RETRY_S)
 ONCE = StreamSettings(retries=0)
 # The key of the extra metadata in which a batch says which try made it.
 TRY = "_try"
@@ -98,11 +99,11 @@ class Write:
     def request(self, path: str, made: TableSettings, write_id: str) -> WriteRequest:
         """Return the write as pyhudi takes it."""
         drops = self.operation == "insert"
-        settings = replace(SETTINGS, insert_dup_policy="drop") if drops else SETTINGS
+        settings = write_settings(SETTINGS, insert_dup_policy="drop") if drops else SETTINGS
         if self.streamed:
             # What a batch leaves has the name of the try, and ids that its repetitions have too.
             named = {TRY: write_id}
-            settings = replace(settings, hand_over=True, extra_metadata=named, stream=ONCE)
+            settings = write_settings(settings, hand_over=True, extra_metadata=named, stream=ONCE)
         return WriteRequest(
             path=path,
             operation=self.operation,

@@ -16,6 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from support.models.model import Key, Model, Row, Step, key_of, merges
 from support.places import Place
+from support.write_settings import write_settings
 
 # The operation of a history's step that is a merge, and whether it looked at the table before the write before it.
 MERGE, LATE = "merge", "late"
@@ -225,4 +226,4 @@ def moment_of(table: Place) -> str:
 
 def based_on(table: Place, settings: WriteSettings, counts: RowCounts | None = None) -> WriteSettings:
     """Return the settings of a write of rows that are made from the table as it is now."""
-    return replace(settings, based_on=moment_of(table), counted=counts, deletes_read=True)
+    return write_settings(settings, based_on=moment_of(table), counted=counts, deletes_read=True)

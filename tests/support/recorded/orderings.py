@@ -11,12 +11,13 @@ from pyhudi.table.files.output import Output
 from support.drive import rows_of, write
 from support.places import Place, below
 from support.rules.ends import assert_whole
+from support.write_settings import write_settings
 
 TWO_FIELDS = TableSettings(record_key_fields=("id",), ordering_fields=("a", "b"), bucket_count=2)
 MARKED = TableSettings(
     record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2, delete_field="op", delete_marker="D"
 )
-TINY = WriteSettings(batch_size=400, output=Output(memory=1200))
+TINY = write_settings(batch_size=400, output=Output(memory=1200))
 
 Row = tuple[object, ...]
 

@@ -8,7 +8,6 @@ import random
 import signal
 import sys
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from support.seams import set_seam
 from support.storms.notes import COUNT, Act, Notes, now
 from support.storms.oracle import HOT, Row, partition_of
 from support.storms.work import TABLES, Work, batches_of
+from support.write_settings import write_settings
 
 
 def rows_of(path: str) -> list[Row]:
@@ -48,7 +48,7 @@ def carry_out(work: Work, act: Act) -> CommitResult:
     moment = spell_moment(open_table(open_storage(path)).timeline().completed)
     known = {key: value for key, _, value in rows_of(path)}
     values = tuple(known[key] + 1 for key, _, _ in act.rows)
-    return write(work.request(act, replace(work.settings, based_on=moment)), [batches_of(act, values)])
+    return write(work.request(act, write_settings(work.settings, based_on=moment)), [batches_of(act, values)])
 
 
 def call_of(work: Work, name: str) -> Call:

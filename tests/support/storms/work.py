@@ -15,6 +15,7 @@ from pyhudi.operations.service_settings import Upkeep
 from pyhudi.timeline.writers.patience import Patience
 from support.storms.notes import COUNT, Act
 from support.storms.oracle import COUNTERS, HOT, partition_of
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("value", pa.int64())])
 _BUCKETS = TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=2)
@@ -53,7 +54,7 @@ class Work:
 
     @property
     def settings(self) -> WriteSettings:
-        return WriteSettings(retry_s=RETRY_S, patience=self.patience, upkeep=Upkeep())
+        return write_settings(retry_s=RETRY_S, patience=self.patience, upkeep=Upkeep())
 
     @property
     def options(self) -> dict[str, Any]:

@@ -31,11 +31,12 @@ from support.made.rescaling import rescale
 from support.seams import patch_seam
 from support.upkeep.meetings import APART, COLOCATED, COW, QUIET, Scene, stage
 from support.upkeep.undoing import condemn
+from support.write_settings import write_settings
 
 K1, K2, K9 = ("k1", "a", 9, 9), ("k2", "b", 9, 9), ("k9", "a", 9, 9)
 ONE_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 IN_C = ("k8", "c", 9, 9)
-READS_B = replace(QUIET, read=(ReadRows((Compare("p", "=", "b"),)),))
+READS_B = write_settings(QUIET, read=(ReadRows((Compare("p", "=", "b"),)),))
 
 
 # --- beside writes
@@ -432,7 +433,7 @@ def _rolled_back(state: str) -> None:
 
     @stage(f"write | rollback | {state} | replaced | since plan")
     def _(some: Scene) -> str:
-        last = some.write(operation="delete_partition", settings=replace(QUIET, partitions_to_delete=("a",)))
+        last = some.write(operation="delete_partition", settings=write_settings(QUIET, partitions_to_delete=("a",)))
         mine = some.plan()
         undo(some, last)
         return some.carries_out(mine, K2)

@@ -17,7 +17,8 @@ from pyhudi.errors import (
     UnsupportedOptionError,
 )
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.write_settings import BulkInsertSort
 from pyhudi.options.model import HudiOptions
 from pyhudi.options.names import describe_options
 from pyhudi.options.parsing import PyHudiWarning, format_value, parse_options
@@ -29,6 +30,7 @@ from pyhudi.table.files.output import Output
 from pyhudi.table.keys.generator import KeyGeneratorType
 from pyhudi.timeline.writers.patience import Patience
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 SCHEMA = pa.schema([("id", pa.int64())])
 MIB = 1 << 20
@@ -70,7 +72,7 @@ def test_a_job_written_for_apache_hudi_is_understood() -> None:
         index_type="BUCKET",
         bucket_count=4,
     )
-    assert request.write == WriteSettings(metadata_enable=False, retry_s=600.0)
+    assert request.write == write_settings(metadata_enable=False, retry_s=600.0)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> N
     request = parse_options({}).to_write_request("/t", SCHEMA, overwrite=True)
 
     assert request.table == TableSettings()
-    assert request.write == WriteSettings(retry_s=600.0)
+    assert request.write == write_settings(retry_s=600.0)
     assert (request.operation, request.overwrite, request.write_id) == (None, True, "")
 
 
@@ -447,11 +449,11 @@ def test_every_write_setting_can_be_said() -> None:
         "_a": "b",
     }
 
-    assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write == WriteSettings(
+    assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write == write_settings(
         retry_s=1.5,
         wait_s=2.5,
         batch_size=MIB,
-        commit_merge_max_bytes=3 * MIB,
+        merge_max_bytes=3 * MIB,
         colocated=True,
         combine_before_upsert=False,
         combine_before_insert=True,
@@ -462,8 +464,7 @@ def test_every_write_setting_can_be_said() -> None:
         overwrite_mode="dynamic",
         based_on="20260101000000000",
         partitions_to_delete=("a/*", "b"),
-        bulk_insert_sort_mode="GLOBAL_SORT",
-        bulk_insert_sort_columns=("b", "a"),
+        sort=BulkInsertSort("GLOBAL_SORT", ("b", "a")),
         allow_empty_commit=False,
         metadata_enable=False,
         patience=Patience(heartbeat_interval_s=1.5, heartbeat_misses=3, foreign_age_s=5.0, eager=True),
@@ -530,7 +531,7 @@ def test_dropping_duplicates_folds_incoming_rows_unless_that_is_forbidden(
     said = {"hoodie.combine.before.insert": fold, "hoodie.datasource.write.insert.drop.duplicates": drop}
     options = parse_options({key: value for key, value in said.items() if value is not None})
 
-    assert options.to_write_request("/t", SCHEMA, overwrite=False).write.combine_before_insert is folds
+    assert options.to_write_request("/t", SCHEMA, overwrite=False).write.keys.combine_before_insert is folds
 
 
 def test_a_payload_class_means_a_merge_mode_and_a_class_a_key_generator() -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
-from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import heartbeat
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 from tests.support import drive
 
@@ -65,7 +65,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Services:
 
 
 def write(path: Path, upkeep: Upkeep = SOON, rows: pa.Table = ROWS, **options: object) -> CommitResult:
-    settings = WriteSettings(upkeep=upkeep, allow_empty_commit=False)
+    settings = write_settings(upkeep=upkeep, allow_empty_commit=False)
     return drive.write(path, rows, table=drive.KEYED, settings=settings, **options)
 
 

@@ -6,15 +6,16 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError
 from pyhudi.operations.planning.operation import Operation, choose_operation
-from pyhudi.operations.planning.request import WriteRequest, WriteSettings
+from pyhudi.operations.planning.request import WriteRequest
 from pyhudi.table.merging.merger import MergeRules, RowMeeting
+from support.write_settings import write_settings
 
 MERGED, ADDED, DROPPED, FAILED = (MergeRules(meeting, fold=meeting is RowMeeting.MERGE) for meeting in RowMeeting)
 FOLDED = MergeRules(RowMeeting.ADD, fold=True)
 
 
 def choose(operation: str | None, *, overwrite: bool = False, **settings: object) -> Operation:
-    request = WriteRequest("/t", operation, overwrite, pa.schema([]), write=WriteSettings(**settings))  # type: ignore[arg-type]
+    request = WriteRequest("/t", operation, overwrite, pa.schema([]), write=write_settings(**settings))
     return choose_operation(request)
 
 

@@ -14,6 +14,7 @@ from pyhudi.operations.write.phases import PhaseProgress, Phases
 from support.drawn.histories import TABLE, part, row
 from support.drive import write
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 Log = pytest.LogCaptureFixture
 
@@ -82,6 +83,6 @@ def test_a_big_merge_in_the_commit_is_told_to_everybody(
 ) -> None:
     """Nobody has to ask for the lines that say why a commit takes so long."""
     caplog.set_level(logging.WARNING, "pyhudi")
-    write_rows(tmp_path / "t", monkeypatch, WriteSettings(commit_merge_max_bytes=20_000))
+    write_rows(tmp_path / "t", monkeypatch, write_settings(merge_max_bytes=20_000))
 
     assert {one["event"] for one in told(caplog)} == {"progress"}

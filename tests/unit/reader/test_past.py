@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
@@ -22,6 +22,7 @@ from support.made.cleaning import archive, clean
 from support.models.past import TIMELINE, Past, rows_of
 from support.recorded.fixture_tables import unpack
 from support.seams import patch_seam
+from support.write_settings import write_settings
 
 NO_TIMES = ["junk", "", "2026-13-01", "2026-02-30 00:00:00", "20261121", "20269921120000000", "000x"]
 
@@ -375,7 +376,7 @@ def test_files_are_chosen_by_a_path_pattern(past: Past) -> None:
 
 
 def test_row_groups_without_a_row_of_the_window_are_left_out(tmp_path: Path) -> None:
-    settings = WriteSettings(output=Output(row_group_bytes=1), batch_size=1 << 20)
+    settings = write_settings(output=Output(row_group_bytes=1), batch_size=1 << 20)
     asked = TableSettings(record_key_fields=("id",), bucket_count=1)
     parts = [pa.table({"id": range(start, start + 70_000)}) for start in (0, 70_000)]
     write(tmp_path / "t", parts, table=asked, settings=settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CorruptFileError, UnsupportedTableError
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.plan import Split
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.skipping.predicates import Compare, IsNull, OneOf, Predicate
@@ -18,6 +18,7 @@ from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.drive import write
 from support.recorded.fixture_tables import unpack
+from support.write_settings import write_settings
 
 MIB = 1 << 20
 UTC = datetime.timezone.utc
@@ -155,7 +156,7 @@ def test_a_key_is_looked_for_in_its_bucket_alone(tmp_path: Path) -> None:
 
 def test_a_large_file_is_cut_between_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    settings = WriteSettings(output=Output(row_group_bytes=1), batch_size=MIB)
+    settings = write_settings(output=Output(row_group_bytes=1), batch_size=MIB)
     asked = TableSettings(record_key_fields=("id",), bucket_count=1)
     write(path, [table(range(start, start + 70_000), 1) for start in (0, 70_000)], table=asked, settings=settings)
     snapshot = open_snapshot(str(path))
