@@ -21,7 +21,7 @@ PYTEST_ARGS ?=
 # tests that take minutes would be the last, beside an idle core.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The rules that `make check` asks for.
-RULES := $(patsubst %,tests/unit/test_%.py,layers packaging language seams)
+RULES := $(patsubst %,tests/unit/test_%.py,layers names_of_tests packaging language seams)
 
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
