@@ -15,7 +15,9 @@ ROOT = UNIT.parents[1]
 BEHAVIOURS = {
     "layers": "the rules between all modules",
     "names_of_tests": "the rule of this module",
+    "changelog": "CHANGELOG.md, its fragments, and the version that pages show",
     "packaging": "what the wheel and the source archive hold",
+    "release": ".ci/release.py",
     "traps_of_buckets": "a list of tests elsewhere",
     "connector/arguments": "each public call, of both tables and of the command, checks its arguments first",
     "connector/both_tables": "the methods of HudiTable beside those of pyhudi.arrow.Table",
@@ -67,9 +69,11 @@ def subjects(folder: str) -> set[str]:
 
     The tests directly in tests/unit are about the modules at the root, and about the tests' own support.
     """
-    inside = [*(ROOT / folder).rglob("*.py")] if folder != "." else []
-    at_root = [*ROOT.glob("*.py"), *(ROOT / "tests" / "support").rglob("*.py")] if folder == "." else []
-    return {name for module in [*inside, *at_root] for name in names_in(module)}
+    if folder == ".":
+        modules = [ROOT / "errors.py", ROOT / "version.py", *(ROOT / "tests" / "support").rglob("*.py")]
+    else:
+        modules = [*(ROOT / folder).rglob("*.py")]
+    return {name for module in modules for name in names_in(module)}
 
 
 @pytest.mark.parametrize("name", NAMES)
