@@ -21,7 +21,7 @@ PYTEST_ARGS ?=
 # tests that take minutes would be the last, beside an idle core.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The rules that `make check` asks for.
-RULES := $(patsubst %,tests/unit/test_%.py,layers packaging language seams)
+RULES := $(patsubst %,tests/unit/test_%.py,layers names_of_tests packaging language seams changelog)
 
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
@@ -37,7 +37,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-touched test-report report-pictures test-interop dist bench bench-memory clean FORCE
+.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-touched test-report report-pictures test-interop dist release bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apach
 
 dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
 	@DIST_EXTRA_CONFIG= .ci/dist $(BIN)/python
+
+# The script needs Python and git alone; `make check` and `make dist`, which it runs, set up what they need.
+release: ## Check, build, commit and tag a release, up to its upload (VERSION=0.2.0, DRY_RUN=1)
+	@$(PYTHON) .ci/release.py $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.spark $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
 	@$(BIN)/python benchmarks/run.py --scale $(SF)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
-from pyhudi.connector.source.parquet_scan import _moved, is_read_as
+from pyhudi.connector.source.parquet_scan import _entry, _moved, is_read_as, reads_lists
 from pyhudi.errors import SchemaMismatchError
 from support.recorded.ddl import columns
 
@@ -49,3 +51,22 @@ def test_a_type_of_which_nobody_knows_what_to_make_is_refused(kind: str, wanted:
     column = pa.nulls(0)  # nothing is asked of it
     with pytest.raises(SchemaMismatchError):
         _moved(column, before, after)
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///t/p=1/a.parquet", "file:///t/p=1/a.parquet"),
+        ("file:///t/a b/%2F/é#?.parquet", "file:///t/a%20b/%252F/%C3%A9%23%3F.parquet"),
+        ("s3a://bucket/t/O'Neil (x/a.parquet", "s3a://bucket/t/O'Neil%20(x/a.parquet"),
+    ],
+)
+def test_a_path_is_spelt_as_java_reads_it_back(uri: str, path: str) -> None:
+    assert _entry(uri, 7)["path"] == path
+
+
+def test_a_session_that_passes_the_log_over_gets_no_list() -> None:
+    said = {"spark.sql.streaming.fileStreamSink.ignoreMetadata": "true"}
+
+    assert not reads_lists(SimpleNamespace(conf=said))  # type: ignore[arg-type]
+    assert reads_lists(SimpleNamespace(conf={}))  # type: ignore[arg-type]

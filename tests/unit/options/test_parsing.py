@@ -11,8 +11,6 @@ from pyhudi.options.model import HudiOptions
 from pyhudi.options.names import OPTIONS
 from pyhudi.options.parsing import parse_options
 
-pytestmark = pytest.mark.oldest
-
 _NONSENSE = ("no such value", "-1", "1.5", "yesterday", "99999999999999999999")
 
 
