@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from figures.promises import PLAIN, TABLE, TO_DF
-from figures.tables import table_of
 from phases import merge_on_read as logs
 from systems import NAMED
+
+from figures.promises import PLAIN, TABLE, TO_DF
+from figures.tables import table_of
 
 # The phases of each column; the seconds of several phases are averaged.
 COLUMNS = {
