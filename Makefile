@@ -84,7 +84,7 @@ test-touched: install ## Run all steps of the protocols that a change touches, o
 test-report: install ## Open the pages of reports in a Chromium, if this machine has it
 	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
-report-pictures: install ## Make the pictures of a report that the README shows, by a Chromium
+report-pictures: install ## Make the pictures of docs/report.md, by a Chromium
 	PYTHONPATH=tests $(BIN)/python docs/make_report_pictures.py
 
 test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs

@@ -4,6 +4,7 @@
 
 A table stands between ``<!-- bench: name -->`` and ``<!-- end -->``. Rows that the run did not measure stay as they
 are, so that a run of some systems publishes those; whoever publishes it says on the page which rows are of which run.
+A table of `WHOLE` is of one run: a run that measured all of its rows replaces it, and any other run leaves it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from batches import BATCH, costs
 from batches import verdicts as verdicts_of_batches
 from figures.picture import draw
 from figures.promises import verdicts
+from figures.speed import speed
 from index_state import STATE, spared
 from index_state import verdicts as verdicts_of_states
 from indexes import INDEX, filters, groups, tagging
@@ -50,6 +52,7 @@ from writers import WRITERS, rates, refusals
 from writers import verdicts as verdicts_of_writers
 
 PAGES = ("README.md", "docs/performance.md")
+WHOLE = ("speed",)
 _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -59,6 +62,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA, KEPT)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
+        "speed": speed(seconds),
         "systems": table(systems),
         "limits": table(of(LIMIT, seconds)),
         "flushing": table(of(FLUSH, seconds)),
@@ -112,6 +116,14 @@ def renewed(old: str, new: str) -> str:
     return "\n".join([*heading, *(rows_of(old) | rows).values(), ""]) if by_row and old.startswith(heading[0]) else new
 
 
+def replaced(name: str, old: str, new: str) -> str:
+    """Return a table of one run in place of an older one, or the older one if the run lacks some of its rows."""
+    lacking = rows_of(old).keys() - rows_of(new).keys()
+    if lacking:
+        print(f"The table {name} stays as it is: this run did not measure {', '.join(sorted(lacking))}.")
+    return old if lacking else new
+
+
 def seconds_of(shown: str) -> dict[str, dict[str, float]]:
     """Return what a table of seconds shows, by row and phase."""
     phases = [cell.strip() for cell in shown.splitlines()[0].split("|")[2:-1]]
@@ -126,10 +138,16 @@ def main(results: Path) -> None:
     """Renew the tables of all pages, and draw the picture."""
     told = json.loads(results.read_text(encoding="utf-8"))
     made = tables(told["seconds"])
+
+    def in_place(found: re.Match[str]) -> str:
+        name, old = found[2], found[3]
+        new = replaced(name, old, made[name]) if name in WHOLE else renewed(old, made[name])
+        return found[1] + new + found[4]
+
     for name in PAGES:
         page = ROOT / name
         text = page.read_text(encoding="utf-8")
-        page.write_text(_TABLE.sub(lambda one: one[1] + renewed(one[3], made[one[2]]) + one[4], text), encoding="utf-8")
+        page.write_text(_TABLE.sub(in_place, text), encoding="utf-8")
     if not rows_of(made["systems"]):
         # The picture shows the systems alone.
         return

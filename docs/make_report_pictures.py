@@ -1,4 +1,4 @@
-"""Makes the pictures of a report that the README shows: ``make report-pictures``, with a Chromium on this machine."""
+"""Makes the pictures that ``docs/report.md`` shows: ``make report-pictures``, with a Chromium on this machine."""
 
 from __future__ import annotations
 

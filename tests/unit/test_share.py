@@ -39,13 +39,3 @@ def test_make_test_alone_takes_a_share() -> None:
     steps = (ROOT / ".ci" / "run").read_text()
     assert "PYHUDI_ONE_OF" not in steps
     assert not re.search(r"^ +\"?test\b(?!-)", steps, re.MULTILINE)
-
-
-def test_the_pages_give_the_time_of_make_test_that_the_makefile_gives() -> None:
-    """README.md and CONTRIBUTING.md show the command with the time behind it."""
-    found = re.search(r"^test: ## .*\b(about \w+ minutes on two quiet cores)", MAKEFILE, re.MULTILINE)
-    assert found is not None
-    for name in ("README.md", "CONTRIBUTING.md"):
-        (line,) = re.findall(r"^ *make test +#.*", (ROOT / name).read_text(), re.MULTILINE)
-
-        assert re.findall(r"about .* minutes[^,;]*", line) == [found[1]], name
