@@ -56,7 +56,7 @@ class Index(Protocol):
     def rival_key(self, group: FileGroupId) -> str:
         """Return, for error messages, the place in a partition that only one of two concurrent writers may write.
 
-        The place is more than the file group where the index maps a place of the partition to one file group: each of
+        The place is more than the file group if the index maps a place of the partition to one file group: each of
         two writers may have opened a file group there.
 
         Args:
@@ -98,7 +98,7 @@ class ComputedIndex(Index, Protocol):
 
         Args:
             record_keys: n record keys, none null.
-            parts: The fields and texts that composite keys were made of, where the caller has them; they save parsing
+            parts: The fields and texts that composite keys were made of, if the caller has them; they save parsing
                 the keys.
 
         Returns:
@@ -126,7 +126,7 @@ class ComputedIndex(Index, Protocol):
             partition_path: The partition.
 
         Returns:
-            `ANY_NUMBER`, unless the index knows better; None where it cannot know.
+            `ANY_NUMBER`, unless the index knows better; None if it cannot know.
         """
         return ANY_NUMBER
 
@@ -191,13 +191,13 @@ class Tags:
     Attributes:
         groups: File groups that hold some of the keys. Under a global index a file group may lie in another partition
             than the row that belongs to it.
-        codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` where the table lacks the key.
+        codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` if the table lacks the key.
         figures: What the lookup cost.
         copied: Positions of rows whose key further file groups hold too, as inserts without a lookup leave it there; a
             row comes once for each further file group. Apache Hudi updates and deletes all copies of a key.
         copy_codes: The place among `groups` of the further file group, for each element of `copied`.
         repeating: Places among `groups` of file groups whose base files hold one of the keys several times, as inserts
-            without a lookup leave it there; none where the index does not know. Such a file group is written anew, as
+            without a lookup leave it there; none if the index does not know. Such a file group is written anew, as
             Apache Hudi merges entries of log files with the first row of their key alone.
     """
 
@@ -211,7 +211,7 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
-    """All record keys that a file group holds; none where it is gone.
+    """All record keys that a file group holds; none if it is gone.
 
     Attributes:
         group: The file group.

@@ -30,10 +30,10 @@ class NumberOfBuckets(Protocol):
     """The numbers of buckets of all partitions at one moment; see `pyhudi.table.bucket_numbers`."""
 
     def view(self) -> FileView | None:
-        """Return the table's file slices, for an index that has to look into them; None where there are none yet."""
+        """Return the table's file slices, for an index that has to look into them; None if there are none yet."""
 
     def of(self, partition_path: str) -> int | None:
-        """Return the number of a partition; None where it is unknown."""
+        """Return the number of a partition; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BucketIndex:
 
     Attributes:
         bucket_count: The number of buckets of a partition without a number of its own.
-        numbers: The numbers of all partitions at one moment; None where all have ``bucket_count``.
+        numbers: The numbers of all partitions at one moment; None if all have ``bucket_count``.
     """
 
     bucket_count: int
@@ -68,7 +68,7 @@ class BucketIndex:
         return True
 
     def count_of(self, partition_path: str) -> int | None:
-        """Return the number of buckets of a partition; None where it is unknown."""
+        """Return the number of buckets of a partition; None if it is unknown."""
         return self.bucket_count if self.numbers is None else self.numbers.of(partition_path)
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
@@ -126,9 +126,9 @@ class BucketIndex:
         return (self.hashes(record_keys),)
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return the positions of the keys of other buckets; all where the file group's id holds no bucket.
+        """Return the positions of the keys of other buckets; all if the file group's id holds no bucket.
 
-        None misfits where the number of buckets of the partition is unknown.
+        None misfits if the number of buckets of the partition is unknown.
         """
         bucket, count = self.number_of(group), self.count_of(group.partition_path)
         if count is None:

@@ -24,7 +24,7 @@ class Room:
         return max(self._free, 0)
 
     def take(self, nbytes: int) -> bool:
-        """Take so many bytes; False, without effect, where fewer are free."""
+        """Take so many bytes; False, without effect, if fewer are free."""
         with self._lock:
             if nbytes > self._free:
                 return False
@@ -59,9 +59,9 @@ class GatheredKeys:
             yield keys
 
     def all_keys(self, file_slice: FileSlice) -> KeySet | None:
-        """Return the keys of the slice; None where the lookup did not read all, or found no room for some.
+        """Return the keys of the slice; None if the lookup did not read all, or found no room for some.
 
-        None, too, where the base file holds a key several times, which each lookup has to see.
+        None, too, if the base file holds a key several times, which each lookup has to see.
         """
         if self._lacks_some or (file_slice.base is not None and not self._has_base):
             return None

@@ -200,9 +200,9 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
 
 
 def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.Array] | None:
-    """Return what `parse_record_keys` would find in keys composed of these parts; None where that is unsure.
+    """Return what `parse_record_keys` would find in keys composed of these parts; None if that is unsure.
 
-    The result is sure, under any parser's rules, where neither a field's name nor a text holds a comma or a colon.
+    The result is sure, under any parser's rules, if neither a field's name nor a text holds a comma or a colon.
     """
     values = [text for name, text in parts if name in fields]
     if len(parts) < 2 or not values or any(mark in name for name, _ in parts for mark in ",:"):

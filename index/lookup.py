@@ -55,7 +55,7 @@ class TableLookup(LookupIndex):
         """Return which wanted keys one file slice holds, without false positives."""
 
     def hits(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
-        """Return which wanted keys one file slice holds, with all of its keys where they were gathered."""
+        """Return which wanted keys one file slice holds, with all of its keys if they were gathered."""
         found = self.look(keys, wanted)
         return found if keys.gathered is None else replace(found, all_keys=keys.gathered.all_keys(keys.slice))
 

@@ -21,14 +21,14 @@ class News:
 
     Attributes:
         table: The table's path. An index may serve several tables.
-        since: The position that the index must have, as an earlier report gave it in `until`; None where the index
+        since: The position that the index must have, as an earlier report gave it in `until`; None if the index
             knows nothing of the table.
         until: The index's position afterwards; a text of some kilobytes.
         anew: Whether the index must first forget all that it knows of the table: `groups` are all of the table's file
             groups.
         undone: Requested times of writes that are no part of the table any more; earlier reports may have included
             them.
-        groups: The file groups that changed, each with all keys that it holds now, and without keys where it is gone.
+        groups: The file groups that changed, each with all keys that it holds now, and without keys if it is gone.
             Iterating reads them, and works once.
     """
 
@@ -49,7 +49,7 @@ class OutsideIndex(LookupIndex, Protocol):
 
     @property
     def asked_by_tasks(self) -> bool:
-        """Whether `tag` gives the same answers in any process of a cluster, where the index arrives as a pickle.
+        """Whether `tag` gives the same answers in any process of a cluster, if the index arrives as a pickle.
 
         False by default: only the process that commits a write calls `tag`. An index that keeps keys in a file of the
         driver's host must leave it False. On another host it would find no key, and every row would be in the table
@@ -64,7 +64,7 @@ class OutsideIndex(LookupIndex, Protocol):
             table: The table's path.
 
         Returns:
-            `News.until` of the last report that the index took; None where it knows nothing of the table.
+            `News.until` of the last report that the index took; None if it knows nothing of the table.
         """
         ...
 
@@ -75,7 +75,7 @@ class OutsideIndex(LookupIndex, Protocol):
             news: The report.
 
         Returns:
-            True where the index took the report. False, with nothing changed, where the index's position is not
+            True if the index took the report. False, with nothing changed, if the index's position is not
             `News.since`, because another process reported meanwhile.
 
         Raises:

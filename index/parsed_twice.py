@@ -41,7 +41,7 @@ Choice = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class ParsedTwiceIndex(BucketIndex):
-    """A bucket index that asks stored rows where two releases disagree.
+    """A bucket index that asks stored rows if two releases disagree.
 
     It keeps what it learns of the table's files, and travels without that.
 
@@ -86,7 +86,7 @@ class ParsedTwiceIndex(BucketIndex):
         return hashes_to_buckets(hashes, new)
 
     def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
-        """Return the hashes of the keys by each release, one array where all are equal."""
+        """Return the hashes of the keys by each release, one array if all are equal."""
         first, second = (self._by(release) for release in _RELEASES)
         hashes = (first.hashes(record_keys),)
         return hashes if self._agree(record_keys) else (*hashes, second.hashes(record_keys))
@@ -138,7 +138,7 @@ class _StoredKeys:
     index: ParsedTwiceIndex
 
     def choice(self, doubts: KeyDoubts) -> Choice:
-        """Return for each key whose bucket it has: 0 for 1.x, 1 for 0.x. Raises `BucketMisfitError` where none says."""
+        """Return for each key whose bucket it has: 0 for 1.x, 1 for 0.x. Raises `BucketMisfitError` if none says."""
         held = [self._held(doubts, buckets) for buckets in doubts.by_release]
         twice = np.flatnonzero(held[0] & held[1])
         if len(twice):
@@ -198,9 +198,9 @@ class _StoredKeys:
         return SliceKeys(view.storage, file_slice, view.sees)
 
     def _rule_of_new_keys(self, doubts: KeyDoubts, row: int) -> int:
-        """Return by whose rule new keys go: where 0.x may write the table, by that of stored keys.
+        """Return by whose rule new keys go: if 0.x may write the table, by that of stored keys.
 
-        Raises `BucketMisfitError` for the key of a row where these follow none, or both.
+        Raises `BucketMisfitError` for the key of a row if these follow none, or both.
         """
         if not self.index.release_0_writes:
             return _RELEASES.index(KeyParser.RELEASE_1)

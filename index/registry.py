@@ -60,7 +60,7 @@ def index_for(
     """Return the index of a table; ``numbers`` are those of a bucket index, if partitions differ.
 
     A table that names no index, but a number of buckets, has a bucket index; a table without record key fields has
-    nothing to look up. Raises `MissingOptionError` where the number of buckets is unknown, or another option or table
+    nothing to look up. Raises `MissingOptionError` if the number of buckets is unknown, or another option or table
     error.
     """
     if config.generates_keys:
@@ -74,7 +74,7 @@ def index_for(
 
 
 def noted_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Index | None:
-    """Return the index of a table; None where its properties name neither an index nor a number of buckets."""
+    """Return the index of a table; None if its properties name neither an index nor a number of buckets."""
     says = config.generates_keys or config.bucket_count is not None or config.index_type not in {None, BUCKET}
     return index_for(config, numbers=numbers) if says else None
 
@@ -85,7 +85,7 @@ def has_buckets(config: TableConfig) -> bool:
 
 
 def placing_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> BucketIndex | None:
-    """Return the index that a table's properties name, where the key alone decides a row's file group; else None.
+    """Return the index that a table's properties name, if the key alone decides a row's file group; else None.
 
     Reads prune file groups by it, and by the numbers of buckets of their moment. They load no index of another package,
     which may need options of its own.
@@ -107,7 +107,7 @@ def as_computed(index: Index) -> ComputedIndex | None:
 
 
 def lookup_for(config: TableConfig, settings: LookupSettings | None = None) -> LookupIndex | None:
-    """Return the index of a table where it has to look keys up; None where the keys alone decide."""
+    """Return the index of a table if it has to look keys up; None if the keys alone decide."""
     index = index_for(config, settings)
     return cast(LookupIndex, index) if index.needs_lookup else None
 

@@ -15,10 +15,10 @@ class FileSizes:
     Attributes:
         small: Base files of fewer bytes take new keys in; 0 for none (``hoodie.parquet.small.file.limit``).
         largest: Bytes up to which a base file is filled (``hoodie.parquet.max.file.size``).
-        record_bytes: Assumed size of a row where no commit gives one (``hoodie.copyonwrite.record.size.estimate``).
+        record_bytes: Assumed size of a row if no commit gives one (``hoodie.copyonwrite.record.size.estimate``).
         telling: A commit counts for the size of a row if it wrote more bytes than so many times `small`
             (``hoodie.record.size.estimation.threshold``).
-        most_rewritten: How many small files of a partition take new keys in where the write appends to file groups
+        most_rewritten: How many small files of a partition take new keys in if the write appends to file groups
             (``hoodie.merge.small.file.group.candidates.limit``).
     """
 

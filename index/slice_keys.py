@@ -28,7 +28,7 @@ from .gathered_keys import GatheredKeys
 _MANY = 64
 
 # This many keys of a batch are sampled to decide whether any lie outside the range of the wanted keys: hashing a key
-# costs ten times as much as comparing it, and where keys ascend with time few keys of a file have to be hashed.
+# costs ten times as much as comparing it, and if keys ascend with time few keys of a file have to be hashed.
 _SAMPLE = 16
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
@@ -69,7 +69,7 @@ class WantedKeys:
 class Hits:
     """Which of n wanted keys a file slice holds, as ascending positions, and the bytes read to find out.
 
-    ``all_keys`` has all keys of the slice where the lookup was to gather them and read them all, ``repeats`` whether
+    ``all_keys`` has all keys of the slice if the lookup was to gather them and read them all, ``repeats`` whether
     the base file holds one of the wanted keys several times.
     """
 
@@ -99,7 +99,7 @@ class Hits:
 class SliceKeys:
     """The record keys of one file slice; `sees` says whether the blocks of an instant are visible.
 
-    Where ``gathered`` is given, a lookup that reads keys of the base file reads all of them.
+    If ``gathered`` is given, a lookup that reads keys of the base file reads all of them.
     """
 
     storage: Storage

@@ -47,7 +47,7 @@ class UnnotedIndex(SimpleIndex):
     ) -> LookupFigures:
         """Look in all other partitions for the keys of rows that their own partitions lack; return what it cost.
 
-        Raises `MissingOptionError` where another partition holds a key, or where footers leave too many files to be
+        Raises `MissingOptionError` if another partition holds a key, or if footers leave too many files to be
         opened.
         """
         at = pa.array(absent)

@@ -22,7 +22,7 @@ def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable
     """Open the store of a table's path, a plain one, ``file:``, ``memory://``, ``s3://``, or a URL that fsspec reads.
 
     ``options`` are what the client needs, and without ``durable`` a power cut may take what pyhudi writes to a disk.
-    Raises InvalidOptionError for an unknown scheme or a password in the path, and StorageError where the client is
+    Raises InvalidOptionError for an unknown scheme or a password in the path, and StorageError if the client is
     missing.
     """
     refuse_password(path)

@@ -72,7 +72,7 @@ class Staged(Protocol):
     def publish(self) -> int:
         """Close the stream, make the whole file visible under its final name, and return its size in bytes.
 
-        Raises StorageError where the store failed, or another process removed the file that grew aside.
+        Raises StorageError if the store failed, or another process removed the file that grew aside.
         """
 
     def discard(self) -> None:
@@ -82,10 +82,10 @@ class Staged(Protocol):
 class Storage(Protocol):
     """One table's files; paths are relative to its root, "/"-separated, "" being the root itself.
 
-    Once a method returns, what it changed outlasts a power cut, except where ``durable`` is False or its docstring says
+    Once a method returns, what it changed outlasts a power cut, except if ``durable`` is False or its docstring says
     otherwise. Names of folders always outlast it, as later files in them may have to. No method follows a symbolic link
     below the root: each refuses a path that leads through a link. Objects can be pickled. Every method raises
-    StorageError where the store fails or refuses.
+    StorageError if the store fails or refuses.
     """
 
     @property
@@ -103,23 +103,23 @@ class Storage(Protocol):
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes; CorruptFileError where it has more than ``most``.
+        """Return a file's bytes; CorruptFileError if it has more than ``most``.
 
-        Raises FileNotFoundError where there is no such file.
+        Raises FileNotFoundError if there is no such file.
         """
 
     def open_input(self, path: str) -> Any:
-        """Return a file as a seekable pyarrow ``NativeFile``; FileNotFoundError where there is no such file."""
+        """Return a file as a seekable pyarrow ``NativeFile``; FileNotFoundError if there is no such file."""
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        """Return the files of a folder sorted by path; empty where the folder is absent.
+        """Return the files of a folder sorted by path; empty if the folder is absent.
 
         With ``strict`` it refuses a symbolic link, whose target would be missing from the list; otherwise it skips
         links.
         """
 
     def look(self, folder: str) -> Folder:
-        """Return the files and the sub-folders of a folder; nothing where it is absent."""
+        """Return the files and the sub-folders of a folder; nothing if it is absent."""
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file at the path."""
@@ -128,7 +128,7 @@ class Storage(Protocol):
         """Return whether there is any file below a folder; object stores know no empty folder."""
 
     def modified(self, path: str) -> float | None:
-        """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
+        """Return a file's modification time in epoch seconds by the store's clock; None if it is absent."""
 
     def now(self) -> float:
         """Return the store's clock in epoch seconds, as far as this process knows it without writing."""
@@ -147,7 +147,7 @@ class Storage(Protocol):
         """Put a whole file in place of any file at the path; readers see either the old or the new bytes."""
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Put a whole file at a path without a file; False, with nothing changed, where the path has a file.
+        """Put a whole file at a path without a file; False, with nothing changed, if the path has a file.
 
         With ``durable``, that existing file outlasts a power cut, too.
         """
@@ -258,8 +258,8 @@ def storage_errors(
 ) -> Iterator[None]:
     """Turn errors of the operating system or of a store's client into a StorageError that names path and operation.
 
-    ``operation`` is a verb. ``absence`` lets FileNotFoundError through, where absence is an answer. ``kinds`` are the
-    exceptions to turn, where a client raises other exceptions than OSError.
+    ``operation`` is a verb. ``absence`` lets FileNotFoundError through, if absence is an answer. ``kinds`` are the
+    exceptions to turn, if a client raises other exceptions than OSError.
     """
     try:
         yield

@@ -31,7 +31,7 @@ def check_size(path: str, size: int, most: int) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text holds; ValueError where it is no JSON, or nests deeper than `DEEPEST_JSON`."""
+    """Return what a JSON text holds; ValueError if it is no JSON, or nests deeper than `DEEPEST_JSON`."""
     try:
         found = json.loads(text)
     except RecursionError:

@@ -19,7 +19,7 @@ class Checksum(NamedTuple):
 
 
 def checksum_of(storage: Storage, path: str) -> Checksum:
-    """Return the checksum of a file; FileNotFoundError where there is no such file."""
+    """Return the checksum of a file; FileNotFoundError if there is no such file."""
     size = crc = 0
     with storage.open_input(path) as stream:
         while data := stream.read(_CHUNK):

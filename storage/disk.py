@@ -67,7 +67,7 @@ def open_new(path: Path, *, folders: bool) -> io.FileIO:
 
 
 def create_in_place(path: Path, data: bytes, *, durable: bool) -> bool:
-    """Create a file that every reader sees while it grows; False where the file exists."""
+    """Create a file that every reader sees while it grows; False if the file exists."""
     try:
         _write(path, "xb", data, durable=durable)
     except FileExistsError:
@@ -104,7 +104,7 @@ def remove_tree(path: Path) -> None:
 
 
 def link_on_the_way(root: str, path: str) -> str | None:
-    """Return the first symbolic link on the path below a root, relative to the root; None where there is none.
+    """Return the first symbolic link on the path below a root, relative to the root; None if there is none.
 
     Links may lead to the root itself.
     """

@@ -1,4 +1,4 @@
-"""Values that a process keeps by key; where there are too many, the value that was kept longest ago leaves."""
+"""Values that a process keeps by key; if there are too many, the value that was kept longest ago leaves."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class LocalStorage:
                 flush_folder(target.parent)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Create the file by hard link; in place where the file system knows no links."""
+        """Create the file by hard link; in place if the file system knows no links."""
         durable = durable and self.durable
         with storage_errors("create", self._full_path(path)):
             target = self._entry(path)
@@ -315,7 +315,7 @@ class LocalStorage:
             return
 
     def _drop_sidecar(self, path: str) -> bool:
-        """Delete the checksum of a file; True where there was a checksum."""
+        """Delete the checksum of a file; True if there was a checksum."""
         try:
             os.unlink(self._at(sidecar(path)))  # noqa: PTH108
         except FileNotFoundError:
@@ -420,7 +420,7 @@ class _Compared:
 def _clock_offset(root: str) -> float:
     """Return by how many seconds the clock that stamps new files below a root is ahead of this machine's.
 
-    0 where this process may not make files there.
+    0 if this process may not make files there.
     """
     compared = _clocks.get(root)
     if compared is None or not compared.holds():

@@ -23,7 +23,7 @@ class Ranges(Protocol):
     """Reads bytes of an object."""
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
-        """Return an object's last ``length`` bytes, or all where it is shorter, and its size."""
+        """Return an object's last ``length`` bytes, or all if it is shorter, and its size."""
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """Return an object's bytes from ``start`` up to ``end``, which lie within it."""
@@ -58,7 +58,7 @@ class Uploads(Protocol):
 class ObjectInput(SeekableInput):
     """An object as a seekable file; every read is one answer of the store, or comes from the tail.
 
-    ``shown`` is the path as the user knows it. Raises FileNotFoundError where there is no such object.
+    ``shown`` is the path as the user knows it. Raises FileNotFoundError if there is no such object.
     """
 
     def __init__(self, client: Ranges, key: str, shown: str) -> None:

@@ -55,18 +55,18 @@ class ObjectClient(Ranges, Uploads, Protocol):
     """One bucket of one store. Methods raise FileNotFoundError for an absent object, and OSError for every failure."""
 
     def get(self, key: str, most: int) -> bytes:
-        """Return an object's bytes; CorruptFileError, before fetching, where it has more than ``most``."""
+        """Return an object's bytes; CorruptFileError, before fetching, if it has more than ``most``."""
 
     def stat(self, key: str) -> Stat | None:
-        """Return what the store says of an object; None where it is absent."""
+        """Return what the store says of an object; None if it is absent."""
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object in place of any object of the key."""
 
     def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
-        """Put an object with a stamp that `stat` shows; False where the key has an object.
+        """Put an object with a stamp that `stat` shows; False if the key has an object.
 
-        That object may be this call's own, if a first try made it and the answer was lost. Raises UnclearAnswer where
+        That object may be this call's own, if a first try made it and the answer was lost. Raises UnclearAnswer if
         the result is not known.
         """
 
@@ -74,7 +74,7 @@ class ObjectClient(Ranges, Uploads, Protocol):
         """Delete objects; an absent object is no error."""
 
     def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
-        """Return what begins with the prefix; nothing beyond the next "/" where the listing is delimited."""
+        """Return what begins with the prefix; nothing beyond the next "/" if the listing is delimited."""
 
     def now(self) -> float:
         """Return the store's clock in epoch seconds."""
@@ -97,7 +97,7 @@ class ObjectStorage:
     def open(cls, path: str, connect: Connect, options: Mapping[str, str]) -> ObjectStorage:
         """Open ``scheme://bucket/prefix``; only the bucket has to exist.
 
-        Raises InvalidOptionError where the path names no bucket or an option does not fit, and StorageError where the
+        Raises InvalidOptionError if the path names no bucket or an option does not fit, and StorageError if the
         store's package is missing.
         """
         storage = cls(path.rstrip("/"), connect, tuple(sorted(options.items())))
@@ -169,7 +169,7 @@ class ObjectStorage:
         """Create the object; True if this very call made it.
 
         A client without an answer tries again, and the store may refuse because of the object that the first try made.
-        The stamp of each call decides, also where two writers create the same bytes.
+        The stamp of each call decides, also if two writers create the same bytes.
         """
         client, key, stamp = self._client(), self._key(path), uuid.uuid4().hex
         with self._errors("create", path):

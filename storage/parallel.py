@@ -1,4 +1,4 @@
-"""Many calls of one store: in threads where each call waits for a network, else in a loop."""
+"""Many calls of one store: in threads if each call waits for a network, else in a loop."""
 
 from __future__ import annotations
 

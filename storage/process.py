@@ -45,7 +45,7 @@ def host_name() -> str:
 def machine_id() -> str:
     """Return a text that differs between machines, boots and containers, whose process numbers are unrelated.
 
-    It is empty where processes may begin from one image of memory, and then share all of that.
+    It is empty if processes may begin from one image of memory, and then share all of that.
     """
     if os.environ.get(_FUNCTION):
         return ""
@@ -72,7 +72,7 @@ def responsible_process() -> Process:
 
 
 def find_process(pid: int) -> Process | None:
-    """Return a process of this machine; None where it has ended, zombies included."""
+    """Return a process of this machine; None if it has ended, zombies included."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -22,7 +22,7 @@ _Entries = list[dict[str, Any]]
 _Infos = list[FileInfo]
 
 
-# By scheme, what to use where fsspec cannot reach the store.
+# By scheme, what to use if fsspec cannot reach the store.
 _INSTEAD = {
     "dbfs": "Give the path that Databricks mounts, /dbfs/… for DBFS or /Volumes/… for a volume.",
     "hdfs": "Mount HDFS and give the mounted path, or give fsspec's client a JVM and Hadoop (JAVA_HOME, HADOOP_HOME).",
@@ -41,7 +41,7 @@ class RemoteStorage:
     def open(cls, path: str, options: Mapping[str, str]) -> RemoteStorage:
         """Open a URL.
 
-        Raises InvalidOptionError for an unknown scheme, and StorageError where the store's package is missing or the
+        Raises InvalidOptionError for an unknown scheme, and StorageError if the store's package is missing or the
         store refuses.
         """
         storage = cls(path.rstrip("/"), tuple(sorted(options.items())))

@@ -42,7 +42,7 @@ _ATTEMPTS = 5
 def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
     """Return a client of a bucket, without a request yet.
 
-    Raises InvalidOptionError for an unknown option or a bad value, and StorageError where s3fs is not installed.
+    Raises InvalidOptionError for an unknown option or a bad value, and StorageError if s3fs is not installed.
     """
     try:
         from aiobotocore.session import AioSession  # noqa: PLC0415 (as s3fs, which needs it)
@@ -127,7 +127,7 @@ class S3Client:
 
         Some compatible stores ignore conditions that they do not know, so that every writer would believe to be first.
         So a process repeats the request for the first object that it made: the store has to refuse. Raises StorageError
-        where it does not, and UnclearAnswer where the result is not known.
+        if it does not, and UnclearAnswer if the result is not known.
         """
         made = self._put_if_absent(key, data, stamp)
         if made and not self._refuses_to_replace:
@@ -330,7 +330,7 @@ class _EmptyObject(OSError):  # noqa: N818
 
 
 def _answer_of(error: BaseException) -> dict[str, Any] | None:
-    """Return S3's answer from the botocore error that s3fs translated; None where there was no answer."""
+    """Return S3's answer from the botocore error that s3fs translated; None if there was no answer."""
     for raised in (error, error.__cause__):
         answer = getattr(raised, "response", None)
         if isinstance(answer, dict):

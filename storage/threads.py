@@ -41,7 +41,7 @@ def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterat
 def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: int) -> Iterator[R]:
     """Yield what ``read`` yields for each item, in any order; a thread waits while the caller takes no result.
 
-    After an error, or where the caller takes no more, the threads end with their next result.
+    After an error, or if the caller takes no more, the threads end with their next result.
     """
     if threads < 2:
         for item in items:
@@ -93,7 +93,7 @@ _READING: dict[Thread, Event] = {}
 
 @atexit.register
 def _end_reads() -> None:
-    """End the threads that read: where Python stops a thread inside of Arrow, the process is aborted."""
+    """End the threads that read: if Python stops a thread inside of Arrow, the process is aborted."""
     reading = list(_READING.items())
     for _, over in reading:
         over.set()
@@ -116,7 +116,7 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
 
 
 def _put(result: R | _End, results: Queue[R | _End], over: Event) -> bool:
-    """Wait until there is room for a result; False where the caller takes no more."""
+    """Wait until there is room for a result; False if the caller takes no more."""
     while not over.is_set():
         try:
             results.put(result, timeout=_POLL_S)

@@ -2,7 +2,7 @@
 
 A rescale brings a rule, under its own instant, and `FIRST` is the instant of the numbers before the first rescale. Of
 the rules whose instants are complete at a moment, that of the greatest instant is in force. Apache Hudi asks whether an
-instant is pending instead, and so obeys the rule of a rolled-back instant. Where the two would differ, the number of
+instant is pending instead, and so obeys the rule of a rolled-back instant. If the two would differ, the number of
 buckets is unknown here.
 
 Tables of versions before 9 have Java writers that know no rules, so that a rescale of all partitions at once brings a
@@ -44,9 +44,9 @@ class BucketNumbers:
     """How many buckets each partition has at one moment; small, so that it travels with plans and tasks.
 
     Attributes:
-        rule: The rule in force; None where it is unknown.
-        unknown: Why the number is unknown, a sentence that names the file and its instant; empty where it is known.
-        seen: The table at that moment, where an index may have to look into its files; else None, as for a table
+        rule: The rule in force; None if it is unknown.
+        unknown: Why the number is unknown, a sentence that names the file and its instant; empty if it is known.
+        seen: The table at that moment, if an index may have to look into its files; else None, as for a table
             without files.
     """
 
@@ -55,18 +55,18 @@ class BucketNumbers:
     seen: SeenTable | None = field(default=None, repr=False, compare=False)
 
     def of(self, partition_path: str) -> int | None:
-        """Return the number of buckets of a partition; None where it is unknown, so that nothing may rest on it."""
+        """Return the number of buckets of a partition; None if it is unknown, so that nothing may rest on it."""
         if self.rule is None or not self.rule.reads_alike(partition_path):
             return None
         return self.rule.number_of(partition_path)
 
     def view(self) -> FileView | None:
-        """Return the table's file slices at the moment, where an index may have to look into them; else None."""
+        """Return the table's file slices at the moment, if an index may have to look into them; else None."""
         return None if self.seen is None else self.seen.view
 
     @property
     def default(self) -> int | None:
-        """The number of a partition that no expression finds; None where it is unknown."""
+        """The number of a partition that no expression finds; None if it is unknown."""
         return None if self.rule is None else self.rule.default
 
     @property
@@ -88,7 +88,7 @@ class BucketNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """A rule file; ``for_java`` is True where Apache Hudi goes by it for the present."""
+    """A rule file; ``for_java`` is True if Apache Hudi goes by it for the present."""
 
     path: str
     instant_time: str
@@ -96,7 +96,7 @@ class RuleFile:
 
 
 def numbers_of_property(config: TableConfig) -> BucketNumbers:
-    """Return the numbers of a table without rule files: one for all partitions, unknown where no property notes it."""
+    """Return the numbers of a table without rule files: one for all partitions, unknown if no property notes it."""
     if config.bucket_count is None:
         return BucketNumbers(None, f"The properties of the table {config.name!r} note no number of buckets.")
     return BucketNumbers(BucketRule("", config.bucket_count))
@@ -145,7 +145,7 @@ def rules_without_instant(table: Table, timeline: Timeline) -> list[RuleFile]:
 
 
 def refuse_unknown(numbers: BucketNumbers) -> None:
-    """Raise UnsupportedTableError where the numbers of buckets are unknown, so that no write may place rows."""
+    """Raise UnsupportedTableError if the numbers of buckets are unknown, so that no write may place rows."""
     if numbers.unknown:
         raise UnsupportedTableError(
             f"{numbers.unknown} So it is unknown in which bucket a key belongs.",
@@ -177,7 +177,7 @@ def rule_file(table: Table, rule: BucketRule) -> tuple[str, bytes]:
 def write_bucket_rule(table: Table, rule: BucketRule) -> None:
     """Make the file of a rule; a second call changes nothing.
 
-    Raises TableConfigError where another rule of the same instant is there.
+    Raises TableConfigError if another rule of the same instant is there.
     """
     path, content = rule_file(table, rule)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
@@ -191,7 +191,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
 
 
 def delete_bucket_rule(table: Table, instant_time: str) -> None:
-    """Delete the file of a rule, which must precede the end of its instant where that is given up or rolled back."""
+    """Delete the file of a rule, which must precede the end of its instant if that is given up or rolled back."""
     table.storage.delete(_path_of(instant_time, own=False), _path_of(instant_time, own=True))
     # Apache Hudi fails at a table whose folder of rules is empty.
     table.storage.sweep([_CONFIGS], KEPT_S, empty=True)
@@ -223,7 +223,7 @@ def _numbers_in(storage: Storage, file: RuleFile) -> BucketNumbers:
 
 
 def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | None:
-    """Return the state of a rule's instant at the timeline's moment; None where the table knows no such instant.
+    """Return the state of a rule's instant at the timeline's moment; None if the table knows no such instant.
 
     An instant that was requested after that moment counts as requested.
     """

@@ -62,7 +62,7 @@ class TableFormat:
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
     def makers_of_each(self, files: Sequence[DataFile], completed: Timeline) -> list[frozenset[str]]:
-        """Return for each file what `makers` returns where it opens log files, but open all of these at once."""
+        """Return for each file what `makers` returns if it opens log files, but open all of these at once."""
         unknown: list[LogFile] = []
 
         def note(log: LogFile) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Infers a table's index from its record index or the names of its file groups, where its properties do not name it.
+"""Infers a table's index from its record index or the names of its file groups, if its properties do not name it.
 
 Apache Hudi keeps no note of a table's index. Its bucket index puts the number of the bucket in place of the first eight
 characters of a file id, which otherwise are those of a random UUID. A record index is named in the table's index
@@ -63,7 +63,7 @@ def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
 
 
 def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
-    """Return the index of a table's live file groups, or of its replaced file groups where it has no others."""
+    """Return the index of a table's live file groups, or of its replaced file groups if it has no others."""
     named = tuple(partitions)
     live = [group.id for partition in named for group in view.groups(partition).values()]
     if live:

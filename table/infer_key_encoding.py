@@ -1,4 +1,4 @@
-"""Infers from its rows how a table spells the record key of a single field, where its properties do not say.
+"""Infers from its rows how a table spells the record key of a single field, if its properties do not say.
 
 The key generator COMPLEX makes ``field:value`` of one field in Apache Hudi 0.14.0 and in tables of version 9, and the
 bare value in releases 0.14.1 to 1.0.2. In tables of version 8, Apache Hudi 1.2 decides by an option.
@@ -37,7 +37,7 @@ def with_inferred_key_encoding(table: Table) -> Table:
 def noted_key_encoding(table: Table) -> str | None:
     """Return the property's value that says how a table spells keys, from some rows of every file slice.
 
-    None where only one spelling is possible, and where no rows show which one it is. The versions of a table differ in
+    None if only one spelling is possible, and if no rows show which one it is. The versions of a table differ in
     what an absent property means.
     """
     config = table.config
@@ -49,7 +49,7 @@ def noted_key_encoding(table: Table) -> str | None:
 
 
 def _look_up(table: Table, most_slices: int | None) -> bool | None:
-    """Return whether the keys in a table's files are spelt with the name of their field; None where there are none."""
+    """Return whether the keys in a table's files are spelt with the name of their field; None if there are none."""
     timeline = table.timeline()
     schema = latest_schema(table.config, timeline)
     [field] = table.config.record_key_fields

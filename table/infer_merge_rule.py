@@ -1,6 +1,6 @@
 """Infers which of two rows with one key wins in a table whose properties do not say.
 
-A copy-on-write table of version 6 has no payload class if Apache Hudi 0.15 made it. Where the writer names no class
+A copy-on-write table of version 6 has no payload class if Apache Hudi 0.15 made it. If the writer names no class
 either, 0.15 takes the newest row, and 1.x the row with the greatest ordering value. Both obey a class that is noted.
 """
 

@@ -1,4 +1,4 @@
-"""Infers from stored rows the time zone in which a table's partition paths show times, where no option names it.
+"""Infers from stored rows the time zone in which a table's partition paths show times, if no option names it.
 
 Apache Hudi then takes the zone of the machine that writes, and stores none. Of each looked-into file, the rows with the
 earliest and latest times tell most about the offset from UTC.
@@ -52,9 +52,9 @@ class _StoredRows:
 
 
 def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the option of the zone of the paths, where it alone is missing from a table's and the given time options.
+    """Return the option of the zone of the paths, if it alone is missing from a table's and the given time options.
 
-    Raises MissingOptionError where the rows fit no zone, or two that will differ. Without rows it returns nothing.
+    Raises MissingOptionError if the rows fit no zone, or two that will differ. Without rows it returns nothing.
     """
     config = table.config
     if PartitionType.TIMESTAMP not in config.partition_types:

@@ -18,7 +18,7 @@ _MOST_OPENED = 5
 
 
 def last_writer(timeline: Timeline) -> str | None:
-    """Return which software made the newest completed write; None where the newest writes do not tell.
+    """Return which software made the newest completed write; None if the newest writes do not tell.
 
     A write that an upgrade carried over counts as one of the software that upgraded the table.
     """
@@ -27,7 +27,7 @@ def last_writer(timeline: Timeline) -> str | None:
 
 
 def writer_of(commit: CommitMetadata) -> str | None:
-    """Return which software made a completed write; None where it names no file."""
+    """Return which software made a completed write; None if it names no file."""
     if any(name.startswith(PYHUDI_KEYS) for name in commit.extra_metadata):
         return PYHUDI
     stats = [stat for of_partition in commit.partition_to_write_stats.values() for stat in of_partition]

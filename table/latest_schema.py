@@ -22,7 +22,7 @@ def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = Fa
     """Return a table's data columns at a moment, canonical; None for a table without a write.
 
     They are those of its newest completed write that names some, else those of its creation, else those of a file.
-    Raises `UnsupportedTableError` where columns were renamed or replaced under an old name, and, if ``writing``, where
+    Raises `UnsupportedTableError` if columns were renamed or replaced under an old name, and, if ``writing``, if
     the table keeps such a history or a newer release of pyhudi wrote its newest commit in a format of its own.
     """
     check_history(timeline.storage, writing=writing)
@@ -55,7 +55,7 @@ def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant
 
 
 def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False, writing: bool = False) -> str:
-    """Return the Avro schema, JSON, of the table or of the files in a completed write; empty where it has none."""
+    """Return the Avro schema, JSON, of the table or of the files in a completed write; empty if it has none."""
     summary = timeline.files.read_summary(instant)
     if writing:
         refuse_newer_keys(timeline, instant, summary.extra_metadata)

@@ -66,7 +66,7 @@ def _old_instants(table: Table) -> dict[str, Instant]:
 
 
 def refuse_left_behind(table: Table) -> None:
-    """Raise `UnsupportedTableError` where an upgrade left instants behind: a write could delete what they wrote."""
+    """Raise `UnsupportedTableError` if an upgrade left instants behind: a write could delete what they wrote."""
     found = left_behind(table) if table.config.left_old_layout else ()
     if found:
         raise UnsupportedTableError(
@@ -78,7 +78,7 @@ def refuse_left_behind(table: Table) -> None:
 
 
 def refuse_other_creation(table: Table) -> None:
-    """Raise `OptionConflictError` for a new table where a write broke off that was to make it in another layout.
+    """Raise `OptionConflictError` for a new table if a write broke off that was to make it in another layout.
 
     The table would not have that write's instant, and readers would take files of the write for committed ones.
     """

@@ -17,7 +17,7 @@ class LockSettings:
 
 
 def lock_settings(properties: Mapping[str, str]) -> LockSettings | None:
-    """Return the settings of a table's lock; None where the race for the next decision is enough."""
+    """Return the settings of a table's lock; None if the race for the next decision is enough."""
     provider = properties.get(LOCK_PROVIDER)
     if not provider:
         return None

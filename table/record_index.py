@@ -26,7 +26,7 @@ INDEXES_FILE = f"{INDEXES_FOLDER}/index.json"
 def kind_by_record_index(table: Table) -> str | None:
     """Return the lookup index that finds the keys of a record index, GLOBAL_SIMPLE or SIMPLE; None without one.
 
-    Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` where the
+    Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` if the
     file cannot be read.
     """
     named = defined_indexes(table.storage)
@@ -40,7 +40,7 @@ def kind_by_record_index(table: Table) -> str | None:
 def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
     """Return the definitions of a table's indexes, as they are stored, by the names of their metadata partitions.
 
-    Raises `TableConfigError` where the file cannot be read.
+    Raises `TableConfigError` if the file cannot be read.
     """
     try:
         stored = storage.read(INDEXES_FILE)
@@ -58,7 +58,7 @@ def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
 
 
 def options_of(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the stored definition of an index; raises `TableConfigError` where they are no map."""
+    """Return the options of the stored definition of an index; raises `TableConfigError` if they are no map."""
     options = definition.get("indexOptions") or {}
     if not isinstance(options, dict):
         raise refused_definition(name, "indexOptions", options)

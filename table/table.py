@@ -59,7 +59,7 @@ class Table:
 
 
 def open_table(storage: Storage) -> Table:
-    """Open the table at a store's root; raises where there is none, or pyhudi cannot read its properties."""
+    """Open the table at a store's root; raises if there is none, or pyhudi cannot read its properties."""
     try:
         return Table.of(storage, load_config(storage))
     except (NotATableError, TableNotFoundError) as error:
@@ -73,7 +73,7 @@ def open_table(storage: Storage) -> Table:
 
 
 def find_table(storage: Storage) -> Table | None:
-    """Return the table at a store's root; None where there is no table."""
+    """Return the table at a store's root; None if there is no table."""
     try:
         return Table.of(storage, load_config(storage))
     except TableNotFoundError:
@@ -85,10 +85,10 @@ def _has_version(storage: Storage, version: int) -> bool:
 
 
 def refuse_other_version(table: Table, found: TableConfig | None = None) -> None:
-    """Raise `CommitConflictError` where a table has another version, or timeline layout, than when it was opened.
+    """Raise `CommitConflictError` if a table has another version, or timeline layout, than when it was opened.
 
     What was planned before would go where readers of the other version do not look, in bodies that these do not read.
-    ``found`` are the properties, where the caller has just read them. A table that is not made yet has none.
+    ``found`` are the properties, if the caller has just read them. A table that is not made yet has none.
     """
     now = stored_config(table.storage) if found is None else found
     if now is None or _version(now) == _version(table.config):

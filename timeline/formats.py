@@ -70,7 +70,7 @@ def number_of_name(name: str) -> int:
 
 
 def refuse_newer(table: str, what: str, number: int, known: int) -> None:
-    """Raise UnsupportedTableError where ``what``, a file or key, has a newer format than this release knows."""
+    """Raise UnsupportedTableError if ``what``, a file or key, has a newer format than this release knows."""
     if number > known:
         raise UnsupportedTableError(
             f"The table {table} has {what} in the format {number}, and this release of pyhudi knows formats up to "
@@ -80,6 +80,6 @@ def refuse_newer(table: str, what: str, number: int, known: int) -> None:
 
 
 def refuse_newer_names(table: str, paths: Iterable[str], known: int) -> None:
-    """Raise UnsupportedTableError where a file's or folder's name has a newer format."""
+    """Raise UnsupportedTableError if a file's or folder's name has a newer format."""
     for path in paths:
         refuse_newer(table, path, number_of_name(path), known)

@@ -24,7 +24,7 @@ InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 # What this process has read of completed writes about streams, by table, folder and instant.
 _OF_STREAMS: dict[tuple[str, str, Instant], StreamTexts] = {}
 _MOST_OF_STREAMS = 500
-# The kind of what an error met where the table went to another version.
+# The kind of what an error met if the table went to another version.
 UPGRADE = "upgrade"
 
 
@@ -37,7 +37,7 @@ class ArchivedInstants(Protocol):
 class InstantFiles:
     """Reads, makes and removes the instants of one table.
 
-    A reading method raises CorruptInstantError where the file cannot be parsed. The file of a completed instant that is
+    A reading method raises CorruptInstantError if the file cannot be parsed. The file of a completed instant that is
     gone makes a StorageError; a plan that is gone or empty is None. ``is_current`` reads whether the table still has
     the version whose format this is.
     """
@@ -66,7 +66,7 @@ class InstantFiles:
         return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
 
     def refuse_moved(self, content: Folder) -> None:
-        """Raise UnsupportedTableError where instants lie in the next layout's place and no longer in this folder.
+        """Raise UnsupportedTableError if instants lie in the next layout's place and no longer in this folder.
 
         Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After that it
         is a ConcurrentWriteError, as the table has to be opened again.
@@ -173,11 +173,11 @@ class InstantFiles:
         return self.codec.decode(metadata.models.SavepointMetadata, self._read(instant))
 
     def request(self, instant: Instant, body: bytes = b"") -> bool:
-        """Put an instant on the timeline; False where its requested file exists already."""
+        """Put an instant on the timeline; False if its requested file exists already."""
         return self.storage.create(self.path(instant.at(State.REQUESTED)), body)
 
     def start(self, instant: Instant) -> bool:
-        """Make an instant's inflight file; False where it exists already."""
+        """Make an instant's inflight file; False if it exists already."""
         return self.storage.create(self.path(instant.at(State.INFLIGHT)), self._inflight_body(instant))
 
     def _inflight_body(self, instant: Instant) -> bytes:

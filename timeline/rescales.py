@@ -56,7 +56,7 @@ class Rescale:
 
 
 def rescale_of(timeline: Timeline, instant: Instant) -> Rescale | None:
-    """Return what a pending instant rescales; None where it is no rescale, or its requested file is not whole."""
+    """Return what a pending instant rescales; None if it is no rescale, or its requested file is not whole."""
     if instant.action != REPLACE_COMMIT:
         return None
     try:

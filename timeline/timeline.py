@@ -56,7 +56,7 @@ class Timeline:
         return tuple([instant for instant in self.completed if instant.action in WRITE_ACTIONS])
 
     def find(self, requested_time: str) -> Instant | None:
-        """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
+        """Return the instant of a requested time; the write, if a savepoint or another action shares the time."""
         found: list[Instant] = []
         at = bisect_left(self.instants, requested_time, key=attrgetter("requested_time"))
         while at < len(self.instants) and self.instants[at].requested_time == requested_time:
@@ -153,7 +153,7 @@ class Timeline:
         )
 
     def complete(self, done: Instant, body: bytes) -> bool:
-        """Create the completed file, which makes the instant part of the table; False where it is completed already."""
+        """Create the completed file, which makes the instant part of the table; False if it is completed already."""
         # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
         if any(
             (instant.requested_time, instant.group) == (done.requested_time, done.group) for instant in self.completed

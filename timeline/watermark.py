@@ -48,7 +48,7 @@ class Watermark:
         first_write: Requested time of the first write, pending or completed: an older instant counts as archived.
         recent: Identities of the youngest completed instants, `RECENT` at most.
         older: The tally of all other completed instants.
-        archive: The state of the archive right before the moment was taken; "" where unknown.
+        archive: The state of the archive right before the moment was taken; "" if unknown.
         by_time: Whether a user gave the moment as a completion time: it sees archived instants that completed until
             then, whatever was on the timeline.
     """
@@ -73,9 +73,9 @@ class Watermark:
         )
 
     def against(self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple) -> Seen | None:
-        """Return the instants that were complete at that moment; None where they cannot be found any more.
+        """Return the instants that were complete at that moment; None if they cannot be found any more.
 
-        ``archived`` returns all archived instants, and is called only where the active timeline does not suffice.
+        ``archived`` returns all archived instants, and is called only if the active timeline does not suffice.
         """
         if not self.older.count:
             return Seen(self)

@@ -14,7 +14,7 @@ from .routes import Route
 
 # Share of the task's bound that stays free for the merge: it holds the folded rows and one row group.
 MERGE_RESERVE = 0.25
-# Bytes of the objects that describe a column of a batch, which matter where batches are small.
+# Bytes of the objects that describe a column of a batch, which matter if batches are small.
 _COLUMN_OVERHEAD = 700
 _MANY_BATCHES = 64
 _SMALL_BYTES = 8 << 20

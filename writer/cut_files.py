@@ -24,7 +24,7 @@ def write_cut_files(
     """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
 
     Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
-    holds the rows of a row group in memory. Where rows are sorted, the sorters of the files share the bound of memory.
+    holds the rows of a row group in memory. If rows are sorted, the sorters of the files share the bound of memory.
     """
     if not in_order:
         form = replace(form, sorters=max(len(groups), 1))

@@ -164,7 +164,7 @@ class NewFile(ABC):
     def publish(self, previous: FileSlice | None, counts: MergeCounts | None = None) -> WrittenFile:
         """Publish the file; ``previous`` is the slice that its group had before.
 
-        ``counts`` say what became of the rows that came; None where all of them are in the file.
+        ``counts`` say what became of the rows that came; None if all of them are in the file.
         """
         self._close()
         marker = marker_of(self.kind, previous)

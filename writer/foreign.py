@@ -23,7 +23,7 @@ from ..table.schema.columns import RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class ForeignRows:
-    """Checks rows of files of other engines; `keys` is None where the table generates its keys."""
+    """Checks rows of files of other engines; `keys` is None if the table generates its keys."""
 
     index: Index | None
     keys: KeyGenerator | None
@@ -70,7 +70,7 @@ def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> 
 
 
 def _named(file: DataFile) -> str:
-    """Return the words for a file in an error, with the instants that wrote it where these are known."""
+    """Return the words for a file in an error, with the instants that wrote it if these are known."""
     stated = file.stated if isinstance(file, LogFile) else None
     makers = (file.instant_time,) if isinstance(file, BaseFile) else () if stated is None else stated.makers
     return f"{file.kind} {file.path}" + (f", written by instant {', '.join(makers)}," if makers else "")

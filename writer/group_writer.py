@@ -31,9 +31,9 @@ class FileGroupWrite:
     """One file group to be written.
 
     Attributes:
-        file_slice: Its newest slice; None where the group is new.
+        file_slice: Its newest slice; None if the group is new.
         logs_only: Whether a new group begins with log files.
-        rewrites: Whether the group gets a base file even where other groups get log files: it gets new keys, which an
+        rewrites: Whether the group gets a base file even if other groups get log files: it gets new keys, which an
             index that reads base files would not find in log files.
         rolls: Whether rows that exceed one file of a new group continue in further new groups.
     """
@@ -57,7 +57,7 @@ class FileGroupWrite:
 class GroupWriter:
     """Writes the file groups of one task, or of one commit.
 
-    `laying` joins partial rows of one key; it is None where the winner replaces the other row.
+    `laying` joins partial rows of one key; it is None if the winner replaces the other row.
     """
 
     files: DataFiles

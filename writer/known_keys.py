@@ -44,9 +44,9 @@ class CountedKeys:
     slices: SliceReader
 
     def refuse_copies(self, file_slice: FileSlice, rows: Rows, where: str) -> None:
-        """Raise `CopiesMetError` where the slice holds a key several times.
+        """Raise `CopiesMetError` if the slice holds a key several times.
 
-        Raises `DuplicateKeyError` where the rows were made of some of a key's rows and not of all.
+        Raises `DuplicateKeyError` if the rows were made of some of a key's rows and not of all.
         """
         found = False
         for keys in self._parts(rows):
@@ -90,7 +90,7 @@ class KnownKeys:
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows, no two of one key, unchanged; raise `KeyNotFoundError` unless the slice has all keys.
 
-        Raises `CopiesMetError` where it has one several times.
+        Raises `CopiesMetError` if it has one several times.
         """
         keys = live.column(RECORD_KEY)
         known, met = np.zeros(len(keys), dtype=np.bool_), 0
@@ -117,7 +117,7 @@ class WholeRows:
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield rows with all columns of the table; none for a row that is older than the stored row.
 
-        Raises `CopiesMetError` where a key has several stored rows, and at the end `KeyNotFoundError`.
+        Raises `CopiesMetError` if a key has several stored rows, and at the end `KeyNotFoundError`.
         """
         keys = live.column(RECORD_KEY)
         known, met = np.zeros(len(keys), dtype=np.bool_), 0
@@ -155,7 +155,7 @@ class StoredOrder:
     ordering: pa.Schema
 
     def of(self, file_slice: FileSlice, gone: Deletes) -> Deletes:
-        """Return deletes with the greatest values of their keys' stored rows; without one where there is no row.
+        """Return deletes with the greatest values of their keys' stored rows; without one if there is no row.
 
         No two deletes are of one key.
         """

@@ -52,10 +52,10 @@ class LogWriter:
 
     Attributes:
         memory: Arrow bytes of incoming rows that may be folded at once; `open_spill` opens a spill for more.
-        laying: Joins partial rows of one key; None where the winner replaces the other row.
+        laying: Joins partial rows of one key; None if the winner replaces the other row.
         known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
-        stored: Reads the ordering values of the stored rows that deletes by key remove; None where they get none.
-        slices: Reads deletes of log files for rows that say they are new; None where no rows say so.
+        stored: Reads the ordering values of the stored rows that deletes by key remove; None if they get none.
+        slices: Reads deletes of log files for rows that say they are new; None if no rows say so.
     """
 
     files: DataFiles

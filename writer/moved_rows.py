@@ -1,7 +1,7 @@
 """Rows whose key lies in another partition than theirs, under an index whose keys are unique in the whole table.
 
 Such a row moves if it wins against the stored row: one commit deletes that and adds the row to its own partition. A
-delete goes to the place of its key, and so do all rows where the table does not move rows.
+delete goes to the place of its key, and so do all rows if the table does not move rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PairState:
     """For n pairs (incoming row, file group that holds its key): is a stored row live, and does it win?
 
     Attributes:
-        live: False where a log file has deleted the key from the file group.
+        live: False if a log file has deleted the key from the file group.
         wins: Whether the stored row wins against the incoming row.
         since: Instant time of the slice's base file as a number: the greater, the newer the group.
     """
@@ -93,7 +93,7 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
 
 
 def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
-    """Return tags without places from which log files deleted the key, where the key has other places.
+    """Return tags without places from which log files deleted the key, if the key has other places.
 
     An insert without a lookup may have put the key elsewhere since. A row that went to both places would bring it back.
     """
@@ -195,6 +195,6 @@ class OldRows:
 
 
 def tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows as deletes with the same ordering values, which win where the rows would have won."""
+    """Return rows as deletes with the same ordering values, which win if the rows would have won."""
     at = rows.schema.get_field_index(IS_DELETED)
     return rows.set_column(at, rows.schema.field(at), pa.array(np.ones(rows.num_rows, np.bool_)))

@@ -39,7 +39,7 @@ def cut_parts(
     """Yield the rows of batches, of which there are so many, in parts.
 
     Without ``cells`` there are ``count`` parts, which differ by one row at most. With them there are about as many, and
-    a part ends at the end of a cell where there is one within half a part of where it would end otherwise.
+    a part ends at the end of a cell if there is one within half a part of where it would end otherwise.
     """
     count = max(min(count, rows), 1)
     share, part, number, begun, done = rows // count, [], 1, 0, 0

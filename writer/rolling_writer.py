@@ -44,7 +44,7 @@ class RollingWriter:
             raise
 
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
-        """Yield the arriving rows, sorted across all files, not only within each, where the table sorts rows."""
+        """Yield the arriving rows, sorted across all files, not only within each, if the table sorts rows."""
         sorter = self.bases.file_format.sorter()
         with closing(encounter.meet(rows, iter(()))) as met:
             if sorter is None:

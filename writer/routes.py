@@ -27,7 +27,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 class Route(NamedTuple):
     """The destination of a row before a lookup of its key.
 
-    `number` is a file group of the partition: the bucket, the task that opens the group where keys are generated, or
+    `number` is a file group of the partition: the bucket, the task that opens the group if keys are generated, or
     the group's place among those of the partition. Before a lookup it is a share of the partition's keys.
     """
 
@@ -53,7 +53,7 @@ class Router(Protocol):
     any_order: ClassVar[bool]
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong; raise `DataError` where a row has no key or no valid partition."""
+        """Return where the rows belong; raise `DataError` if a row has no key or no valid partition."""
         ...
 
 

@@ -75,13 +75,13 @@ class IncomingRowReader:
     def _chunks(
         self, batches: Iterator[pa.RecordBatch], most_bytes: int
     ) -> Iterator[tuple[pa.RecordBatch, Routes | None]]:
-        """Yield chunks, with their routes where the router has to see them in order."""
+        """Yield chunks, with their routes if the router has to see them in order."""
         for chunk in rechunk(batches, most_bytes):
             numbered = self._numbered(chunk)
             yield numbered, None if self._router.any_order else self._router.route(numbered)
 
     def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with their positions where the write needs these, as it may reorder rows."""
+        """Return rows with their positions if the write needs these, as it may reorder rows."""
         if POSITION not in self._spec.columns.names or POSITION in chunk.schema.names:
             return chunk
         numbers = pa.array(np.arange(self._next, self._next + chunk.num_rows))

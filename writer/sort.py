@@ -4,7 +4,7 @@ Rows are sorted in runs that fit into memory and spilled; then the runs are merg
 memory, all rows up to the least of the blocks' last rows have their final place, because no later block holds a lesser
 row. The sorter yields these rows and loads the next blocks in place of those that are used up.
 
-Along a curve a row's place depends on the values of all rows. Where these do not fit into memory, they are spilled as
+Along a curve a row's place depends on the values of all rows. If these do not fit into memory, they are spilled as
 they come, and a sample of them says where the rows of each run belong; the runs are read once more then, and sorted.
 """
 

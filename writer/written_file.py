@@ -23,14 +23,14 @@ class WrittenFile:
     """The new file of a file group that a writer had rows for.
 
     Attributes:
-        kind: What the writer makes in this file group, also where it made no file.
+        kind: What the writer makes in this file group, also if it made no file.
         previous: The file slice that the group had before; None for a new group.
-        path: Empty where the rows changed nothing, or were all dropped, so that there is no file.
-        rows: In the file; the rows of a log file count as updates where the group existed, as in Apache Hudi.
+        path: Empty if the rows changed nothing, or were all dropped, so that there is no file.
+        rows: In the file; the rows of a log file count as updates if the group existed, as in Apache Hudi.
         counts: What became of the rows that the writer had.
         version: Of a log file, among those of its instant in the file group.
         logs: What a compaction met in the log files that it merged into the file; None for all other writers.
-        statistics: The bounds of the columns that the output names and the file has; None where it names none.
+        statistics: The bounds of the columns that the output names and the file has; None if it names none.
         outdone: The record key of one of the dropped rows, against which deletes in log files win; empty for none.
     """
 

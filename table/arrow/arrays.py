@@ -31,7 +31,7 @@ def mask(array: pa.BooleanArray) -> Mask:
 
 
 def bitmap(valid: pa.BooleanArray | None) -> Any:
-    """Return a validity bitmap that starts at bit 0; None, as Arrow has it, where every value is valid."""
+    """Return a validity bitmap that starts at bit 0; None, as Arrow has it, if every value is valid."""
     if valid is None:
         return None
     bits = valid.to_numpy(zero_copy_only=False)

@@ -43,7 +43,7 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
             "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
             "a time.",
         )
-    # Where no batch has a row, `joined` is empty.
+    # If no batch has a row, `joined` is empty.
     return joined[0] if joined else batches[0]
 
 

@@ -36,7 +36,7 @@ class MurmurStrings:
         rows: The place of each string in the array that it comes from.
         words: ``words[i]`` is what word i of each string adds, for the strings that have more than i words.
         tails: What the bytes behind the last whole word of each string add.
-        factors: What the hash is multiplied by after the tail; 1 where a string has none.
+        factors: What the hash is multiplied by after the tail; 1 if a string has none.
         first: The first link of each string's chain, whose seed is 0.
     """
 

@@ -47,7 +47,7 @@ class SpillFile:
 
 
 class SpillWriter:
-    """Writes a spill file, local to the task or in the table's storage where another process reads it."""
+    """Writes a spill file, local to the task or in the table's storage if another process reads it."""
 
     def __init__(self, storage: Storage, path: str, aside: str) -> None:
         self._path = path

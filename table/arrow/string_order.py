@@ -2,7 +2,7 @@
 
 Most keys are numbers, times and UUIDs: they have one length, and differ at a few places, in few different bytes. The
 ranks of these bytes make a number of 64 bits (sixteen places of decimal or hexadecimal digits), and numpy sorts numbers
-quickly. Where the result is not in order, Arrow sorts the strings.
+quickly. If the result is not in order, Arrow sorts the strings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]
 
 
 def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
-    """Return strings of one length in order, with the position that each had; None where Arrow has to sort them."""
+    """Return strings of one length in order, with the position that each had; None if Arrow has to sort them."""
     words = _words(strings)
     if words is None:
         return None
@@ -52,7 +52,7 @@ def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions
 
 
 def _words(strings: pa.StringArray) -> Words | None:
-    """Return for each string a number of the bytes at the first places that differ; None where lengths differ.
+    """Return for each string a number of the bytes at the first places that differ; None if lengths differ.
 
     A sample of the strings decides which places and bytes count. Strings outside the sample may have others, so the
     caller checks the resulting order.

@@ -56,10 +56,10 @@ class MergeProperties(Protocol):
         """Return the payload class of the properties; None for none, and for a class that pyhudi does not know."""
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
-        """Return the payload class by whose name alone rows are merged; None where other properties say how."""
+        """Return the payload class by whose name alone rows are merged; None if other properties say how."""
 
     def lacks_rule(self, properties: Mapping[str, str]) -> bool:
-        """Return whether nothing says which row wins, where releases of Apache Hudi have different defaults."""
+        """Return whether nothing says which row wins, if releases of Apache Hudi have different defaults."""
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table; mode None means Apache Hudi's default."""

@@ -31,7 +31,7 @@ def _has_iceberg_metadata(storage: Storage) -> bool:
 
 
 def _parquet_file(storage: Storage, content: Folder) -> str | None:
-    """Return a Parquet file of the root, or of the first partition below it; None where there is none."""
+    """Return a Parquet file of the root, or of the first partition below it; None if there is none."""
     folder = ""
     for _ in range(_DEPTH):
         files = [file.path for file in content.files if _is_data(file.path) and file.path.endswith(".parquet")]

@@ -21,7 +21,7 @@ class Payload:
 
     Attributes:
         partial_update_mode: Which values of a row leave a column to the older row; None for none.
-        ordering_fields: The fixed ordering fields; empty where the user chooses them.
+        ordering_fields: The fixed ordering fields; empty if the user chooses them.
         package: The class's package in Apache Hudi 1.2.
     """
 

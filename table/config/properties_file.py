@@ -126,8 +126,8 @@ _config_in = lru_cache(maxsize=64)(TableConfig.parse)
 
 
 def create_config(storage: Storage, config: TableConfig) -> bool:
-    """Write the configuration of a new table; return False, and change nothing, where the table has one."""
-    # Where a backup exists, the file is absent only during a change.
+    """Write the configuration of a new table; return False, and change nothing, if the table has one."""
+    # If a backup exists, the file is absent only during a change.
     made = not storage.exists(BACKUP_PATH) and storage.create(PROPERTIES_PATH, config.encode())
     storage.flush([], new=True)
     return made
@@ -137,7 +137,7 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
     """Change properties of a table (None removes a key) in the order that Hudi's readers expect; return the result.
 
     As in ``HoodieTableConfig.modify``, ``hoodie.properties.backup`` keeps the old content until the new content is in
-    place. The half-done change of a dead writer is reverted first. Raises ConcurrentWriteError where other writers keep
+    place. The half-done change of a dead writer is reverted first. Raises ConcurrentWriteError if other writers keep
     changing the file.
     """
     for _ in range(_ATTEMPTS):
@@ -202,7 +202,7 @@ def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | 
 
 
 def _replace(storage: Storage, config: TableConfig, new: bytes, checksum: str | None = None) -> bool:
-    """Replace the properties; return False where another writer has begun to change them.
+    """Replace the properties; return False if another writer has begun to change them.
 
     With a checksum the file has to have it.
     """
@@ -232,7 +232,7 @@ class BrokenChange:
 def find_broken_change(storage: Storage) -> BrokenChange | None:
     """Wait for another writer to complete its change; return the change of a writer that does not.
 
-    None where no file is whole, too: then nothing tells what the properties were.
+    None if no file is whole, too: then nothing tells what the properties were.
     """
     began = time.monotonic()
     while storage.exists(BACKUP_PATH):
@@ -254,7 +254,7 @@ def recover_config(storage: Storage) -> None:
 
 
 def read_properties(storage: Storage, path: str) -> bytes | None:
-    """Return what a file of properties, or a copy of it, has; None where it is absent."""
+    """Return what a file of properties, or a copy of it, has; None if it is absent."""
     try:
         return storage.read(path, MOST_OF_PROPERTIES)
     except FileNotFoundError:

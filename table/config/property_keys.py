@@ -31,7 +31,7 @@ FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 UNAVAILABLE_OF_DEBEZIUM = "__debezium_unavailable_value"
 KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
-# Written by releases of Apache Hudi after 1.2, and by pyhudi where a table of version 8 needs it.
+# Written by releases of Apache Hudi after 1.2, and by pyhudi if a table of version 8 needs it.
 COMPLEX_KEY_ENCODING = "hoodie.table.complex.keygen.encoding"
 FIELD_PREFIXED, VALUE_ONLY = "FIELD_PREFIXED", "VALUE_ONLY"
 CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
@@ -99,7 +99,7 @@ INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
-# Apache Hudi's procedures read the table's properties as options of theirs. Where these name the index BUCKET, Apache
+# Apache Hudi's procedures read the table's properties as options of theirs. If these name the index BUCKET, Apache
 # Hudi fails without the option that names the record key: the property of the same meaning has another name.
 RECORD_KEY_OPTION = "hoodie.datasource.write.recordkey.field"
 # Properties that some releases of pyhudi add and others do not; they repeat what other properties say.

@@ -22,7 +22,7 @@ class SortOrder:
 
     @property
     def is_linear(self) -> bool:
-        """Whether rows lie by their first column, and only where it is equal by the next; a curve of one column is."""
+        """Whether rows lie by their first column, and only if it is equal by the next; a curve of one column is."""
         return self.curve == LINEAR or len(self.columns) == 1
 
     def among(self, names: Sequence[str]) -> SortOrder | None:

@@ -34,7 +34,7 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 
 
 def check_format(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError where pyhudi changes nothing in a table.
+    """Raise UnsupportedTableError if pyhudi changes nothing in a table.
 
     pyhudi only reads tables of its version and type, or its properties have the format of a newer release of pyhudi.
     """
@@ -48,13 +48,13 @@ def check_format(config: TableConfig, where: str) -> None:
 
 
 def refuse_newer_format(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError where a table's properties have the format of a newer release of pyhudi."""
+    """Raise UnsupportedTableError if a table's properties have the format of a newer release of pyhudi."""
     number = formats.number_of_keys(config.properties)
     formats.refuse_newer(where, f"{formats.KEY} among its properties", number, formats.PROPERTIES)
 
 
 def check_mergeable(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError where pyhudi does not know the rules by which the table's log files are merged."""
+    """Raise UnsupportedTableError if pyhudi does not know the rules by which the table's log files are merged."""
     for option, value in (*_own_rules(config), *_unknown_updates(config)):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, by which pyhudi does not merge log files.",
@@ -63,7 +63,7 @@ def check_mergeable(config: TableConfig, where: str) -> None:
 
 
 def check_merging(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError where pyhudi does not merge the data files of a table into new ones.
+    """Raise UnsupportedTableError if pyhudi does not merge the data files of a table into new ones.
 
     Unlike `check_supported` it does not ask for the version, whose other changes pyhudi may refuse.
     """

@@ -152,7 +152,7 @@ class TableConfig:
 
     @property
     def partition_types(self) -> tuple[PartitionType, ...]:
-        """The type of each partition field; TableConfigError where the key generator CUSTOM lacks any."""
+        """The type of each partition field; TableConfigError if the key generator CUSTOM lacks any."""
         generator = self.key_generator
         if generator is not KeyGeneratorType.CUSTOM:
             kind = PartitionType.TIMESTAMP if generator is KeyGeneratorType.TIMESTAMP else PartitionType.SIMPLE
@@ -205,7 +205,7 @@ class TableConfig:
 
     @property
     def lacks_merge_rule(self) -> bool:
-        """Whether nothing says which of two rows wins, where releases of Apache Hudi have different defaults."""
+        """Whether nothing says which of two rows wins, if releases of Apache Hudi have different defaults."""
         return merge_properties(self.version).lacks_rule(self.properties)
 
     @property
@@ -293,7 +293,7 @@ class TableConfig:
 
     @property
     def names_key_field(self) -> bool | None:
-        """Whether a record key of one field reads ``field:value``; None where the table does not note it.
+        """Whether a record key of one field reads ``field:value``; None if the table does not note it.
 
         Releases of Apache Hudi differ in what the key generator COMPLEX makes of one field in tables before version 9.
         """
@@ -358,7 +358,7 @@ class TableConfig:
 
     @property
     def index_type(self) -> str | None:
-        """The index that the table notes, in capitals; None where the properties do not tell."""
+        """The index that the table notes, in capitals; None if the properties do not tell."""
         noted = (
             (self.properties.get(key.INDEX_TYPE) or self.properties.get(key.RECORD_INDEX_LOOKUP) or "").strip().upper()
         )
@@ -381,7 +381,7 @@ class TableConfig:
 
     @property
     def hash_fields(self) -> tuple[str, ...] | None:
-        """Record key columns that choose the bucket; None where the properties do not tell."""
+        """Record key columns that choose the bucket; None if the properties do not tell."""
         return self._list(key.BUCKET_HASH_FIELDS) or None
 
     @property
@@ -492,7 +492,7 @@ def _version_properties(version: int, generator: KeyGeneratorType, extractor: st
 
 
 def _with_spelling(made: TableConfig) -> TableConfig:
-    """Note how a new table spells its keys, where its other properties do not tell."""
+    """Note how a new table spells its keys, if its other properties do not tell."""
     return made if made.names_key_field is not None else made.with_key_field(None)
 
 

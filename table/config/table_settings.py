@@ -20,9 +20,9 @@ class Term:
     """One setting of a table.
 
     Attributes:
-        property: The key of the property that keeps it; None where several properties do, or `TableConfig` spells it.
+        property: The key of the property that keeps it; None if several properties do, or `TableConfig` spells it.
         spelt: Returns a value as the property's text; an empty text is not kept.
-        compared: Whether a later write is refused where its value differs from `TableConfig`'s attribute of this name.
+        compared: Whether a later write is refused if its value differs from `TableConfig`'s attribute of this name.
         noted: Whether every table has the property, so that its absence differs from every value.
     """
 

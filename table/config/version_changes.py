@@ -56,7 +56,7 @@ def changes_from_6_to_8(config: TableConfig) -> Changes:
     """Return what changes in the properties of a table of version 6 that becomes one of version 8; None removes.
 
     Copy-on-write tables name no payload class, and Apache Hudi 1.x orders the rows of a key by the ordering field. The
-    newest row wins where there is none. So it does on merge-on-read tables, but for classes that mean more than a
+    newest row wins if there is none. So it does on merge-on-read tables, but for classes that mean more than a
     merge mode: `OverwriteWithLatestAvroPayload`, which 0.15 names by default, gives way to the ordering field.
     """
     named, ordering = config.properties.get(key.PAYLOAD_CLASS), ",".join(config.ordering_fields)
@@ -72,7 +72,7 @@ def changes_from_6_to_8(config: TableConfig) -> Changes:
         key.LAYOUT_VERSION: str(key.NEWEST_LAYOUT),
         key.TIMELINE_PATH: config.properties.get(key.TIMELINE_PATH) or "timeline",
         key.KEY_GENERATOR_TYPE: config.properties.get(key.KEY_GENERATOR_TYPE) or config.key_generator.value,
-        # Apache Hudi leaves both, also where 1.2 made the table with the type alone.
+        # Apache Hudi leaves both, also if 1.2 made the table with the type alone.
         key.KEY_GENERATOR_CLASS: config.properties.get(key.KEY_GENERATOR_CLASS) or config.key_generator.java_class,
         key.MERGE_MODE: mode,
         key.MERGE_STRATEGY: strategy,
@@ -86,7 +86,7 @@ def changes_from_6_to_8(config: TableConfig) -> Changes:
 def changes_to_8(config: TableConfig) -> Changes:
     """Return what changes in the properties of a table of version 9 that becomes one of version 8; None removes.
 
-    Unlike Apache Hudi it names a payload class where the table names none, or one of another merge mode: in version 8
+    Unlike Apache Hudi it names a payload class if the table names none, or one of another merge mode: in version 8
     the two have to agree.
     """
     mode, payload = config.merge_mode, config.payload
@@ -153,7 +153,7 @@ def lost_in_8(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _named_mode(config: TableConfig) -> str:
-    """Return the merge mode by its own property: it decides where a payload class contradicts it."""
+    """Return the merge mode by its own property: it decides if a payload class contradicts it."""
     return config.properties.get(key.MERGE_MODE) or config.merge_mode
 
 

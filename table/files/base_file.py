@@ -170,7 +170,7 @@ class BaseFileWriter:
         parquet.close()
 
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
-        """Return the bounds of the columns that the output names, of the closed file; None where it names none."""
+        """Return the bounds of the columns that the output names, of the closed file; None if it names none."""
         asked = self._output.statistics
         if not asked or self._parquet is None:
             return None
@@ -225,14 +225,14 @@ def _has_nan(values: pa.Array) -> bool:
 
 
 class BaseFileReader:
-    """Reads a base file of any writer in batches of a table's schema; `CorruptFileError` where it is damaged.
+    """Reads a base file of any writer in batches of a table's schema; `CorruptFileError` if it is damaged.
 
     Args:
-        plain: Columns to read as plain strings even where the file has them dictionary-encoded; None for all.
+        plain: Columns to read as plain strings even if the file has them dictionary-encoded; None for all.
         part: Offset and length of the Parquet bytes inside a log file; None for the whole file.
         shown: The name of what is read in messages; None for the base file of the path.
         check_footer: Called with the bytes from the Parquet footer on before pyarrow parses them.
-        stated: The size that the file's completed instant states; 0 where it states none.
+        stated: The size that the file's completed instant states; 0 if it states none.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class BaseFileReader:
         return STAMP in (self.parquet.metadata.metadata or {}) and self._format <= formats.FOOTER_KEYS
 
     def refuse_newer(self) -> None:
-        """Raise `UnsupportedTableError` where the file's ``pyhudi.*`` keys have a format too new to rewrite."""
+        """Raise `UnsupportedTableError` if the file's ``pyhudi.*`` keys have a format too new to rewrite."""
         what = f"{formats.KEY} in the footer of {self._shown}"
         formats.refuse_newer(self._table, what, self._format, formats.FOOTER_KEYS)
 
@@ -382,7 +382,7 @@ class BaseFileReader:
 
 
 def open_base(storage: Storage, file: BaseFile, *, plain: Collection[str] | None = None) -> BaseFileReader:
-    """Open a base file of a file slice, and raise where it has another size than its completed instant states."""
+    """Open a base file of a file slice, and raise if it has another size than its completed instant states."""
     return BaseFileReader(storage, file.path, plain=plain, stated=file.stated)
 
 

@@ -153,7 +153,7 @@ class BloomFilterBuilder:
 
 
 class FileFilter:
-    """The bloom filter of a base file that is being written; it extends the previous file's filter where it can."""
+    """The bloom filter of a base file that is being written; it extends the previous file's filter if it can."""
 
     def __init__(self, settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> None:
         self._taken = _taken_over(settings, footer, rows)
@@ -202,7 +202,7 @@ class FilterKeys:
             yield chunk if inside.all() else chunk.chosen(np.flatnonzero(inside))
 
     def chains(self, start: int, end: int, count: int) -> Chains | None:
-        """Return the first links of each key's chain of hashes; None where they would take too much memory."""
+        """Return the first links of each key's chain of hashes; None if they would take too much memory."""
         if end - start > _FEW or len(self.keys) > _FEW_IN_ALL or count > _LINKS:
             return None
         with self._lock:
@@ -223,7 +223,7 @@ class FilterKeys:
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A filter as it was read: it holds a key where any of its rows does.
+    """A filter as it was read: it holds a key if any of its rows does.
 
     Of a filter that grows, each row takes ``entries`` keys, 0 otherwise, and the last row has ``in_row`` keys. Once the
     filter is full, keys beyond that count in ``in_row``, too, whichever row takes them.
@@ -239,7 +239,7 @@ class BloomFilter:
 
     @classmethod
     def decode(cls, text: bytes, code: str = SIMPLE) -> BloomFilter:
-        """Return a footer's filter; `ValueError` where it cannot be read, so that the file may hold any key."""
+        """Return a footer's filter; `ValueError` if it cannot be read, so that the file may hold any key."""
         data = memoryview(base64.b64decode(text, validate=True))
         entries = in_row = 0
         if code.upper() == SIMPLE:

@@ -53,7 +53,7 @@ def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
 
 
 def earliest_kept(clean: Clean) -> str:
-    """Return the requested time of the first write whose slices a clean keeps; "" where it does not go by writes."""
+    """Return the requested time of the first write whose slices a clean keeps; "" if it does not go by writes."""
     if isinstance(clean, CleanMetadata):
         return clean.earliest_commit_to_retain
     retained = clean.earliest_instant_to_retain

@@ -29,9 +29,9 @@ class ColumnBounds(NamedTuple):
     """What one column of a data file holds.
 
     Attributes:
-        least: A value than which none is less; None where there is no value, or no bound is known.
+        least: A value than which none is less; None if there is no value, or no bound is known.
         greatest: A value than which none is greater.
-        nulls: How many rows have no value; None where that is unknown, and of a column that a log file lacks.
+        nulls: How many rows have no value; None if that is unknown, and of a column that a log file lacks.
         size: Bytes of the column in a base file; 0 in a log file.
         uncompressed: The same before compression.
     """
@@ -69,7 +69,7 @@ def encoding_of(kind: pa.DataType) -> str:
 
 
 def have_width(bounds: ColumnBounds, kind: pa.DataType) -> bool:
-    """Return whether bounds have as many bytes as those of a type do, where all of them have as many."""
+    """Return whether bounds have as many bytes as those of a type do, if all of them have as many."""
     encoding = encoding_of(kind)
     if encoding in (TEXT, OCTETS, DECIMAL):
         return True
@@ -90,7 +90,7 @@ def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnB
 
 
 def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) -> ColumnBounds:
-    """Return the bounds of a column over parts of a file, each of so many rows; none where a part does not say all."""
+    """Return the bounds of a column over parts of a file, each of so many rows; none if a part does not say all."""
     nulls = [part.nulls for part in parts if part.nulls is not None]
     sizes = sum(part.size for part in parts), sum(part.uncompressed for part in parts)
     with_values = [part for part, count in zip(parts, rows, strict=True) if part.nulls is None or part.nulls < count]
@@ -109,7 +109,7 @@ def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) ->
 def widened(bounds: ColumnBounds, encoding: str) -> ColumnBounds:
     """Return bounds fit to travel: zero is bounded by both zeroes, and texts and binary values have at most 64 bytes.
 
-    A greatest value stays whole where no short value is greater.
+    A greatest value stays whole if no short value is greater.
     """
     least, greatest = bounds.least, bounds.greatest
     if encoding in _FLOATS:
@@ -129,7 +129,7 @@ def least_within(value: bytes, *, is_text: bool) -> bytes:
 
 
 def greatest_within(value: bytes, *, is_text: bool) -> bytes | None:
-    """Return a value of few bytes that is not less; None where none is greater than all values that begin alike."""
+    """Return a value of few bytes that is not less; None if none is greater than all values that begin alike."""
     if len(value) <= MOST_OF_A_BOUND:
         return value
     cut_off = least_within(value, is_text=is_text)

@@ -78,7 +78,7 @@ def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def estimate_distinct(values: int, distinct: int) -> float:
     """Return how many distinct values a column has, going by ``distinct`` among ``values`` sampled evenly from it.
 
-    D equally frequent values show ``D * (1 - exp(-n / D))`` among n; solved for D by Newton's method. Infinite where
+    D equally frequent values show ``D * (1 - exp(-n / D))`` among n; solved for D by Newton's method. Infinite if
     the sample holds no value twice.
     """
     if distinct >= values:

@@ -13,7 +13,7 @@ class BaseFile:
     """One base file; its path is relative to the table's root.
 
     Attributes:
-        stated: Its size as its completed instant states it; 0 where no instant at hand does.
+        stated: Its size as its completed instant states it; 0 if no instant at hand does.
     """
 
     path: str
@@ -40,8 +40,8 @@ class BaseFile:
 class StatedLog:
     """What the completed instants that wrote a log file, its `makers`, state about its bytes and records.
 
-    From table version 8 on one instant writes the file, and no other instant appends to it; where others may, it is
-    ``shared``. Where several write statistics name the file, the greatest numbers count. Source: ``HoodieWriteStat``.
+    From table version 8 on one instant writes the file, and no other instant appends to it; if others may, it is
+    ``shared``. If several write statistics name the file, the greatest numbers count. Source: ``HoodieWriteStat``.
     """
 
     size: int
@@ -65,8 +65,8 @@ class LogFile:
     """One log file; its path is relative to the table's root.
 
     Attributes:
-        stated: What its completed instant states about it; None where no instant on the timeline does.
-        readable: Where the blocks begin that a repair reads, which gives up the others; None where all must be read.
+        stated: What its completed instant states about it; None if no instant on the timeline does.
+        readable: Where the blocks begin that a repair reads, which gives up the others; None if all must be read.
     """
 
     path: str

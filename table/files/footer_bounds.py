@@ -1,4 +1,4 @@
-"""The bounds of a base file's columns as its Parquet footer states them, where it does.
+"""The bounds of a base file's columns as its Parquet footer states them, if it does.
 
 Parquet C++ states none of row groups whose least and greatest texts have more than 4 KiB, and pyarrow before 21 reads a
 missing greatest text, or binary value, as an empty one. Of floating point numbers it leaves NaN out.
@@ -19,7 +19,7 @@ from .column_bounds import DECIMAL, OCTETS, PLAIN, TEXT, ColumnBounds, bounds_of
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-# Where a text has so many bytes, a footer may lack bounds.
+# If a text has so many bytes, a footer may lack bounds.
 _LONG = 2048
 
 PartBounds = Mapping[str, ColumnBounds]

@@ -42,7 +42,7 @@ def has_no_nulls(parquet: pq.ParquetFile, group: int, columns: Collection[str]) 
 
 
 def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, str | None]]:
-    """Return the least and greatest text of a top-level string column by row group; None where they are unknown."""
+    """Return the least and greatest text of a top-level string column by row group; None if they are unknown."""
     leaves = leaves_of(parquet, (column,))
     groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
     found: list[tuple[str | None, str | None]] = []
@@ -63,7 +63,7 @@ def row_groups_around(parquet: pq.ParquetFile, column: str, texts: pa.StringArra
 
 
 def text_bound(raw: Any) -> str | None:
-    """Return a bound of a string column; None where a writer cut it inside a character."""
+    """Return a bound of a string column; None if a writer cut it inside a character."""
     if isinstance(raw, str):
         return raw
     try:

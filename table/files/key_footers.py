@@ -45,7 +45,7 @@ class KeyRange:
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
-        """Return a footer's range of keys; None where it has none, or none that is sure.
+        """Return a footer's range of keys; None if it has none, or none that is sure.
 
         Writers of Apache Hudi order texts as Java does or by bytes. A bound with a character that the two order
         differently voids the range. A damaged range is logged.
@@ -75,7 +75,7 @@ class FooterFilter:
         self._decoded: BloomFilter | None = None
 
     def get(self) -> BloomFilter | None:
-        """Return the filter; None where it cannot be read, which is logged."""
+        """Return the filter; None if it cannot be read, which is logged."""
         encoded = self._encoded
         if encoded is not None:
             text, code, known, path = encoded
@@ -104,7 +104,7 @@ class KeyFooter:
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; no key that it holds is missing.
 
-        ``keys`` come in the order of their bytes, none null; pass `FilterKeys` where many files are probed. Of more
+        ``keys`` come in the order of their bytes, none null; pass `FilterKeys` if many files are probed. Of more
         than `FEW` keys in the range, either all or none are returned.
         """
         asked = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
@@ -134,7 +134,7 @@ class _Kept(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int]) -> tuple[T] | None:
-        """Return a value, in a tuple because it may be None; None where none is kept."""
+        """Return a value, in a tuple because it may be None; None if none is kept."""
         with self._lock:
             found = self._values.get(key)
             if found is None:

@@ -11,13 +11,13 @@ from ...storage.parallel import for_each
 from .partitions import metafile_of, walk_partitions
 
 Files = tuple[FileInfo, ...]
-# Returns the files of every partition below the folders of one level; None where the folders are to be listed.
+# Returns the files of every partition below the folders of one level; None if the folders are to be listed.
 Instead = Callable[[Sequence[str]], dict[str, Files] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The files of some partitions by path; ``by_folders`` where the store itself listed them."""
+    """The files of some partitions by path; ``by_folders`` if the store itself listed them."""
 
     files: Mapping[str, Files]
     by_folders: bool = True

@@ -16,7 +16,7 @@ class LogNames(Protocol):
 
     @property
     def says_maker(self) -> bool:
-        """Whether the name says who wrote the file; where it does not, several instants may append to the file."""
+        """Whether the name says who wrote the file; if it does not, several instants may append to the file."""
 
     def fits(self, name: str, write: Instant, base_time: str) -> bool:
         """Return whether a log file, which a completed write names, goes with a base file of a time or later."""

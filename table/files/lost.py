@@ -34,9 +34,9 @@ def open_view(timeline: Timeline) -> WholeView:
 def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
     """Return the lost files that the table does not need as it is now, so that a clean may have taken them.
 
-    ``now`` is the timeline after the files were listed; None where it is to be read. Files that a clean of that
-    timeline names are neither returned nor missed. Raises `MissingFileError` where the table needs another lost file,
-    `StorageError` where a rollback of that file's instant began.
+    ``now`` is the timeline after the files were listed; None if it is to be read. Files that a clean of that
+    timeline names are neither returned nor missed. Raises `MissingFileError` if the table needs another lost file,
+    `StorageError` if a rollback of that file's instant began.
     """
     waiting = list(lost)
     if not waiting:

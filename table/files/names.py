@@ -70,7 +70,7 @@ RUN_AGAIN = (
     "Run it again: a clean by another writer may have taken it away. If that does not help, the metadata table may "
     "list a file that is gone: read with hoodie.metadata.enable=false, and let HudiTable.validate() look."
 )
-"""What to do where a file that was listed is gone."""
+"""What to do if a file that was listed is gone."""
 
 
 def met_at_file(path: str, kind: str = "clean") -> MetInstant:
@@ -145,7 +145,7 @@ def bucket_of(file_id: str) -> int | None:
 
 
 def bucket_by_name(file_id: str) -> int | None:
-    """Return the bucket that a file id names, None where no table has as many: one random UUID in forty has digits."""
+    """Return the bucket that a file id names, None if no table has as many: one random UUID in forty has digits."""
     number = bucket_of(file_id)
     return None if number is None or number >= _MOST_BUCKETS else number
 

@@ -21,7 +21,7 @@ _LEAST_OF_A_THREAD = 192 * MIB
 class Output:
     """How files are written.
 
-    ``bloom_filter`` says whether base files get a filter; None where the index decides. ``row_group_bytes`` and
+    ``bloom_filter`` says whether base files get a filter; None if the index decides. ``row_group_bytes`` and
     ``memory``, which one task may hold, are Arrow bytes. ``statistics`` names the columns whose bounds the writer of a
     file reports, as followers of the table ask.
     """

@@ -32,7 +32,7 @@ class PartitionMetadata:
 def write_partition_metafile(storage: Storage, partition_path: str, instant_time: str) -> bool:
     """Make a folder a partition, unless it is already; True when this call did it.
 
-    Raises `PartitionValueError` where a partition lies above or below it, as unescaped slashes in partition values make
+    Raises `PartitionValueError` if a partition lies above or below it, as unescaped slashes in partition values make
     them: Apache Hudi would see only the upper partition.
     """
     depth = len(partition_path.split("/")) if partition_path else 0

@@ -70,12 +70,12 @@ def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
 
 
 def note_written(timeline: Timeline) -> None:
-    """Leave a note of what the old writes on a timeline say, where they are many and the last note lacks many."""
+    """Leave a note of what the old writes on a timeline say, if they are many and the last note lacks many."""
     writes, place = timeline.writes, _place(timeline)
     if writes and _covers(_NOTED.get(place), writes, writes):
         # It is cheaper to see than which of the writes are old.
         return
-    # Not the youngest: a note is of no use where a timeline lacks a write, as it was planned before or rolled it back.
+    # Not the youngest: a note is of no use if a timeline lacks a write, as it was planned before or rolled it back.
     older = sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST]
     old = {write for write in older if timeline.files.layout.is_whole(write)}
     if len(old) < _MANY:

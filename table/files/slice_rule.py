@@ -30,7 +30,7 @@ class SliceRule(Protocol):
     def shows(self, file: DataFile, sees: Callable[[str], bool], until: str | None = None) -> bool:
         """Return whether a file is part of what readers see, who see instants of some requested times.
 
-        ``until`` is the time of the newest of these; None where it does not matter.
+        ``until`` is the time of the newest of these; None if it does not matter.
         """
 
     def slices(
@@ -41,7 +41,7 @@ class SliceRule(Protocol):
     def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
         """Return the newest slice of a file group once a commit wrote these files, by path and size.
 
-        None where they are neither one base file nor log files of rows for the slice ``before``.
+        None if they are neither one base file nor log files of rows for the slice ``before``.
         """
 
     def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:

@@ -18,7 +18,7 @@ from .read_written import read_written
 class CommittedWrites:
     """`Timeline.is_committed` for tasks, without all else that a timeline has.
 
-    A write that is neither ``completed`` nor ``pending`` counts as archived where it is older than ``first``.
+    A write that is neither ``completed`` nor ``pending`` counts as archived if it is older than ``first``.
     """
 
     completed: frozenset[str]

@@ -52,7 +52,7 @@ class DeletesFiles:
                 partition_path=split(path)[0],
                 file_id="",
                 latest_base_instant="",
-                # Apache Hudi writes absolute paths into rollbacks, without a scheme where they are local.
+                # Apache Hudi writes absolute paths into rollbacks, without a scheme if they are local.
                 files_to_be_deleted=[storage.uri(path).removeprefix("file://")],
                 # Apache Hudi dies on null when it carries the plan out.
                 log_blocks_to_be_deleted={},

@@ -30,7 +30,7 @@ class LogWritten:
 
 
 class BaseWritten(NamedTuple):
-    """A base file's name, and its size as its write states it; 0 where the write states none, or several."""
+    """A base file's name, and its size as its write states it; 0 if the write states none, or several."""
 
     name: str
     size: int
@@ -84,12 +84,12 @@ class Written:
         return len(named - self.replaced)
 
     def stated(self, log: LogFile) -> StatedLog | None:
-        """Return what the write that made a log file states about it; None where none of the writes names it."""
+        """Return what the write that made a log file states about it; None if none of the writes names it."""
         found = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
         return None if found is None or not found.stated.size else found.stated
 
     def stated_size(self, base: BaseFile) -> int:
-        """Return the size of a base file as the write that made it states it; 0 where none of the writes states it."""
+        """Return the size of a base file as the write that made it states it; 0 if none of the writes states it."""
         partition_path, name = split(base.path)
         newest = self.newest.get(partition_path, {}).get(base.file_id)
         return newest.size if newest is not None and newest.name == name else 0
@@ -185,7 +185,7 @@ def _shared(stated: StatedLog, before: LogWritten | None) -> StatedLog:
 
 
 def _base_time(bases: Mapping[str, BaseWritten], file_id: str) -> str:
-    """Return the time in the name of a file group's base file; "" where it has none."""
+    """Return the time in the name of a file group's base file; "" if it has none."""
     return time_in(bases[file_id].name) if file_id in bases else ""
 
 

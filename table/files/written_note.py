@@ -1,7 +1,7 @@
 """The note of what old completed writes say: a process that starts reads one file instead of thousands of bodies.
 
 Only a timeline with many writes has the note. It names the writes that it covers with their completion times, and its
-reader uses it where all of them are on the timeline still, or archived. So the timeline alone decides what exists: a
+reader uses it if all of them are on the timeline still, or archived. So the timeline alone decides what exists: a
 note that is lost, damaged or of another time costs the reading of the bodies, and nothing else.
 """
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def read_note(timeline: Timeline) -> Written:
-    """Return the note of a table; an empty note where it is missing, damaged or in a newer format."""
+    """Return the note of a table; an empty note if it is missing, damaged or in a newer format."""
     if timeline.files.place != timeline.files.folder:
         # A timeline with archived instants, for which no writer makes notes.
         return Written()

@@ -123,7 +123,7 @@ class DataBlock:
 
 
 def _found_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
-    """Return the places of a block's entries; ValueError where it is not made of entries.
+    """Return the places of a block's entries; ValueError if it is not made of entries.
 
     Where an entry begins follows from the entry before. But each key has the same ten bytes after it, and in most
     blocks all keys are of one size. Other blocks take longer.
@@ -162,7 +162,7 @@ def _with_ends(data: Bytes, at: Integers) -> Integers:
 
 
 def _linked(data: Bytes, at: Integers) -> tuple[Integers, Integers, Integers] | None:
-    """Return the chain of entries from the first byte to the last, with their sizes; None where there is none."""
+    """Return the chain of entries from the first byte to the last, with their sizes; None if there is none."""
     sizes, values = _number(data, at + _BEFORE_SIZE, 2), _number(data, at + 4, 4)
     follows = at + sizes + values + FRAME
     if len(at) == 0 or at[0] != 0:

@@ -63,6 +63,6 @@ def of_two_places(asked: Sequence[bytes]) -> list[bytes]:
 
 
 def _after(prefix: bytes) -> bytes | None:
-    """Return the least key that is greater than all keys with a prefix; None where there is none."""
+    """Return the least key that is greater than all keys with a prefix; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

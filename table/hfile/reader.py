@@ -41,7 +41,7 @@ _WORTH_COPYING = 16 << 10
 class HFile:
     """One HFile that is open; ``source`` is a pyarrow ``NativeFile`` with its bytes, ``shown`` names it in errors.
 
-    Every method raises `CorruptFileError` with the file and the block where the file is damaged.
+    Every method raises `CorruptFileError` with the file and the block if the file is damaged.
     """
 
     def __init__(self, source: Any, path: str, shown: str = "") -> None:
@@ -115,7 +115,7 @@ class HFile:
         return stored.joined([self._parsed(at, block.all) for _, block, at in self._read(numbers)])
 
     def moved_block(self, number: int, before: int) -> bytes | None:
-        """Return a data block for a place behind a block that begins at ``before``; None where it has to be made anew.
+        """Return a data block for a place behind a block that begins at ``before``; None if it has to be made anew.
 
         Blocks side by side are read at once.
         """

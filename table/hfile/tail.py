@@ -60,7 +60,7 @@ class BlockPlace:
 
 
 def read_trailer(data: bytes) -> Trailer:
-    """Return what the last bytes of a file say; ValueError where they are no trailer."""
+    """Return what the last bytes of a file say; ValueError if they are no trailer."""
     if len(data) != TRAILER_BYTES or not data.startswith(MAGIC):
         raise ValueError(f"for it does not begin with {MAGIC!r}")
     (version,) = _VERSION.unpack_from(data, TRAILER_BYTES - _VERSION.size)
@@ -101,7 +101,7 @@ def write_trailer(trailer: Trailer) -> bytes:
 
 
 def read_file_info(content: bytes) -> dict[bytes, bytes]:
-    """Return what a file says of itself; ValueError where the content is damaged."""
+    """Return what a file says of itself; ValueError if the content is damaged."""
     if not content.startswith(_PROTO):
         raise ValueError(f"for it does not begin with {_PROTO!r}")
     length, at = _varint(content, len(_PROTO))
@@ -125,7 +125,7 @@ def write_file_info(info: Mapping[bytes, bytes]) -> bytes:
 
 
 def read_root_index(content: bytes, count: int) -> list[BlockPlace]:
-    """Return the entries of a root index; ValueError where it is damaged."""
+    """Return the entries of a root index; ValueError if it is damaged."""
     places, at = [], 0
     for _ in range(count):  # O(blocks)
         if len(content) - at < _PLACE.size:
@@ -152,7 +152,7 @@ def index_key(key: bytes) -> bytes:
 
 
 def read_inner_index(content: bytes) -> list[BlockPlace]:
-    """Return the entries of an index below the root, which Apache HBase wrote; ValueError where it is damaged."""
+    """Return the entries of an index below the root, which Apache HBase wrote; ValueError if it is damaged."""
     if len(content) < _INT.size:
         raise ValueError("for it has no entries")
     (count,) = _INT.unpack_from(content)

@@ -49,7 +49,7 @@ class HFileWriter:
     def add(self, entries: Entries) -> None:
         """Write entries behind those written so far; each call ends its last block.
 
-        Raises ValueError where a key is not greater than the key before, or longer than an HFile's keys.
+        Raises ValueError if a key is not greater than the key before, or longer than an HFile's keys.
         """
         if not len(entries):
             return

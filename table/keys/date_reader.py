@@ -34,7 +34,7 @@ class ReadTimes:
 
     Attributes:
         local: Local milliseconds since 1970.
-        offset: Milliseconds ahead of UTC; 0 where the pattern has no offset.
+        offset: Milliseconds ahead of UTC; 0 if the pattern has no offset.
         matched: Which texts match the pattern; no later pattern may read these.
         valid: Which of the matched texts are times that exist; a 13th month does not.
     """

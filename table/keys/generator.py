@@ -2,7 +2,7 @@
 
 Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``TimestampBasedAvroKeyGenerator`` and ``CustomAvroKeyGenerator`` of Apache Hudi
-1.2, and of 1.0.2 where tables of version 8 differ.
+1.2, and of 1.0.2 if tables of version 8 differ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class KeyGenerator:
         self._schema = schema
         self._kind = config.key_generator
         self._fields = config.record_key_fields
-        # Where the table does not note it, keys are bare values, as Apache Hudi 1.0.2 writes them.
+        # If the table does not note it, keys are bare values, as Apache Hudi 1.0.2 writes them.
         self._names_field = bool(config.names_key_field)
         self._partitions = dict(zip(config.partition_fields, config.partition_types, strict=True))
         if self._kind is KeyGeneratorType.NON_PARTITION:
@@ -70,9 +70,9 @@ class KeyGenerator:
         return self.composed(batch)[0]
 
     def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
-        """Return the record key of every row, and its parts; no parts where a key is the bare value of its one field.
+        """Return the record key of every row, and its parts; no parts if a key is the bare value of its one field.
 
-        Raises NullKeyError where a key, or every part of a composite key, is null or empty.
+        Raises NullKeyError if a key, or every part of a composite key, is null or empty.
         """
         parts = self.parts(batch)
         if len(parts) == 1 and not self._names_field:

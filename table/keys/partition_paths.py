@@ -37,7 +37,7 @@ def format_segment(value: str | None, field: str, config: TableConfig) -> str:
 
 
 def check_safe(value: str | None, field: str, config: TableConfig) -> None:
-    """Raise PartitionValueError where a value's folder leaves the table, is Hudi's own, or unreadable to Hudi."""
+    """Raise PartitionValueError if a value's folder leaves the table, is Hudi's own, or unreadable to Hudi."""
     segment = format_segment(value, field, config)
     leading = field == config.partition_fields[0]
     reason = _danger(segment, leading)
@@ -85,8 +85,8 @@ def _danger(segment: str, leading: bool) -> str | None:
 def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None] | None:
     """Return the text of each partition column's value, spelt as in a record key, as far as the path has it.
 
-    A text is None where the path has Hive's default (for null, the empty string and its own name). Columns that the
-    path has as times are absent. Returns None where the path cannot be split: slashes inside values, or a user's own
+    A text is None if the path has Hive's default (for null, the empty string and its own name). Columns that the
+    path has as times are absent. Returns None if the path cannot be split: slashes inside values, or a user's own
     key generator.
     """
     try:
@@ -112,7 +112,7 @@ def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None
 
 
 def _split(path: str, config: TableConfig) -> list[str] | None:
-    """Return the part of each partition column; None where slashes inside values make them uncertain."""
+    """Return the part of each partition column; None if slashes inside values make them uncertain."""
     kinds = config.partition_types
     if len(kinds) == 1:
         return [path]

@@ -186,7 +186,7 @@ class TimeOptions:
     table: str
 
     def partitions(self) -> TimePartitions:
-        """Return the path maker for these options; MissingOptionError where `missing` names an option."""
+        """Return the path maker for these options; MissingOptionError if `missing` names an option."""
         absent = self.missing()
         if absent:
             raise MissingOptionError(

@@ -16,12 +16,12 @@ from ..arrow.string_hash import hash64
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _COMPARED_AT_ONCE = 1 << 18
-# A dictionary is faster up to _FEW keys, even where no two keys are equal, and up to _SOME keys where some are.
+# A dictionary is faster up to _FEW keys, even if no two keys are equal, and up to _SOME keys if some are.
 _FEW, _SOME = 1 << 16, 1 << 20
 
 
 def key_codes(keys: pa.Array) -> Codes | None:
-    """Return a code for each key, none of which is null; None where no two keys are equal."""
+    """Return a code for each key, none of which is null; None if no two keys are equal."""
     if len(keys) <= _FEW:
         return _by_dictionary(keys)
     hashes = hash64(keys)

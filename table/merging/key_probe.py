@@ -33,7 +33,7 @@ class KeyProbe:
         self.keys = keys
 
     def find(self, wanted: pa.Array) -> Positions:
-        """Return for each wanted key its position among the unique keys, -1 where it is absent."""
+        """Return for each wanted key its position among the unique keys, -1 if it is absent."""
         if not len(self.keys) or not len(wanted):
             return np.full(len(wanted), -1, dtype=np.int64)
         if len(self.keys) <= min(len(wanted), _FEW_KEYS):

@@ -1,7 +1,7 @@
 """Sets of record keys as hashes of 128 bits, which memory holds at 16 bytes a key.
 
 A hash stands for its key: two of a billion keys share a hash with a probability below 1e-20. A key that was made to
-collide brings its row to the file group of the other key, where the merge compares keys, so that no row is lost.
+collide brings its row to the file group of the other key, if the merge compares keys, so that no row is lost.
 """
 
 from __future__ import annotations

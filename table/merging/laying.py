@@ -36,9 +36,9 @@ class PartialMerge:
     known_only: bool = False
 
     def together(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return one row for each key, with all values that its rows give; a delete where the key is gone.
+        """Return one row for each key, with all values that its rows give; a delete if the key is gone.
 
-        Deletes without an ordering value come in front, because they take base rows away. Raises KeyNotFoundError where
+        Deletes without an ordering value come in front, because they take base rows away. Raises KeyNotFoundError if
         a row that lacks columns comes after the delete of its key.
         """
         chains = self._in_order(rows)
@@ -53,7 +53,7 @@ class PartialMerge:
         return Overlay(self.spec, rows, self.given, list(self.columns))
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows in the order in which they are laid over each other; None where all keys differ."""
+        """Return the rows in the order in which they are laid over each other; None if all keys differ."""
         stood = self.spec.stood(rows)
         if stood is not None:
             rows = rows.take(pa.array(np.argsort(stood, kind="stable")))

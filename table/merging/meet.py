@@ -1,7 +1,7 @@
 """Incoming rows joined with the base rows of their keys, or added beside them, within a bound of memory.
 
-Where the incoming rows do not fit into memory, their deciding columns are read first, and the whole rows are read
-again, batch by batch, once it is known which of them arrive. Where even the deciding columns do not fit, both sides are
+If the incoming rows do not fit into memory, their deciding columns are read first, and the whole rows are read
+again, batch by batch, once it is known which of them arrive. If even the deciding columns do not fit, both sides are
 spilled in parts by the hash of the record key (a grace hash join), and each part is merged alone.
 """
 
@@ -43,7 +43,7 @@ class Rows(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """An upper estimate of the rows' Arrow bytes; read where the rows do not fit into memory."""
+        """An upper estimate of the rows' Arrow bytes; read if the rows do not fit into memory."""
         ...
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None: ...
@@ -94,7 +94,7 @@ class Inserter:
         self.counts = MergeCounts(not_found=int(np.count_nonzero(deleted)))
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield all base rows, and note which incoming keys they have; DuplicateKeyError where that is refused."""
+        """Yield all base rows, and note which incoming keys they have; DuplicateKeyError if that is refused."""
         if self._meeting is RowMeeting.ADD:
             yield from base
             return
@@ -136,10 +136,10 @@ class Encounter:
         memory: Arrow bytes of incoming rows that may be merged at once.
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         row_bytes: What each row counts beyond its deciding columns.
-        join: Merges the incoming rows of each key into one row before they meet the base; None where one row of each
-            key wins as it is. Not called where the rules do not fold rows.
-        lay: Makes an overlay of incoming rows that leave columns to the base rows; None where rows are whole.
-        kept: Columns of the base rows to yield where rows are merged, at least one; None for all. Others may come
+        join: Merges the incoming rows of each key into one row before they meet the base; None if one row of each
+            key wins as it is. Not called if the rules do not fold rows.
+        lay: Makes an overlay of incoming rows that leave columns to the base rows; None if rows are whole.
+        kept: Columns of the base rows to yield if rows are merged, at least one; None for all. Others may come
             along.
     """
 

@@ -38,7 +38,7 @@ class MergeRules:
     """How incoming rows meet one another and the base rows.
 
     Attributes:
-        fold: Whether incoming rows of one key are folded into one; they always are where rows are merged.
+        fold: Whether incoming rows of one key are folded into one; they always are if rows are merged.
         must_find: Whether a delete of an absent key is an error.
         known_only: Whether a row with an absent key is an error, because the row lacks columns.
         of_stored: Whether the incoming rows were made of stored rows, so that there must be as many of a key as stored.
@@ -94,7 +94,7 @@ def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
 def hidden_bases(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Mask | None:
     """Return of which winners, one for each key, a delete without an ordering value is among the incoming rows.
 
-    Such a delete takes the base rows of its key away, even where a row that comes later wins. None: there is none.
+    Such a delete takes the base rows of its key away, even if a row that comes later wins. None: there is none.
     """
     unordered = spec.unordered(incoming, spec.deleted(incoming))
     if unordered is None or not unordered.any():
@@ -113,9 +113,9 @@ class Merger:
     """Merges the deciding columns of incoming rows, later rows further down, with the base rows of the same keys.
 
     A base may hold a key several times, because inserts add rows without a lookup. An incoming row then replaces every
-    base row of its key that it beats, and does not arrive where any of them beats it. A delete without an ordering
+    base row of its key that it beats, and does not arrive if any of them beats it. A delete without an ordering
     value among the incoming rows takes all base rows of its key away, and the row that comes after it counts anew.
-    ``given`` has the keys of the incoming rows before they were joined, where they were.
+    ``given`` has the keys of the incoming rows before they were joined, if they were.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Merger:
 
 
 def check_known(missing: pa.Array, where: str) -> None:
-    """Raise KeyNotFoundError where keys of rows that lack columns are missing; ``where`` names the file group."""
+    """Raise KeyNotFoundError if keys of rows that lack columns are missing; ``where`` names the file group."""
     if len(missing):
         key = missing[0].as_py()  # one value, for the error
         raise KeyNotFoundError(

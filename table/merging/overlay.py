@@ -2,9 +2,9 @@
 
 Rules of ``BufferedRecordMergerFactory`` and ``PartialUpdateHandler`` in Apache Hudi 1.2. Hudi merges the entries of a
 key in turn: of two entries, it lays the entry with the greater ordering value over the other, whichever came first, so
-that a late entry still fills open columns. pyhudi computes the result for all keys at once. An entry is *on top* where
+that a late entry still fills open columns. pyhudi computes the result for all keys at once. An entry is *on top* if
 no entry before it has a greater ordering value. A column's value comes from the last entry on top that gives it, or,
-where no such entry does, from the first other entry that gives it.
+if no such entry does, from the first other entry that gives it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Overlay:
         """Return base rows merged with the incoming rows of their keys, and which base rows are changed.
 
         The incoming row is laid below a base row that stays. As in Apache Hudi, a base row that an incoming row covers
-        counts as changed even if the values are equal; a base row that stays does where it leaves a column open.
+        counts as changed even if the values are equal; a base row that stays does if it leaves a column open.
         """
         columns, changed = [], ~stays
         for name in self._columns:
@@ -152,7 +152,7 @@ class Overlay:
 
 
 def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
-    """Return one row for each key, with all values that its rows give; a delete where the key is gone."""
+    """Return one row for each key, with all values that its rows give; a delete if the key is gone."""
     chains = _Chains.of(spec, rows)
     columns = []
     for name in rows.schema.names:

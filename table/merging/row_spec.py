@@ -28,11 +28,11 @@ class Judged(Protocol):
     def deciding(self) -> list[str]: ...
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """Return the values of each ordering field; empty where the later row wins."""
+        """Return the values of each ordering field; empty if the later row wins."""
         ...
 
     def stood(self, rows: pa.RecordBatch) -> Positions | None:
-        """Return the positions that the rows had before a shuffle; None where they are in their order."""
+        """Return the positions that the rows had before a shuffle; None if they are in their order."""
         ...
 
     def deleted(self, rows: pa.RecordBatch) -> Mask: ...
@@ -59,8 +59,8 @@ class RowSpec:
     """The columns of the rows of one write.
 
     Attributes:
-        columns: The data columns that the write keeps, canonical types, and `POSITION` where a shuffle moved the rows.
-        ordering_fields: Empty where the later row wins, and where the rows are deletes without ordering values.
+        columns: The data columns that the write keeps, canonical types, and `POSITION` if a shuffle moved the rows.
+        ordering_fields: Empty if the later row wins, and if the rows are deletes without ordering values.
         deletes: Whether every row is a delete.
         order: Which ordering values deletes have.
     """

@@ -43,7 +43,7 @@ class StoredCopies:
         return bool(self._copied.any())
 
     def check(self, where: str) -> None:
-        """Raise `DuplicateKeyError` where incoming rows were made of some rows of a key and not of all."""
+        """Raise `DuplicateKeyError` if incoming rows were made of some rows of a key and not of all."""
         partly = np.flatnonzero(self._copied & (self._stored > self._given))
         if len(partly):
             at = int(partly[0])

@@ -21,7 +21,7 @@ from ..arrow.arrays import Mask, mask
 from .key_codes import Codes, key_codes
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
-# The values of each ordering field, the most significant first; empty where the later row wins.
+# The values of each ordering field, the most significant first; empty if the later row wins.
 Ordering = Sequence[pa.Array]
 
 
@@ -36,7 +36,7 @@ def fold(
 
     A null ordering value is the least. Rows of ``resets`` win against all rows above them and lose against any row
     below, whatever their ordering values. Rows of ``yields`` lose against a reset above them if only such rows are
-    between. The fourth parameter has the rows' positions before a shuffle; None where they are in their order.
+    between. The fourth parameter has the rows' positions before a shuffle; None if they are in their order.
     """
     code = key_codes(keys)
     if code is None:

@@ -1,4 +1,4 @@
-"""The metadata table of a table as a reader has it at hand: listed once, where something asks for it."""
+"""The metadata table of a table as a reader has it at hand: listed once, if something asks for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class MetadataAtHand:
-    """The metadata table of a table whose timeline was listed; ``asked`` is False where a reader does without it."""
+    """The metadata table of a table whose timeline was listed; ``asked`` is False if a reader does without it."""
 
     table: Table
     timeline: Timeline
@@ -23,7 +23,7 @@ class MetadataAtHand:
 
     @property
     def trusted(self) -> TrustedMetadata | None:
-        """The metadata table, listed on first use; None where there is none that the reader can go by."""
+        """The metadata table, listed on first use; None if there is none that the reader can go by."""
         return self._listed if self.asked and self.table.config.metadata_partitions else None
 
     def doubt(self, error: Exception) -> None:

@@ -53,7 +53,7 @@ def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.S
 
 
 def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Mask, mixed: Mask) -> pa.Array:
-    """Return which row has the extreme bound of each owner, null where no row has a bound.
+    """Return which row has the extreme bound of each owner, null if no row has a bound.
 
     Owners with bounds of two types become ``mixed``.
     """

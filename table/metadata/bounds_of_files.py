@@ -82,7 +82,7 @@ class BoundsOfColumn:
     """The bounds of one column in each of some files, or partitions.
 
     Attributes:
-        least: In the type of the column; null where there are nulls alone, or no rows.
+        least: In the type of the column; null if there are nulls alone, or no rows.
         nulls: How many rows have no value.
         sizes: Bytes of the column in a base file, 0 for a log file.
         uncompressed: The same before compression.
@@ -183,7 +183,7 @@ def by_partition(files: NamedFiles, bounds: BoundsOfColumn) -> tuple[NamedFiles,
 
 
 def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Array:
-    """Return the first value of each owner in some direction; null where it has none."""
+    """Return the first value of each owner in some direction; null if it has none."""
     table = pa.table({"owner": owners, "value": comparable(values)})
     order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
     first = np.full(count, -1, dtype=np.int64)

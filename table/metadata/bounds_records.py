@@ -157,7 +157,7 @@ def _records(
 
 
 def _type_of(kind: pa.DataType, *, typed: bool) -> tuple[str, bytes]:
-    """Return the wrapper of values of a type, and the encoded type that records say; empty where they say none."""
+    """Return the wrapper of values of a type, and the encoded type that records say; empty if they say none."""
     more = ""
     if pa.types.is_decimal(kind):
         wrapper, ordinal, more = "Bytes" if typed else "Decimal", _DECIMAL, f"{kind.precision},{kind.scale}"

@@ -4,12 +4,12 @@ Writers leave more in doubt than the format says. Sources: ``HoodieTableMetadata
 ``ParquetUtils.readColumnStatsFromMetadata``, ``ValueType``, and ``Statistics`` of parquet-java.
 
 - Of a row group without bounds Apache Hudi says that all its values are null, and gives numbers the bounds 0 and 0.
-  Parquet omits bounds of INT96, and those of long texts: where a base file has nulls, its texts may have values
+  Parquet omits bounds of INT96, and those of long texts: if a base file has nulls, its texts may have values
   beyond the bounds.
 - Of floats with NaN it takes 0.0 for both bounds, and adds the bounds of other row groups. So the bounds of a base file
   prove nothing unless both are above or below zero.
 - Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts
-  if all characters of the first are below U+D800: where they differ, this character is less than a surrogate, and less
+  if all characters of the first are below U+D800: if they differ, this character is less than a surrogate, and less
   than each character that takes two surrogates. All other bounds prove nothing.
 - Parquet may cut texts, and makes a greatest text greater that it cuts. A writer that only cuts leaves 64, 128, 256 ...
   characters or bytes: such a greatest text proves nothing.
@@ -52,7 +52,7 @@ class ColumnSpans:
     """What some records, each of one file or partition, prove of one column, record by record.
 
     Attributes:
-        least: A value of the column's type than which none is less; null where a record proves none.
+        least: A value of the column's type than which none is less; null if a record proves none.
         greatest: A value than which none is greater.
         nulls: Whether there may be nulls.
         values: Whether there may be anything but nulls.
@@ -95,7 +95,7 @@ def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The counts of records; -1 where a record says none. ``bytes`` is 0 for log files."""
+    """The counts of records; -1 if a record says none. ``bytes`` is 0 for log files."""
 
     live: Mask
     rows: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -122,7 +122,7 @@ class _Counts:
 
 
 def _bounds(records: pa.StructArray, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """Return both bounds in the type of the column, null where a record's type and the column's do not agree."""
+    """Return both bounds in the type of the column, null if a record's type and the column's do not agree."""
     told = _Told(records)
     types = pa.types
     if types.is_boolean(kind):
@@ -203,7 +203,7 @@ class _Told:
 
 
 def _scale(text: str | None) -> int | None:
-    """Return the scale of a decimal type that a record spells as ``10,2``; None where it spells none that fits."""
+    """Return the scale of a decimal type that a record spells as ``10,2``; None if it spells none that fits."""
     precision, _, scale = (text or "").partition(",")
     if not (precision.strip().isdecimal() and scale.strip().isdecimal()):
         return None
@@ -220,7 +220,7 @@ def _unscaled(encoded: pa.Array, scale: int) -> pa.Array:
 
 
 def _narrowed(wide: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
-    """Return decimals in a type, null where they are no values of it."""
+    """Return decimals in a type, null if they are no values of it."""
     if wide.null_count == len(wide):
         return pa.nulls(len(wide), kind)
     digits = kind.precision - kind.scale
@@ -303,7 +303,7 @@ def _missing(records: pa.StructArray, bound: str) -> pa.Array:
 
 
 def _child(records: pa.Array, name: str) -> pa.Array | None:
-    """Return a field of structs, null where a struct is null; None where the release that wrote them has none."""
+    """Return a field of structs, null if a struct is null; None if the release that wrote them has none."""
     if not any(field.name == name for field in children(records.type)):
         return None
     return pc.struct_field(records, [name])

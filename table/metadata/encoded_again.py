@@ -27,7 +27,7 @@ _DEFAULTS: Mapping[str, bytes] = {"boolean": b"\x00", "int": b"\x00", "long": b"
 def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
     """Return the values of records by a schema; their keys stay out of the values, as in each HFile.
 
-    Raises ValueError where the schema has no place for a bound.
+    Raises ValueError if the schema has no place for a bound.
     """
     columns, count = {field.name for field in children(records.type)}, len(records)
     parts = []
@@ -42,7 +42,7 @@ def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
 
 
 def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
-    """Return the values of one field; ``array`` is None where the records lack it."""
+    """Return the values of one field; ``array`` is None if the records lack it."""
     if not isinstance(avro, list):
         return _default(avro, count) if array is None else _values(avro, array)
     if array is None:

@@ -1,6 +1,6 @@
 """Records of a metadata table in Avro's encoding, whole columns at a time, by the schema of the file that holds them.
 
-A file group has one schema, as hudi-rs reads log files by that of the base file. Where a release lacks a field, its
+A file group has one schema, as hudi-rs reads log files by that of the base file. If a release lacks a field, its
 records lack it, too. Source: ``HoodieMetadata.avsc``, ``HoodieMetadataPayload``.
 """
 

@@ -102,7 +102,7 @@ class GroupReader:
     may_be_torn: bool = True
 
     def records(self, wanted: WantedEntries) -> Iterator[pa.StructArray]:
-        """Yield the records that a reader asks for; raises `CorruptFileError` where a file is damaged."""
+        """Yield the records that a reader asks for; raises `CorruptFileError` if a file is damaged."""
         with without_metadata(self.storage):
             logs = self.said_in_logs(wanted)
             in_logs = pa.concat_arrays([part.keys for part in logs]) if logs else None
@@ -119,7 +119,7 @@ class GroupReader:
                 yield from self._merged(in_logs, [*of_both, *logs])
 
     def count(self) -> int | None:
-        """Return how many keys the file group has; None where its log files are too large to be read for that."""
+        """Return how many keys the file group has; None if its log files are too large to be read for that."""
         if self.file_slice.log_bytes > _COUNTED_LOG_BYTES:
             return None
         with without_metadata(self.storage):
@@ -156,7 +156,7 @@ class GroupReader:
 
     @contextmanager
     def open_base(self) -> Iterator[HFile | None]:
-        """Open the base file; None where the slice has none."""
+        """Open the base file; None if the slice has none."""
         base = self.file_slice.base
         if base is None:
             yield None

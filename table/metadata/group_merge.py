@@ -41,7 +41,7 @@ def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None
     """Merge a file slice; ``lists`` says that its records list files, of which those that were deleted go.
 
     ``newest`` comes after all that its log files say. Memory holds the log files, the new file, and a part of the base
-    file, of which blocks are copied that no log file touches. Raises `CorruptFileError` where a file is damaged.
+    file, of which blocks are copied that no log file touches. Raises `CorruptFileError` if a file is damaged.
     """
     with without_metadata(reader.storage):
         try:

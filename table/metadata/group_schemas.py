@@ -21,7 +21,7 @@ _MOST_SCHEMAS = 256
 def schema_of_group(metadata: MetadataTable, partition: str, file_id: str) -> str:
     """Return the schema of a file group's base file, or of its newest log file; pyhudi's own for a new group.
 
-    Raises `CorruptFileError` where that file is damaged.
+    Raises `CorruptFileError` if that file is damaged.
     """
     newest = metadata.partition(partition).slices.get(file_id)
     if newest is None:

@@ -34,7 +34,7 @@ class IndexDefinition:
         columns: The columns that it is of.
         options: What its function needs besides, by name.
         by_value: Whether the hash of the column's value says which file group has an entry.
-        version: The version of the index, such as ``V2``; empty where the definition says none.
+        version: The version of the index, such as ``V2``; empty if the definition says none.
     """
 
     name: str
@@ -49,7 +49,7 @@ class IndexDefinition:
     def parse(cls, name: str, stored: Mapping[str, Any]) -> IndexDefinition:
         """Return a definition; what the file does not say is empty.
 
-        Raises `TableConfigError` where its columns or options are in another shape than Apache Hudi's.
+        Raises `TableConfigError` if its columns or options are in another shape than Apache Hudi's.
         """
         columns, options = stored.get("sourceFields") or [], options_of(name, stored)
         if not isinstance(columns, list):
@@ -76,7 +76,7 @@ class IndexDefinition:
 def index_definitions(storage: Storage) -> dict[str, IndexDefinition]:
     """Return the definitions of a table's indexes by the names of their partitions of the metadata table.
 
-    Raises `TableConfigError` where the file, or one of them, cannot be read.
+    Raises `TableConfigError` if the file, or one of them, cannot be read.
     """
     return {name: IndexDefinition.parse(name, stored) for name, stored in defined_indexes(storage).items()}
 
@@ -86,7 +86,7 @@ class NewDefinitions:
     """The file of index definitions with some of them changed.
 
     Attributes:
-        replaces: CRC-32 of the file that was read; None where there is none yet.
+        replaces: CRC-32 of the file that was read; None if there is none yet.
     """
 
     content: bytes

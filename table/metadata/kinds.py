@@ -35,7 +35,7 @@ class MetadataKind:
     Attributes:
         adds_up: Whether several records of one key add up, instead of the newest taking the place of the others.
         by_hash: Whether the hash of a key says which file group has it.
-        columns: Where its records say something.
+        columns: If its records say something.
     """
 
     columns: tuple[str, ...]
@@ -59,7 +59,7 @@ def new_file_id(partition: str, group: int) -> str:
 
 
 def kind_of(partition: str) -> MetadataKind | None:
-    """Return the kind of a partition by its name; None where this release does not know it."""
+    """Return the kind of a partition by its name; None if this release does not know it."""
     if partition.startswith(SECONDARY):
         # From version 9 on the hash is of the column's value alone, before it is of the whole key.
         return MetadataKind(("SecondaryIndexMetadata",), by_hash=False)

@@ -1,4 +1,4 @@
-"""A listing of a table's files by the partition ``files`` of its metadata table, where folders would cost more."""
+"""A listing of a table's files by the partition ``files`` of its metadata table, if folders would cost more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Question = Callable[["MetadataPartition"], dict[str, Files]]
 
 @dataclass(frozen=True, slots=True)
 class MetadataListing:
-    """Asks the metadata table where that needs fewer requests than folders do, and it can answer; else lists folders.
+    """Asks the metadata table if that needs fewer requests than folders do, and it can answer; else lists folders.
 
     ``files`` states facts of files, which are true of any moment. Their times are unknown.
     """
@@ -67,7 +67,7 @@ class MetadataListing:
         return self._ask(requests, partial(_of_needed, needed, level))
 
     def _ask(self, folders: int, question: Question) -> dict[str, Files] | None:
-        """Return the answer of the metadata table; None where as many folders are cheaper, or it has no answer."""
+        """Return the answer of the metadata table; None if as many folders are cheaper, or it has no answer."""
         if folders < _least_folders(self.storage) or FILES not in self.metadata.table.config.metadata_partitions:
             return None
         trusted = self.metadata.trusted
@@ -127,7 +127,7 @@ def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -
 def _take_names(found: dict[str, Files]) -> list[str]:
     """Take the record of all partitions out of the records, and return the partitions that it names.
 
-    Raises `CorruptFileError` where it is missing: each list of files begins with it.
+    Raises `CorruptFileError` if it is missing: each list of files begins with it.
     """
     if PARTITIONS not in found:
         raise CorruptFileError("It has no record that names all partitions.", "")
@@ -141,7 +141,7 @@ def _path(key: str) -> str:
 def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
     """Return the files of each record; of the record of all partitions these, as if they were files.
 
-    Raises `CorruptFileError` where a file has no size, as no file that a write left has.
+    Raises `CorruptFileError` if a file has no size, as no file that a write left has.
     """
     found: dict[str, Files] = {}
     for part in records:

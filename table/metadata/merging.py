@@ -88,9 +88,9 @@ def keys_left(parts: Sequence[SaidRecords]) -> tuple[pa.BinaryArray, pa.BinaryAr
 
 
 def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | None:
-    """Return the records that parts, the oldest first, leave, with their keys; None where they leave none.
+    """Return the records that parts, the oldest first, leave, with their keys; None if they leave none.
 
-    Where records of one key do not add up, only the newest is decoded.
+    If records of one key do not add up, only the newest is decoded.
     """
     laid = Laid.of(parts)
     rows = laid.counting()

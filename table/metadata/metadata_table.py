@@ -49,9 +49,9 @@ class MetadataTable:
 
     @classmethod
     def of(cls, table: Table, timeline: Timeline) -> MetadataTable | None:
-        """Return the metadata table of a table whose timeline was listed; None where its properties name none.
+        """Return the metadata table of a table whose timeline was listed; None if its properties name none.
 
-        Raises `TableConfigError` where the properties of the metadata table are missing or damaged.
+        Raises `TableConfigError` if the properties of the metadata table are missing or damaged.
         """
         names = table.config.metadata_partitions
         return cls.with_partitions(table, timeline, names) if names else None
@@ -63,7 +63,7 @@ class MetadataTable:
         return cls(table.storage, timeline, Timeline.load(files), tuple(names))
 
     def partition(self, name: str) -> MetadataPartition:
-        """Return a partition; raises `UnsupportedTableError` where this release does not know its kind."""
+        """Return a partition; raises `UnsupportedTableError` if this release does not know its kind."""
         kind = kind_of(name)
         if kind is None:
             raise UnsupportedTableError(
@@ -93,7 +93,7 @@ class MetadataTable:
         """Return whether all that the metadata table says is of the moment at which the table's timeline was listed.
 
         A compaction of the metadata table may have taken in a write that completed in the table since. Then an index
-        names the new places of rows, where the old places matter. `FILES` and `COLUMN_STATS` state facts of one file,
+        names the new places of rows, if the old places matter. `FILES` and `COLUMN_STATS` state facts of one file,
         which stay true.
         """
         completed = self.timeline.completed
@@ -106,7 +106,7 @@ class MetadataTable:
 
     @property
     def last_compaction(self) -> Instant | None:
-        """The newest completed compaction of the metadata table; None where there was none."""
+        """The newest completed compaction of the metadata table; None if there was none."""
         return next(filter(_compacts, reversed(self.timeline.completed)), None)
 
     @property
@@ -219,7 +219,7 @@ class MetadataPartition:
             yield from self.reader(slices[place]).records(EntriesOfPrefixes(begins))
 
     def counts(self, file_ids: Collection[str]) -> dict[str, int] | None:
-        """Return how many keys some file groups have; None where log files are too large to be read for that."""
+        """Return how many keys some file groups have; None if log files are too large to be read for that."""
         names = list(file_ids)
         counted = for_each(
             self.table.storage, lambda name: self.reader(self.slices[name]).count(), names, computes=True
@@ -229,7 +229,7 @@ class MetadataPartition:
 
     @cached_property
     def file_ids(self) -> tuple[str, ...]:
-        """All file groups of which the folder has a file, in their order; those of a new partition where it has none.
+        """All file groups of which the folder has a file, in their order; those of a new partition if it has none.
 
         The hash of a key names a place among them, so that a group counts whose only file is of a pending instant.
         """
@@ -262,7 +262,7 @@ class MetadataPartition:
 def instants_of_metadata(table: Table, config: TableConfig | None = None) -> InstantFiles:
     """Return the instants of a table's metadata table, of which there may be none.
 
-    Without ``config``, the properties of the metadata table, they are where Apache Hudi has them by default.
+    Without ``config``, the properties of the metadata table, they are if Apache Hudi has them by default.
     """
     config = config or TableConfig({VERSION: table.config.properties[VERSION]})
     chosen = format_of(config)

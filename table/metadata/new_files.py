@@ -44,7 +44,7 @@ def log_bytes(instant_time: str, partition: str, deletes: pa.BinaryArray, entrie
 
 
 def log_of(instant_time: str, partition: str, deletes: pa.BinaryArray, content: bytes, schema: str) -> bytes:
-    """Return a log file: a block of deletes where there are keys to delete, then one of an HFile's bytes, if any.
+    """Return a log file: a block of deletes if there are keys to delete, then one of an HFile's bytes, if any.
 
     Without both it is the placeholder of a file group without a base file, which names the group for readers.
     """

@@ -1,4 +1,4 @@
-"""The bounds of columns in data files that exist: by footers where these say all that is needed, else by rows.
+"""The bounds of columns in data files that exist: by footers if these say all that is needed, else by rows.
 
 Parquet for Java states no bounds of row groups with NaN, and Parquet C++ states bounds of the other numbers in them.
 """
@@ -20,7 +20,7 @@ _LEAVES_OUT_NAN = "parquet-mr"
 
 
 def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]) -> tuple[int, list[ColumnBounds]]:
-    """Return how many rows a base file has, and the bounds of some columns of canonical types, nulls where it has none.
+    """Return how many rows a base file has, and the bounds of some columns of canonical types, nulls if it has none.
 
     Raises the errors of `BaseFileReader`.
     """

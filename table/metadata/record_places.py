@@ -39,7 +39,7 @@ class RecordPlaces:
 def record_places(
     index: MetadataPartition, keys: pa.StringArray, rows: Mapping[str, int], *, is_whole: bool, most_groups: int
 ) -> RecordPlaces | None:
-    """Return where some keys are, as the record index has it; None where it does not prove to have all rows.
+    """Return where some keys are, as the record index has it; None if it does not prove to have all rows.
 
     Of several rows with one key the index names one, which is all that Apache Hudi shows by it. So it answers only if
     it has as many keys as there are rows, for which all of its file groups are opened, at most ``most_groups``.
@@ -91,7 +91,7 @@ def _file_group(index: MetadataPartition, place: dict[str, Any]) -> FileGroupId:
 
 
 def file_group_in(place: Mapping[str, Any]) -> FileGroupId | None:
-    """Return the file group that an entry of a record index names; None where it names none."""
+    """Return the file group that an entry of a record index names; None if it names none."""
     partition, encoding = place["partitionName"], place["fileIdEncoding"]
     high, low, number = (place[name] for name in ("fileIdHighBits", "fileIdLowBits", "fileIndex"))
     if encoding == _AS_UUID and None not in (partition, high, low, number):

@@ -1,4 +1,4 @@
-"""The Avro schema of records that pyhudi writes where a file group does not show another.
+"""The Avro schema of records that pyhudi writes if a file group does not show another.
 
 It has the fields of Apache Hudi 1.2, without their descriptions. Source: ``HoodieMetadata.avsc``.
 """

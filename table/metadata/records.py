@@ -29,7 +29,7 @@ def schema_of(text: str) -> RecordSchema:
 
 
 def decode(values: pa.BinaryArray, text: str) -> pa.StructArray:
-    """Return the records of some values, without their meta columns; ValueError where a value is none."""
+    """Return the records of some values, without their meta columns; ValueError if a value is none."""
     schema = schema_of(text)
     long = _long(values)
     if long.any():
@@ -51,7 +51,7 @@ def _in_chunks(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
 def _long(values: pa.BinaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which values are far longer than most others.
 
-    Column by column the longest map takes a step for each of its entries, which pays where many values have as many.
+    Column by column the longest map takes a step for each of its entries, which pays if many values have as many.
     """
     sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
     usual = np.partition(sizes, -_MANY)[-_MANY] if len(sizes) > _MANY else 0

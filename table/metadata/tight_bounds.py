@@ -25,7 +25,7 @@ _LEAST, _GREATEST, _TIGHT = "minValue", "maxValue", "isTightBound"
 def tight_bounds(
     records: pa.StructArray, files: Mapping[str, Sequence[str]], columns: Sequence[str]
 ) -> pa.StructArray | None:
-    """Return the records of ``partition_stats`` of the partitions that have tight bounds; None where none has.
+    """Return the records of ``partition_stats`` of the partitions that have tight bounds; None if none has.
 
     A partition has none if a file of it lacks the bounds of a column, or if the bounds of a column are of two types.
 
@@ -89,7 +89,7 @@ def _whole(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
 
 
 def _wrapper_of(bounds: pa.StructArray, name: str) -> Integers:
-    """Return the place of the type in which each record wraps a bound, -1 where it has none."""
+    """Return the place of the type in which each record wraps a bound, -1 if it has none."""
     wrapped, places = bounds.field(name), np.full(len(bounds), -1, dtype=np.int64)
     for place, field in enumerate(children(wrapped.type)):
         places[mask(pc.struct_field(wrapped, [field.name]).is_valid())] = place

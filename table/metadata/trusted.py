@@ -1,4 +1,4 @@
-"""What a reader may believe of a metadata table, which it does without where it is behind its table or damaged."""
+"""What a reader may believe of a metadata table, which it does without if it is behind its table or damaged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrustedMetadata:
 
     @classmethod
     def of(cls, table: Table, timeline: Timeline) -> TrustedMetadata | None:
-        """Return the metadata table of a table whose timeline was listed; None where it has none to go by."""
+        """Return the metadata table of a table whose timeline was listed; None if it has none to go by."""
         try:
             found = MetadataTable.of(table, timeline)
             if found is None:
@@ -54,7 +54,7 @@ class TrustedMetadata:
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
-        """The definitions of indexes by their partitions; none where they cannot be read, which the log says once."""
+        """The definitions of indexes by their partitions; none if they cannot be read, which the log says once."""
         try:
             return index_definitions(self.table.storage)
         except (PyHudiError, FileNotFoundError) as error:
@@ -62,7 +62,7 @@ class TrustedMetadata:
             return {}
 
     def ask(self, name: str, question: Callable[[MetadataPartition], Answer | None]) -> Answer | None:
-        """Return what one partition answers; None where it is missing or damaged, which the log says once a process."""
+        """Return what one partition answers; None if it is missing or damaged, which the log says once a process."""
         if name not in self.table.names:
             return None
         try:

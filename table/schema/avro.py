@@ -63,7 +63,7 @@ def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str]
 
 
 def parse_avro(text: str, where: str) -> list[pa.Field]:
-    """Return the fields of an Avro record schema, meta columns included; CorruptInstantError where it is none."""
+    """Return the fields of an Avro record schema, meta columns included; CorruptInstantError if it is none."""
     try:
         schema = parse_json(text)
         if schema["type"] != "record":

@@ -1,6 +1,6 @@
 """Which types can be cast to which, and the casts, mostly as Apache Hudi makes them.
 
-Source: ``SchemaChangeUtils.isTypeUpdateAllow`` and ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType``. Where Hudi
+Source: ``SchemaChangeUtils.isTypeUpdateAllow`` and ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType``. If Hudi
 would round a decimal, replace invalid UTF-8 or convert by way of double, pyhudi refuses the value or keeps it exactly.
 """
 
@@ -18,7 +18,7 @@ from .types import is_bytes, is_text
 NUMBER_TO_TEXT = "hoodie.pyhudi.schema.number.to.text"
 """The option that lets columns change their types as in Apache Hudi, including from numbers to text."""
 INT_TO_DOUBLE = "hoodie.pyhudi.schema.int.to.double"
-"""The option that lets int columns become double where rows have float or double."""
+"""The option that lets int columns become double if rows have float or double."""
 
 
 def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
@@ -57,9 +57,9 @@ def fits_by_value(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
-    """Return values as int32 or int64, and which values do not convert exactly; None where all do.
+    """Return values as int32 or int64, and which values do not convert exactly; None if all do.
 
-    The numbers are meaningless where any value does not convert.
+    The numbers are meaningless if any value does not convert.
     """
     texts = array.cast(pa.string()) if is_text(array.type) else array
     try:
@@ -86,7 +86,7 @@ def whole_bound(from_type: pa.DataType) -> int:
 def whole(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
     """Return float or double values as int32 or int64, NaN as null, and which of them are not exactly such numbers.
 
-    The second is None where all are; else the numbers are meaningless.
+    The second is None if all are; else the numbers are meaningless.
     """
     bound = whole_bound(array.type)
     values = pc.if_else(pc.is_null(array, nan_is_null=True), None, array)
@@ -133,7 +133,7 @@ def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast an array, not dictionary-encoded, to a type that it `fits`; pa.ArrowInvalid where a value does not."""
+    """Cast an array, not dictionary-encoded, to a type that it `fits`; pa.ArrowInvalid if a value does not."""
     types = pa.types
     from_type = array.type
     if _is_float(from_type) and types.is_float64(kind):

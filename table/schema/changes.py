@@ -17,7 +17,7 @@ class SchemaChange:
 
     Attributes:
         column: Its name, dotted inside structs, lists (``element``) and maps (``value``).
-        before: Its type before the write in Spark's SQL; empty where the write added the column.
+        before: Its type before the write in Spark's SQL; empty if the write added the column.
     """
 
     column: str
@@ -55,7 +55,7 @@ def format_changes(changes: Iterable[SchemaChange]) -> str:
 
 
 def parse_changes(found: object) -> tuple[SchemaChange, ...]:
-    """Return the changes of parsed JSON; none where `format_changes` did not write it."""
+    """Return the changes of parsed JSON; none if `format_changes` did not write it."""
     if not isinstance(found, list):
         return ()
     if not all(

@@ -1,7 +1,7 @@
 """Schema evolution: a table's columns after a write whose columns differ, by Apache Hudi's rules.
 
 Source: ``HoodieSchemaUtils.deduceWriterSchema``, ``HoodieSchemaCompatibilityChecker``, ``AvroSchemaEvolutionUtils``,
-each case tried out with Apache Hudi 1.2 (docs/schema.md). Where Hudi changes values that are in the table, drops
+each case tried out with Apache Hudi 1.2 (docs/schema.md). If Hudi changes values that are in the table, drops
 columns or makes the table unreadable, pyhudi refuses the write (docs/decisions).
 """
 
@@ -29,8 +29,8 @@ class EvolutionRules:
     Attributes:
         reconcile: Nullable columns that the rows lack become null.
         set_null: All columns that the rows lack become null, and nullable.
-        number_to_text: Numbers become text where the rows have text; key, partition and ordering columns change, too.
-        int_to_double: Int columns become double where the rows have float or double, unless they have a role.
+        number_to_text: Numbers become text if the rows have text; key, partition and ordering columns change, too.
+        int_to_double: Int columns become double if the rows have float or double, unless they have a role.
     """
 
     reconcile: bool = False
@@ -58,7 +58,7 @@ class Evolution:
     """A table's columns after a write.
 
     Attributes:
-        differences: Why the write is refused; empty where it is allowed.
+        differences: Why the write is refused; empty if it is allowed.
         by_option: Whether ``number_to_text`` would allow any of the differences.
     """
 
@@ -73,7 +73,7 @@ def evolve(
     """Return the columns of a table after a write of other columns; both schemas are canonical data columns.
 
     Columns are matched by name. New columns are appended, also inside structs, and may be null. Numbers become wider
-    where no value of the table changes; narrower values of the rows are cast to the table's type. Text, float and
+    if no value of the table changes; narrower values of the rows are cast to the table's type. Text, float and
     double in a column of whole numbers, and a wider whole number in a column with a role, change no type: the tasks
     check each value.
     """

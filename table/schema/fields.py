@@ -12,7 +12,7 @@ def root_of(name: str) -> str:
 
 
 def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
-    """Return a field, nullable if it or any enclosing field is; None where the schema has no such field."""
+    """Return a field, nullable if it or any enclosing field is; None if the schema has no such field."""
     column, *inner = name.split(".")
     if column not in schema.names:
         return None
@@ -27,7 +27,7 @@ def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
 
 
 def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of an existing field; null where an enclosing value is null."""
+    """Return the values of an existing field; null if an enclosing value is null."""
     column, *inner = name.split(".")
     values = batch.column(column)
     return pc.struct_field(values, inner) if inner else values

@@ -27,9 +27,9 @@ _SQL_NAMES = {
 
 
 def canonical_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """Return the type in which a table keeps values of an Arrow type; UnsupportedTypeError where Hudi has none.
+    """Return the type in which a table keeps values of an Arrow type; UnsupportedTypeError if Hudi has none.
 
-    Integers of 8 and 16 bits become int32, as Spark's do in Hudi; timestamps become microseconds, in UTC where they
+    Integers of 8 and 16 bits become int32, as Spark's do in Hudi; timestamps become microseconds, in UTC if they
     have a zone; large, view, fixed-size and dictionary layouts become plain; list elements are named ``element``.
     """
     types = pa.types

@@ -96,7 +96,7 @@ class LogRows:
         return int(rows * self._row_bytes) + 1
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all entries, None where they and their merging take more bytes than that."""
+        """Return all entries, None if they and their merging take more bytes than that."""
         return within(self._measured(), nbytes, self._cost)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -112,7 +112,7 @@ class LogRows:
                 yield batch
 
     def resets(self) -> Iterator[pa.StringArray]:
-        """Yield the keys of deletes without an ordering value, each array's once; none where the later entry wins."""
+        """Yield the keys of deletes without an ordering value, each array's once; none if the later entry wins."""
         wanted = pa.schema([self._field(RECORD_KEY), self._field(KIND)])
         if self.ordering_fields:
             read = (

@@ -58,9 +58,9 @@ class LogCounts:
 class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
-    Where a base file holds a key several times, an entry of the logs meets every row of the key. ``sees`` tells of an
+    If a base file holds a key several times, an entry of the logs meets every row of the key. ``sees`` tells of an
     instant whether its blocks may be seen. Log entries beyond ``memory`` bytes are spilled. Raises
-    `UnsupportedTableError` where pyhudi does not know how the table merges logs.
+    `UnsupportedTableError` if pyhudi does not know how the table merges logs.
     """
 
     storage: Storage
@@ -113,7 +113,7 @@ class MergedSlice:
 
         ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a group of
         whose keys no row would be shown: an entry of a log meets the rows of its key that are read.
-        ``dictionaries`` names the string columns that may come as dictionaries, where the base file has them so.
+        ``dictionaries`` names the string columns that may come as dictionaries, if the base file has them so.
         ``wanted`` chooses rows by their keys alone, of batches that hold the record key.
         """
         if not columns.names:

@@ -21,7 +21,7 @@ from ..files.logs.log_contents import columns_of
 from ..merging.overlay import after_resets, merged_partially
 from ..merging.row_spec import Judged
 
-# The number of an entry's block among those that count; a column of entries where a block is partial.
+# The number of an entry's block among those that count; a column of entries if a block is partial.
 BLOCK = "_pyhudi_block"
 
 
@@ -32,7 +32,7 @@ class PartialUpdates:
     Attributes:
         ignores_nulls: Whether a null leaves a column to the older row.
         unavailable: The text or bytes that leave a column to the older row; None for none.
-        columns: The columns of each block that counts, None for all, where some block has not all.
+        columns: The columns of each block that counts, None for all, if some block has not all.
         until_then: The table's own mode, for entries before the first such block. From that block on Apache Hudi
             forgets the mode, and columns merged until then count as given.
     """
@@ -44,7 +44,7 @@ class PartialUpdates:
 
     @classmethod
     def of(cls, config: TableConfig, blocks: Sequence[LogBlock]) -> PartialUpdates | None:
-        """Return how the entries of some blocks update, None where each gives all columns."""
+        """Return how the entries of some blocks update, None if each gives all columns."""
         mode = config.partial_update_mode
         by_mode = None
         if mode is not None:
@@ -67,7 +67,7 @@ class PartialUpdates:
         return concat([after_resets(spec, first_entries, begun), entries.filter(pa.array(~early))])
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
-        """Return which rows give a column, None where all do; ``rows`` is None for rows of a base file."""
+        """Return which rows give a column, None if all do; ``rows`` is None for rows of a base file."""
         found: Mask | None = None
         if self.ignores_nulls:
             found = mask(values.is_valid())
@@ -80,7 +80,7 @@ class PartialUpdates:
         return None if found is None or found.all() else found
 
     def complete(self, rows: pa.RecordBatch) -> Mask | None:
-        """Return which entries give all columns of the table; None where a value decides that, not the block."""
+        """Return which entries give all columns of the table; None if a value decides that, not the block."""
         if self.columns is None:
             return None
         whole = np.array([columns is None for columns in self.columns])

@@ -19,7 +19,7 @@ from ..watermark import Seen, Watermark
 class Archive(ABC):
     """The archive of one table; a format reads its files, and all else follows from them.
 
-    Every method raises CorruptInstantError where a file of the archive cannot be read, and StorageError where the store
+    Every method raises CorruptInstantError if a file of the archive cannot be read, and StorageError if the store
     failed. Instants are in order of requested time, each once.
     """
 
@@ -79,7 +79,7 @@ class Archive(ABC):
         )
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
-        """Return the instants that were complete at a moment; UnreadableTimeError where they cannot be found."""
+        """Return the instants that were complete at a moment; UnreadableTimeError if they cannot be found."""
         seen = watermark.against(timeline.completed, lambda: self._older_than_recent(watermark))
         if seen is None:
             raise UnreadableTimeError(

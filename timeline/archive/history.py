@@ -102,7 +102,7 @@ class HistoryFiles(InstantFiles):
 def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     """Return a timeline with the archived instants in their places.
 
-    None where the archive does not show which instants were complete at the timeline's moment, or their actions.
+    None if the archive does not show which instants were complete at the timeline's moment, or their actions.
     """
     known, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()

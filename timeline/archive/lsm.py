@@ -38,7 +38,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class LsmArchive(Archive):
-    """The archive of layout 2; reading raises StorageError where its files were merged meanwhile."""
+    """The archive of layout 2; reading raises StorageError if its files were merged meanwhile."""
 
     @property
     def manifests(self) -> Manifests:

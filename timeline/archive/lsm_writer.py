@@ -103,7 +103,7 @@ class LsmWriter:
             yield from filter(None, for_each(self.storage, lambda instant: self._row(instant, files, paths), part))
 
     def _row(self, instant: Instant, files: InstantFiles, paths: InstantPaths) -> Row | None:
-        """Return what the archive keeps of an instant; None where another process has removed the instant meanwhile."""
+        """Return what the archive keeps of an instant; None if another process has removed the instant meanwhile."""
         requested = paths.get(instant.identity, {}).get(State.REQUESTED, ())
         plan = self._read(requested[0]) if requested else None
         body = self._read(files.path(instant))

@@ -109,7 +109,7 @@ class Manifests:
         return Manifest(0, tuple(found), numbers[-1] if numbers else 0)
 
     def parse(self, number: int) -> tuple[ArchiveFile, ...] | None:
-        """Return the files that a manifest names; None where it is gone or incomplete."""
+        """Return the files that a manifest names; None if it is gone or incomplete."""
         try:
             found = parse_json(self.storage.read(self.path(number)))
             files = [ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in found["files"]]
@@ -135,7 +135,7 @@ class Manifests:
     ) -> Manifest:
         """Make the next manifest, with files added and removed, and write its number to ``_version_``.
 
-        Makes nothing where the newest manifest already names the added files, or does not name all removed files any
+        Makes nothing if the newest manifest already names the added files, or does not name all removed files any
         more.
 
         Args:
@@ -180,7 +180,7 @@ class Manifests:
             self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
 
     def _base(self) -> Manifest:
-        """Return the newest manifest; number 0 where all were lost, or a writer died before it made the first."""
+        """Return the newest manifest; number 0 if all were lost, or a writer died before it made the first."""
         known = self.newest()
         if known.greatest and known.files and not known.number:
             raise CorruptInstantError(

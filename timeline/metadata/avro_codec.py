@@ -98,7 +98,7 @@ def _record(body: InstantBody, only: Any = None) -> Any:
 
 
 def validated(kind: type[M], record: Any, body: InstantBody) -> M:
-    """Return the model of a record; CorruptInstantError where a field of it does not fit."""
+    """Return the model of a record; CorruptInstantError if a field of it does not fit."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:

@@ -29,8 +29,8 @@ _LONGEST_KEPT = 1 << 16
 def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]:
     """Return the records of a container, read by its own schema.
 
-    ``only`` is a parsed schema of the fields to decode. Raises ValueError where decoding would cost more than the order
-    of the file's size, and any exception where the bytes are damaged.
+    ``only`` is a parsed schema of the fields to decode. Raises ValueError if decoding would cost more than the order
+    of the file's size, and any exception if the bytes are damaged.
     """
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 

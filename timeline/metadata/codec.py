@@ -29,7 +29,7 @@ SINK_CHECKPOINT = "_hudi_streaming_sink_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class StreamTexts:
-    """What a completed write says of streams, under the keys `STREAMS` and `SINK_CHECKPOINT`; "" where it is silent."""
+    """What a completed write says of streams, under the keys `STREAMS` and `SINK_CHECKPOINT`; "" if it is silent."""
 
     streams: str = ""
     sinks: str = ""

@@ -22,7 +22,7 @@ from .first_steps import FirstSteps, check_small, parse_first, parse_properties,
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/decisions"
-# Where a file system knows no links, a decision is written in place: it may be half-made for this long.
+# If a file system knows no links, a decision is written in place: it may be half-made for this long.
 HALF_MADE_S = 5.0
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _TIME = re.compile(r"\d{1,17}", re.ASCII)
@@ -59,7 +59,7 @@ class Decision:
             `DecisionKind.TAKE_STEPS` it is an instant of the metadata table.
         body: The content of that file. Of `DecisionKind.SET_PROPERTIES` the state of the timeline that the change
             depends on (`state_of`), empty for any: it is not carried out once that is another.
-        new_table: Properties of the table that the instant creates; empty where the table exists.
+        new_table: Properties of the table that the instant creates; empty if the table exists.
         changes: Properties to be set before, None to remove one; of `DecisionKind.SET_PROPERTIES`, all that is set.
         maker: Distinguishes two processes that make the same decision.
         first: What is to be done right before that file, in this order; of `DecisionKind.TAKE_STEPS` all that is done.
@@ -82,7 +82,7 @@ class Decision:
     def encode(self) -> bytes:
         """Return the decision's file: a checksum, a line of JSON, then the body.
 
-        Raises ValueError where the files to be made are too large, or no process could read the decision.
+        Raises ValueError if the files to be made are too large, or no process could read the decision.
         """
         check_small(self.first)
         if not _is_nameable(self):
@@ -106,7 +106,7 @@ class Decision:
 
     @classmethod
     def parse(cls, data: bytes) -> Decision | None:
-        """Return the decision in a file; None where the file is incomplete, or in a newer format."""
+        """Return the decision in a file; None if the file is incomplete, or in a newer format."""
         found, body = _parts(data)
         try:
             completed = None if found["completed"] is None else str(found["completed"])
@@ -148,7 +148,7 @@ def numbers(storage: Storage) -> list[int]:
 
 
 def newest(storage: Storage) -> Decision | None:
-    """Return the newest decision, which alone may wait to be carried out; None where it is not whole."""
+    """Return the newest decision, which alone may wait to be carried out; None if it is not whole."""
     while known := numbers(storage):
         try:
             data = storage.read(path_of(known[-1]))
@@ -164,7 +164,7 @@ def path_of(number: int) -> str:
 
 
 def _parts(data: bytes) -> tuple[Any, bytes]:
-    """Return the JSON of a decision's first line, None where the file is incomplete, and the body after it."""
+    """Return the JSON of a decision's first line, None if the file is incomplete, and the body after it."""
     checksum, _, content = data.partition(b"\n")
     if checksum != f"{zlib.crc32(content):08x}".encode():
         return None, b""

@@ -47,10 +47,10 @@ class PublishFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceFile:
-    """Give a file other bytes, where it still has those that were read.
+    """Give a file other bytes, if it still has those that were read.
 
     Attributes:
-        replaces: CRC-32 of the bytes that were read, None where there was no file. A file with any others was replaced
+        replaces: CRC-32 of the bytes that were read, None if there was no file. A file with any others was replaced
             by this step before, or by another process since, and stays.
     """
 
@@ -75,7 +75,7 @@ class FirstSteps:
 
     Attributes:
         steps: In their order.
-        out_of_use: Properties that take the follower out of use, None to remove one: they are set where a file that was
+        out_of_use: Properties that take the follower out of use, None to remove one: they are set if a file that was
             to be published is gone, and the steps after it are left out.
         drops: Partitions of the metadata table that go out of use before the steps.
         adds: Partitions of the metadata table that are built, and come into use once all steps are taken.
@@ -100,7 +100,7 @@ def folder_of(instant_time: str) -> str:
 
 
 def check_small(first: Sequence[FirstSteps]) -> None:
-    """Raise ValueError where a decision would hold more bytes of files than it may."""
+    """Raise ValueError if a decision would hold more bytes of files than it may."""
     steps = (step for group in first for step in group.steps)
     size = sum(len(step.content) for step in steps if isinstance(step, (MakeFile, ReplaceFile)))
     if size > MOST_TO_MAKE:
@@ -136,7 +136,7 @@ def parse_first(groups: Sequence[Mapping[str, Any]]) -> tuple[FirstSteps, ...]:
 
 
 def parse_properties(values: Mapping[str, Any], *, none: bool = False) -> dict[str, Any]:
-    """Return properties in the JSON of a decision; TypeError where a value is no text, or None without ``none``."""
+    """Return properties in the JSON of a decision; TypeError if a value is no text, or None without ``none``."""
     if not all(isinstance(value, str) or (none and value is None) for value in values.values()):
         raise TypeError(values)
     return dict(values)

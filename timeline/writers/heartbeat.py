@@ -34,7 +34,7 @@ class Heartbeat:
         self.storage.write(self.path, b"", durable=False)
 
     def age(self) -> float | None:
-        """Return the seconds since the last touch, by the store's clock; None where there is no heartbeat."""
+        """Return the seconds since the last touch, by the store's clock; None if there is no heartbeat."""
         modified = self.storage.modified(self.path)
         return None if modified is None else max(0.0, self.storage.now() - modified)
 

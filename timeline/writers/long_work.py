@@ -25,7 +25,7 @@ _FAILED = "table %s: the note of the process at work on instant %s is missing or
 class LongWork:
     """Shows this process as the owner of an instant until the block ends, from some seconds after its begin or at once.
 
-    Where the block of a process fails that showed itself at once, its note stays, and others judge by it as if the
+    If the block of a process fails that showed itself at once, its note stays, and others judge by it as if the
     process had died.
     """
 
@@ -74,7 +74,7 @@ class LongWork:
             logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
 
     def _claim(self) -> bool:
-        """Return whether this process gives signs of life; beside another's note only where it shows itself at once."""
+        """Return whether this process gives signs of life; beside another's note only if it shows itself at once."""
         claim, mine = Claim(self._storage, self._instant_time), Owner.of_this_process(uuid.uuid4().hex)
         if claim.make(mine):
             return True

@@ -70,7 +70,7 @@ class Markers:
     def create(self, markers: Iterable[Marker]) -> None:
         """Announce data files before they are made in the DIRECT form, which needs no number and no `begin`.
 
-        Where Apache Hudi takes the instant over, its timeline server uses the batch numbers itself.
+        If Apache Hudi takes the instant over, its timeline server uses the batch numbers itself.
         """
         for marker in markers:
             self.storage.create(join(self.folder, marker.name), b"")

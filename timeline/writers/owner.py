@@ -60,7 +60,7 @@ class Owner:
     """The process that answers for a write.
 
     ``boot_id`` and ``process_started`` separate processes of the same ``pid`` on other boots, in other containers, and
-    later; "" where unknown. The write's own heartbeat interval and tolerance are 0 where a release before these fields
+    later; "" if unknown. The write's own heartbeat interval and tolerance are 0 if a release before these fields
     made the write. ``key`` names the notes of the write, whose ``write_id`` a replay has, too. A micro-batch has the id
     of its query, its number, the id of the query's run, and the stream's name for Apache Hudi, all "" of other writes.
     """
@@ -112,7 +112,7 @@ class Owner:
 class Liveness:
     """Whether an instant's writer lives, with reason and advice for people.
 
-    ``beat`` is the time of the heartbeat that decided, by the store's clock; None where there is none. ``foreign`` says
+    ``beat`` is the time of the heartbeat that decided, by the store's clock; None if there is none. ``foreign`` says
     that no process of pyhudi answers for the instant.
     """
 
@@ -147,13 +147,13 @@ class Claim:
         return f"{self.folder}/spills"
 
     def make(self, owner: Owner) -> bool:
-        """Claim the instant time; False where this write or another has claimed it already."""
+        """Claim the instant time; False if this write or another has claimed it already."""
         found = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
         content = formats.numbered(found, formats.OWNER)
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
 
     def owner(self) -> Owner | None:
-        """Return the process that claimed the instant time; None where no process of pyhudi did."""
+        """Return the process that claimed the instant time; None if no process of pyhudi did."""
         try:
             data = self.storage.read(self.path, MOST_OF_A_NOTE)
         except FileNotFoundError:
@@ -184,7 +184,7 @@ def parse_owner(data: bytes) -> Owner:
 
 
 def is_gone(owner: Owner) -> bool | None:
-    """Return whether an owner's process is gone; None where this machine cannot know."""
+    """Return whether an owner's process is gone; None if this machine cannot know."""
     if not owner.boot_id or (owner.host, owner.boot_id) != (process.host_name(), process.machine_id()):
         return None
     found = process.find_process(owner.pid)
@@ -225,7 +225,7 @@ class Seal:
         self.storage.create(self._path, key.encode(), durable=False)
 
     def key(self) -> str | None:
-        """Return the key of the sealed write, "" where the seal names none; None without a seal."""
+        """Return the key of the sealed write, "" if the seal names none; None without a seal."""
         try:
             return self.storage.read(self._path, MOST_OF_A_NOTE).decode(errors="replace")
         except FileNotFoundError:

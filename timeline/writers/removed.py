@@ -43,7 +43,7 @@ class RemovedFiles:
         return f"{self.folder}/{path}"
 
     def reserve(self) -> bool:
-        """Make the note, which names no file yet; return False where another repair has this time."""
+        """Make the note, which names no file yet; return False if another repair has this time."""
         return self.storage.create(self.note, _encoded({}))
 
     def add(self, reasons: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class RemovedFiles:
         self.storage.write(self.note, _encoded({**self.reasons(), **reasons}))
 
     def reasons(self) -> Mapping[str, str]:
-        """Return why each file was moved; nothing where the note cannot be used. Raises for a newer format."""
+        """Return why each file was moved; nothing if the note cannot be used. Raises for a newer format."""
         found = self._content()
         formats.refuse_newer(self.storage.path, self.note, formats.number_of(found), formats.REMOVED)
         files = found.get(_FILES) if isinstance(found, dict) else None

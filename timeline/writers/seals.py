@@ -2,7 +2,7 @@
 
 A write's seal is in the folder of the hour in which the write was requested, so that a task finds it by one request,
 and expiry lists only folders that are due, whatever the number of writes. Notes of writes that were given up are files
-beside these folders, where the previous release kept all seals.
+beside these folders, if the previous release kept all seals.
 """
 
 from __future__ import annotations

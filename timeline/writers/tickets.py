@@ -136,7 +136,7 @@ def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) 
 
 
 def remove_dead(storage: Storage, patience: Patience) -> None:
-    """Delete the tickets of dead writers, which stay where no younger write of the same data comes."""
+    """Delete the tickets of dead writers, which stay if no younger write of the same data comes."""
     now = storage.file_time()
     for info in storage.list(FOLDER, strict=False):
         is_silent = now - info.modified > patience.heartbeat_tolerance_s
@@ -146,7 +146,7 @@ def remove_dead(storage: Storage, patience: Patience) -> None:
 
 
 def _read(storage: Storage, name: str) -> Ticket | None:
-    """Return a ticket; None where it was given back, or is of a later release."""
+    """Return a ticket; None if it was given back, or is of a later release."""
     try:
         data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)
         found = parse_json(data)

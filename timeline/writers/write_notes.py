@@ -50,7 +50,7 @@ class WriteNotes:
     key: str
 
     def find(self, number: int) -> str | None:
-        """Return the requested time that a note names, from number 1 on; None where there is no such note."""
+        """Return the requested time that a note names, from number 1 on; None if there is no such note."""
         path = self.path(number)
         try:
             found = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
@@ -78,7 +78,7 @@ class WriteNotes:
         return found
 
     def make(self, number: int, instant_time: str) -> bool:
-        """Note the requested time; False where another process of the write has made the note already."""
+        """Note the requested time; False if another process of the write has made the note already."""
         content = formats.numbered({"instant": instant_time}, formats.WRITE_NOTE)
         return self.storage.create(self.path(number), json.dumps(content).encode(), durable=False)
 

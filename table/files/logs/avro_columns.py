@@ -28,7 +28,7 @@ _MOST_ITEMS = 1_000
 def row_starts(data: Octets) -> Integers | None:
     """Return where rows begin, each with its length in four bytes in front, and where the last whole row ends.
 
-    The first row begins at the beginning; None where it is too long to be found so, or breaks off. Every pair of zeros
+    The first row begins at the beginning; None if it is too long to be found so, or breaks off. Every pair of zeros
     may begin a length, so each such place is linked to the place behind its row. Doubling the links finds all rows in a
     few steps, though a row's beginning follows from the row before.
     """
@@ -108,7 +108,7 @@ class AvroPlaces:
     ends: Integers
 
     def read(self, avro: Any, field: pa.Field, *, wanted: bool) -> pa.Array | None:
-        """Return the next value of each row, None where it is not wanted, and move behind it."""
+        """Return the next value of each row, None if it is not wanted, and move behind it."""
         if not isinstance(avro, list):
             return self._value(avro, field.type, wanted)
         branch = self._numbers()

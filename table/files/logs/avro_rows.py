@@ -101,7 +101,7 @@ def _lists(counts: Integers, items: Encoded) -> Encoded:
 
 
 def count(content: bytes, size: int) -> int:
-    """Return how many rows a content of ``size`` bytes has; `ValueError` or `struct.error` where it is damaged."""
+    """Return how many rows a content of ``size`` bytes has; `ValueError` or `struct.error` if it is damaged."""
     version, rows = _HEAD.unpack_from(content)
     if version not in _VERSIONS:
         raise ValueError(f"its content is of version {version}")
@@ -116,7 +116,7 @@ def decode(
     """Yield the rows of a block's content, of which a part is in memory at a time.
 
     ``read`` returns the next bytes of the content, ``columns`` are those of the schema as `parse_avro` read them.
-    Raises `ValueError`, or another error of fastavro or pyarrow, where the content is damaged.
+    Raises `ValueError`, or another error of fastavro or pyarrow, if the content is damaged.
     """
     left = count(read(_HEAD.size), size)
     record = parse_json(avro_schema)

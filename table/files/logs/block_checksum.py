@@ -5,7 +5,7 @@ Parquet blocks in an entry of the Parquet footer, whose pages have checksums alr
 header that identifies a block. While the checksum is computed, its own digits count as zeros.
 
 Source: ``BaseHoodieLogRecordReader`` of Apache Hudi 1.0 reads that header as the number of an attempt and of a block,
-parted by a comma, ignores what follows a second comma, and drops blocks where an instant has two attempts. It takes
+parted by a comma, ignores what follows a second comma, and drops blocks if an instant has two attempts. It takes
 blocks without the header for those of attempt 0. Apache Hudi 1.1 and 1.2 do not read the header.
 """
 
@@ -57,7 +57,7 @@ class BlockCheck:
         return data
 
     def end(self) -> None:
-        """Raise `CorruptFileError` where headers or content, which was read to its end, do not match the checksum."""
+        """Raise `CorruptFileError` if headers or content, which was read to its end, do not match the checksum."""
         if self._kept is not None and self._kept != f"{self._crc:08x}":
             raise damaged(self._block, "its headers and its content do not match their checksum")
 
@@ -74,7 +74,7 @@ def seal_parquet(pieces: list[bytes], headers: Mapping[Header, str]) -> None:
 
 
 def check_parquet(block: LogBlock, footer: bytes) -> None:
-    """Raise `CorruptFileError` where headers or footer do not match the checksum; a footer without one passes."""
+    """Raise `CorruptFileError` if headers or footer do not match the checksum; a footer without one passes."""
     at = footer.find(KEY.encode())
     if at < 0:
         return

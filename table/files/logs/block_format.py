@@ -23,7 +23,7 @@ _DIGITS, _WHOLE_DIGITS = 15, 23
 class LogSettings:
     """How the log files of one write look.
 
-    A ``block_format`` of None is ``parquet``, and ``avro`` where a string orders rows. A block ends after
+    A ``block_format`` of None is ``parquet``, and ``avro`` if a string orders rows. A block ends after
     ``block_bytes`` in Arrow. ``per_group`` tasks append to one file group whose rows are in several tasks.
     """
 
@@ -34,17 +34,17 @@ class LogSettings:
 
     @property
     def data_format(self) -> BlockType:
-        """The encoding of rows where no ordering field forbids it."""
+        """The encoding of rows if no ordering field forbids it."""
         return BlockType[(self.block_format or BlockType.PARQUET.name).upper()]
 
 
 def safe_format(wished: BlockType, config: TableConfig, schema: pa.Schema) -> BlockType:
-    """Return Avro where a string orders rows, which Apache Hudi 1.2 misorders from Parquet blocks, else ``wished``."""
+    """Return Avro if a string orders rows, which Apache Hudi 1.2 misorders from Parquet blocks, else ``wished``."""
     return BlockType.AVRO if ordered_by(config, schema, pa.types.is_string) else wished
 
 
 def ordered_by(config: TableConfig, schema: pa.Schema, kind: Callable[[pa.DataType], bool]) -> tuple[str, ...]:
-    """Return the ordering fields whose types are of a kind; none where the later row wins."""
+    """Return the ordering fields whose types are of a kind; none if the later row wins."""
     if config.merge_mode == COMMIT_TIME_ORDERING:
         return ()
     return tuple(name for name in config.ordering_fields if name in schema.names and kind(schema.field(name).type))

@@ -25,7 +25,7 @@ def shortest(rows: Octets) -> Encoded:
 
 
 def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
-    """Return decimals of nullable bytes of any lengths; `ValueError` where a value does not fit into the type."""
+    """Return decimals of nullable bytes of any lengths; `ValueError` if a value does not fit into the type."""
     known = slices(array.drop_null())
     surplus = np.maximum(known.lengths - _WIDTH, 0)
     if (known.lengths == 0).any() or surplus.any():

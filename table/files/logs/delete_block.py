@@ -54,7 +54,7 @@ class OldVersionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """Deleted keys, with an array for each ordering field; null where ``default``, that is, without an order."""
+    """Deleted keys, with an array for each ordering field; null if ``default``, that is, without an order."""
 
     keys: pa.Array
     partition_paths: pa.Array
@@ -81,7 +81,7 @@ def joined(parts: Sequence[Deletes]) -> Deletes:
 
 
 def encode(deletes: Deletes) -> bytes:
-    """Return a delete block's content; `UnsupportedTypeError` where Apache Hudi has no place for an ordering value."""
+    """Return a delete block's content; `UnsupportedTypeError` if Apache Hudi has no place for an ordering value."""
     count = len(deletes)
     string = same(number(1), count)
     names = texts(plain(deletes.keys)), texts(plain(deletes.partition_paths))
@@ -148,8 +148,8 @@ def _wrap(array: pa.Array) -> tuple[int, Encoded]:
 def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]) -> Deletes:
     """Return the deletes in a whole block, with the values of the fields in ``wanted``, converted to their types.
 
-    ``written`` are the types of the ordering fields when the block was written. Raises `ValueError` where the content
-    is damaged, `OldVersionError`, and `SchemaMismatchError` where an ordering value does not fit its field.
+    ``written`` are the types of the ordering fields when the block was written. Raises `ValueError` if the content
+    is damaged, `OldVersionError`, and `SchemaMismatchError` if an ordering value does not fit its field.
     """
     records, at = _counted(content, len(content))
     body = content[at:]
@@ -260,7 +260,7 @@ def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
 def _ordering(
     values: pa.StructArray, default: pa.Array, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]
 ) -> tuple[pa.Array, ...]:
-    """Return one array a field, null where a delete asks for no order."""
+    """Return one array a field, null if a delete asks for no order."""
     lists = pc.struct_field(values, "array")
     if len(wanted) == 1 and lists.null_count == len(lists):
         return (_values(values, written[0], wanted[0]),)

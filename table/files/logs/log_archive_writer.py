@@ -53,7 +53,7 @@ _PROFILES = {
 
 # The files of one instant in the order of its states, each with the state that its name spells.
 _States = list[tuple[Instant, FileInfo]]
-# The field of a record that a state's file gives, and its value; nothing where the file says nothing.
+# The field of a record that a state's file gives, and its value; nothing if the file says nothing.
 _Field = Mapping[str, Any]
 
 
@@ -112,7 +112,7 @@ class LogArchiveWriter:
                 yield from records
 
     def _states(self, states: _States, files: InstantFiles) -> list[bytes]:
-        """Return the records of an instant; none where another process has taken the instant off the timeline."""
+        """Return the records of an instant; none if another process has taken the instant off the timeline."""
         read = [(instant, info, self._read(info)) for instant, info in states]
         present = [(instant, info, body) for instant, info, body in read if body is not None]
         if not any(instant.state == State.COMPLETED for instant, _, _ in present):

@@ -79,7 +79,7 @@ class LogBlock:
 
     @property
     def instant_time(self) -> str:
-        """Requested time of the instant that wrote it; empty where the block is corrupt."""
+        """Requested time of the instant that wrote it; empty if the block is corrupt."""
         return self.headers.get(Header.INSTANT_TIME, "")
 
     @property
@@ -161,7 +161,7 @@ class BlockParser:
     timed: bool = True
 
     def parse(self) -> LogBlock:
-        """Return the block; raises `CorruptFileError`, or `UnsupportedTableError` where a newer release wrote it."""
+        """Return the block; raises `CorruptFileError`, or `UnsupportedTableError` if a newer release wrote it."""
         at = self.offset + PREFIX
         version, ordinal = _VERSION_AND_TYPE.unpack(self.read(at, _VERSION_AND_TYPE.size))
         if version != VERSION:

@@ -39,9 +39,9 @@ def columns_of(block: LogBlock) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class BlockContent:
-    """The content of a data or delete block; `CorruptFileError` where damaged, `UnsupportedTableError` by its kind.
+    """The content of a data or delete block; `CorruptFileError` if damaged, `UnsupportedTableError` by its kind.
 
-    ``source`` is the log file where it is open already: the content is read from it, and it stays open.
+    ``source`` is the log file if it is open already: the content is read from it, and it stays open.
     """
 
     storage: Storage

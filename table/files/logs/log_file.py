@@ -41,7 +41,7 @@ def read_blocks(
 ) -> Iterator[LogBlock]:
     """Yield the blocks of a log file in their order, without contents; each corrupt stretch as one block.
 
-    `read_log` reads the log files of file slices, and raises where they are damaged. With ``passes_over_damage`` a
+    `read_log` reads the log files of file slices, and raises if they are damaged. With ``passes_over_damage`` a
     whole block whose headers are invalid counts as corrupt, too, instead of raising. ``check_size`` gets the file's
     size first.
     """
@@ -129,7 +129,7 @@ class _Blocks:
         return self.size
 
     def _read(self, at: int, length: int) -> bytes:
-        """Return bytes from a place on, fewer where the file ends; bytes read ahead are kept for the next call."""
+        """Return bytes from a place on, fewer if the file ends; bytes read ahead are kept for the next call."""
         start = at - self._window_at
         if start < 0 or start + length > len(self._window):
             self._source.seek(at)
@@ -190,7 +190,7 @@ class LogFileWriter:
         self._end_rows()
 
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
-        """Return the bounds of the columns that the output names in all data blocks; None where it names none."""
+        """Return the bounds of the columns that the output names in all data blocks; None if it names none."""
         asked = self.output.statistics
         absent = [ColumnBounds(name, None, None, None) for name in asked if name not in self.schema.names]
         return (*of_parts(self._bounded, self._bounds), *absent) if asked else None

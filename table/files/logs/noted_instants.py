@@ -26,7 +26,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def read_note(storage: Storage) -> Held:
-    """Return the note of a table; an empty note where it is missing, damaged or in a newer format."""
+    """Return the note of a table; an empty note if it is missing, damaged or in a newer format."""
     try:
         return _parsed(storage.read(NOTE))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Undo where several instants append to one slice, and perhaps to one log file: table version 6, and what it left.
+"""Undo if several instants append to one slice, and perhaps to one log file: table version 6, and what it left.
 
 A log file goes only if all of its blocks are of the undone instant. Blocks between those of other instants stay, and a
 command at the end of the slice takes them back. Source: ``BaseRollbackHelper`` and ``HoodieCommandBlock``.
@@ -131,7 +131,7 @@ def _slices_at(storage: Storage, places: Collection[_NamedSlice]) -> dict[_Named
 def _take_blocks_back(
     storage: Storage, instant_time: str, named: Collection[str], logs: Sequence[LogFile]
 ) -> frozenset[str]:
-    """Append a command to a slice where blocks of an instant need it, and return the log files that may then go.
+    """Append a command to a slice if blocks of an instant need it, and return the log files that may then go.
 
     ``logs`` are all of the slice: the writer may have gone on in files of other names. ``named`` are log files that it
     made. A file among them goes, too, if its writer tore the first block.

@@ -14,7 +14,7 @@ from .log_file import read_blocks
 
 
 def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
-    """Yield the blocks of a log file in their order, without contents, and raise where rows of it are lost.
+    """Yield the blocks of a log file in their order, without contents, and raise if rows of it are lost.
 
     Torn blocks of a file about which no instant states anything are skipped, as readers do. Of a file that a repair
     reads, only the blocks that the repair found readable are read.
@@ -62,7 +62,7 @@ class _WholeLog:
             raise self._damaged(f"its block at byte {block.offset} names the instant {block.instant_time!r}")
 
     def _check_records(self, whole: list[LogBlock]) -> None:
-        """Raise where torn blocks held records that no whole block holds again."""
+        """Raise if torn blocks held records that no whole block holds again."""
         counted = [block for block in whole if block.is_data or block.type == BlockType.DELETE]
         records = sum(BlockContent(self.storage, block).count() for block in counted)
         if records < self.stated.records:
