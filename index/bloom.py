@@ -35,7 +35,7 @@ class BloomIndex(TableLookup):
     def _look_at_base(self, keys: SliceKeys, file: BaseFile, wanted: WantedKeys) -> Hits:
         storage, by_range = keys.storage, self.settings.prunes_by_ranges
         # The cache may have dropped the filter; the range alone may exclude the file.
-        known = FOOTERS.known(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
+        known = FOOTERS.peek(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
         possible = known.possible(wanted.filtered, by_range=by_range)
         if not len(possible):
             return Hits.none()

@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable: bool = True) -> Storage:
-    """Open the store of a table's path, a plain one, ``file:``, ``memory://``, ``s3://``, or a URL that fsspec reads.
+    """Open the store of a table's path: a plain path, ``file:``, ``memory://``, ``s3://``, or a URL that fsspec reads.
 
     ``options`` are what the client needs, and without ``durable`` a power cut may take what pyhudi writes to a disk.
     Raises InvalidOptionError for an unknown scheme or a password in the path, and StorageError if the client is

@@ -134,7 +134,7 @@ class Storage(Protocol):
         """Return the store's clock in epoch seconds, as far as this process knows it without writing."""
 
     def file_time(self) -> float:
-        """Return the modification time in epoch seconds that a file of the table would get which is made now.
+        """Return the modification time, in epoch seconds, of a file of the table that is made now.
 
         The age of a file that decides whether its writer is dead counts from this. To find it out, a file may be made
         and deleted.

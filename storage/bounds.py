@@ -25,7 +25,7 @@ def check_size(path: str, size: int, most: int) -> None:
     """Raise CorruptFileError for a file with more bytes than ``most``."""
     if size > most:
         raise CorruptFileError(
-            f"The file {path} has {size} bytes, and one of its kind never more than {most}; it was not read.",
+            f"The file {path} has {size} bytes, and files of its kind never have more than {most}; it was not read.",
             "Find out which program wrote it; then restore it from a backup or remove it.",
         )
 
@@ -33,10 +33,10 @@ def check_size(path: str, size: int, most: int) -> None:
 def parse_json(text: str | bytes) -> Any:
     """Return what a JSON text holds; ValueError if it is no JSON, or nests deeper than `DEEPEST_JSON`."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except RecursionError:
         raise ValueError("its brackets nest too deep") from None
-    level, depth = [found], 0
+    level, depth = [content], 0
     while level:
         depth += 1
         if depth > DEEPEST_JSON:
@@ -48,4 +48,4 @@ def parse_json(text: str | bytes) -> Any:
             for inner in (child.values() if isinstance(child, dict) else child)
             if isinstance(inner, dict | list)
         ]
-    return found
+    return content

@@ -34,7 +34,7 @@ def flush_folder(path: Path | str) -> None:
         os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _NO_FLUSH:
-            raise Unflushed(error.errno, f"it is done, but the disk could not keep it: {error.strerror}") from error
+            raise Unflushed(error.errno, f"it is done, but the disk refused to keep it: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
@@ -92,7 +92,7 @@ def make_folder(path: Path, *, durable: bool) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Delete a folder with everything in it; of links the links alone."""
+    """Delete a folder with everything in it: of a link the link alone, not its target."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             _remove_tree(path)
@@ -125,7 +125,7 @@ def _with_folder(path: Path, action: Callable[[], T], *, durable: bool) -> T:
         try:
             return action()
         except FileNotFoundError:
-            # Many writers may each sweep empty folders, this one among them, before it is used.
+            # Other writers may sweep this folder while it is empty.
             make_folder(path.parent, durable=durable)
     return action()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-# It reads smaller parts at once: a request for each column would cost more.
+# `open_part` reads smaller parts in one request: a request for each column would cost more.
 _READ_WHOLE = 4 << 20
 
 

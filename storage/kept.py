@@ -1,4 +1,4 @@
-"""Values that a process keeps by key; if there are too many, the value that was kept longest ago leaves."""
+"""Values that a process keeps by key; if there are too many, the value that was kept first leaves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def keep(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
-    kept.pop(key, None)
-    kept[key] = value
-    while len(kept) > most:
-        kept.pop(next(iter(kept)), None)
+def keep(values: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    values.pop(key, None)
+    values[key] = value
+    while len(values) > most:
+        values.pop(next(iter(values)), None)

@@ -102,14 +102,14 @@ class LocalStorage:
             return pa.OSFile(self._target(path), "r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        found = self.look(folder)
+        content = self.look(folder)
         if strict:
-            refuse_links(self.path, folder, found.links)
+            refuse_links(self.path, folder, content.links)
         if not recursive:
-            return [*found.files]
-        folders = [join(folder, name) for name in found.folders]
+            return [*content.files]
+        folders = [join(folder, name) for name in content.folders]
         below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
-        return sorted([*found.files, *below], key=lambda info: info.path)
+        return sorted([*content.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
         files, folders, links = [], [], []
@@ -139,8 +139,8 @@ class LocalStorage:
         return self.modified(path) is not None
 
     def has_files(self, folder: str) -> bool:
-        found = self.look(folder)
-        return bool(found.names) or any(self.has_files(join(folder, name)) for name in found.folders)
+        content = self.look(folder)
+        return bool(content.names) or any(self.has_files(join(folder, name)) for name in content.folders)
 
     def modified(self, path: str) -> float | None:
         with storage_errors("look at", self._full_path(path)):
@@ -228,12 +228,12 @@ class LocalStorage:
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
         if not self.durable:
             return
-        found = {""} if new else set()
+        to_flush = {""} if new else set()
         for folder in folders:
-            found.add("")
+            to_flush.add("")
             names = folder.split("/")
-            found.update("/".join(names[: count + 1]) for count in range(len(names)))
-        for folder in sorted(found, key=len, reverse=True):
+            to_flush.update("/".join(names[: count + 1]) for count in range(len(names)))
+        for folder in sorted(to_flush, key=len, reverse=True):
             with storage_errors("flush", self._full_path(folder)):
                 flush_folder(self._target(folder))
         if new:
@@ -337,15 +337,15 @@ class _LocalFolder:
 
     @cached_property
     def files(self) -> tuple[FileInfo, ...]:
-        found: list[FileInfo] = []
+        infos: list[FileInfo] = []
         with storage_errors("list", self._shown):
             for name in sorted(self.names):
                 try:
                     status = os.lstat(f"{self._at}/{name}")
                 except FileNotFoundError:
                     continue
-                found.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))
-        return tuple(found)
+                infos.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))
+        return tuple(infos)
 
 
 class LocalStaged:

@@ -74,11 +74,11 @@ class MemoryStorage:
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with _LOCK:
-            found = _FILES.by_key.get(self._key(path))
-        if found is None:
+            file = _FILES.by_key.get(self._key(path))
+        if file is None:
             raise FileNotFoundError(self.uri(path))
-        check_size(self.uri(path), len(found.data), most)
-        return found.data
+        check_size(self.uri(path), len(file.data), most)
+        return file.data
 
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.BufferReader(self.read(path))
@@ -101,8 +101,8 @@ class MemoryStorage:
 
     def modified(self, path: str) -> float | None:
         with _LOCK:
-            found = _FILES.by_key.get(self._key(path))
-        return None if found is None else found.modified
+            file = _FILES.by_key.get(self._key(path))
+        return None if file is None else file.modified
 
     def now(self) -> float:
         return time.time()

@@ -126,15 +126,15 @@ class ObjectStorage:
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         with self._errors("list", folder):
-            found = self._client().list(self._prefix(folder), delimited=not recursive)
-            return self._files(found.objects)
+            listing = self._client().list(self._prefix(folder), delimited=not recursive)
+            return self._files(listing.objects)
 
     def look(self, folder: str) -> Folder:
         prefix = self._prefix(folder)
         with self._errors("list", folder):
-            found = self._client().list(prefix, delimited=True)
-        names = {folder[len(prefix) :].rstrip("/") for folder in found.prefixes} - {""}
-        return ListedFolder(tuple(self._files(found.objects)), tuple(sorted(names)))
+            listing = self._client().list(prefix, delimited=True)
+        names = {folder[len(prefix) :].rstrip("/") for folder in listing.prefixes} - {""}
+        return ListedFolder(tuple(self._files(listing.objects)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -146,8 +146,8 @@ class ObjectStorage:
     def modified(self, path: str) -> float | None:
         key = self._key(path)
         with self._errors("look at", path):
-            found = self._client().stat(key) if key else None
-        return None if found is None else found.modified
+            stat = self._client().stat(key) if key else None
+        return None if stat is None else stat.modified
 
     def now(self) -> float:
         with self._errors("ask for its time", ""):
@@ -177,12 +177,12 @@ class ObjectStorage:
                 if client.put_if_absent(key, data, stamp):
                     return True
             except UnclearAnswer:
-                found = client.stat(key)
-                if found is None:
+                stat = client.stat(key)
+                if stat is None:
                     raise
             else:
-                found = client.stat(key)
-            return found is not None and found.stamp == stamp
+                stat = client.stat(key)
+            return stat is not None and stat.stamp == stamp
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         if paths:
@@ -192,9 +192,9 @@ class ObjectStorage:
     def delete_folder(self, path: str) -> None:
         with self._errors("delete", path):
             client = self._client()
-            found = client.list(self._prefix(path), delimited=False).objects
-            if found:
-                client.delete([entry.key for entry in found])
+            objects = client.list(self._prefix(path), delimited=False).objects
+            if objects:
+                client.delete([entry.key for entry in objects])
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> ObjectStaged:
         check_inside(aside)
@@ -226,10 +226,10 @@ class ObjectStorage:
 
     def _files(self, objects: Iterable[Stat]) -> _Infos:
         skipped = len(self._prefix(""))
-        found = [FileInfo(entry.key[skipped:], entry.size, entry.modified) for entry in objects]
+        infos = [FileInfo(entry.key[skipped:], entry.size, entry.modified) for entry in objects]
         # Some tools make an empty folder as a key that ends in "/".
-        kept = [info for info in found if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
-        return sorted(kept, key=lambda info: info.path)
+        files = [info for info in infos if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
+        return sorted(files, key=lambda info: info.path)
 
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
         return storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception)
@@ -247,10 +247,10 @@ _of_parents: list[_Known] = []
 def _client(connect: Connect, bucket: str, options: Options) -> ObjectClient:
     """Return this process's client, which all its threads share."""
     with _lock:
-        known = _clients.get((connect, bucket, options))
-        if known is None:
-            known = _clients[connect, bucket, options] = connect(bucket, dict(options))
-        return known
+        client = _clients.get((connect, bucket, options))
+        if client is None:
+            client = _clients[connect, bucket, options] = connect(bucket, dict(options))
+        return client
 
 
 def _forget_clients() -> None:

@@ -80,8 +80,8 @@ def find_process(pid: int) -> Process | None:
     except PermissionError:
         # The process exists and belongs to another user.
         return _describe(pid) or Process(pid)
-    found = _describe(pid) or Process(pid)
-    return None if found.state in _DEAD_STATES else found
+    process = _describe(pid) or Process(pid)
+    return None if process.state in _DEAD_STATES else process
 
 
 def _describe(pid: int) -> Process | None:

@@ -81,15 +81,15 @@ class RemoteStorage:
             return ListedFolder(tuple(self._files_among(entries)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        found = self._info(path)
-        return found is not None and found["type"] == "file"
+        info = self._info(path)
+        return info is not None and info["type"] == "file"
 
     def has_files(self, folder: str) -> bool:
         return bool(self.list(folder, recursive=True))
 
     def modified(self, path: str) -> float | None:
-        found = self._info(path)
-        return None if found is None else _modified(found)
+        info = self._info(path)
+        return None if info is None else _modified(info)
 
     def now(self) -> float:
         """Return this machine's clock: a reader cannot learn the store's."""
@@ -124,8 +124,8 @@ class RemoteStorage:
 
     def _refuse(self) -> NoReturn:
         raise StorageError(
-            f"The table {self.path} cannot be written: pyhudi knows no safe way to create a file only where none is "
-            f"in stores of the scheme {self.scheme}.",
+            f"The table {self.path} cannot be written: in stores of the scheme {self.scheme} pyhudi cannot create a "
+            "file and be sure that no other writer created it, too.",
             "Write to a local or mounted path; tables on this scheme can be read.",
         )
 
@@ -164,29 +164,29 @@ class RemoteStorage:
         # A cached listing would hide instants that completed since.
         files.invalidate_cache()
         try:
-            found = files.find(where, detail=True).values() if recursive else files.ls(where, detail=True)
+            entries = files.find(where, detail=True).values() if recursive else files.ls(where, detail=True)
         except FileNotFoundError:
             return []
-        return [entry for entry in found if self._relative(entry["name"]) != folder]
+        return [entry for entry in entries if self._relative(entry["name"]) != folder]
 
     def _files_among(self, entries: _Entries) -> _Infos:
         files = ((self._relative(entry["name"]), entry) for entry in entries if entry["type"] == "file")
-        found = (
+        infos = (
             FileInfo(at, int(entry["size"] or 0), _modified(entry))
             for at, entry in files
             if not is_sidecar(split(at)[1])
         )
-        return sorted(found, key=lambda info: info.path)
+        return sorted(infos, key=lambda info: info.path)
 
     def _info(self, path: str) -> dict[str, Any] | None:
         with self._errors("look at", path):
             files = self._files()
             files.invalidate_cache()
             try:
-                found: dict[str, Any] = files.info(self._at(path))
+                info: dict[str, Any] = files.info(self._at(path))
             except FileNotFoundError:
                 return None
-            return found
+            return info
 
     @contextmanager
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:

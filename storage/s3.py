@@ -125,9 +125,9 @@ class S3Client:
     def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
         """Put an object by a condition that S3 has known since 2024.
 
-        Some compatible stores ignore conditions that they do not know, so that every writer would believe to be first.
-        So a process repeats the request for the first object that it made: the store has to refuse. Raises StorageError
-        if it does not, and UnclearAnswer if the result is not known.
+        Some compatible stores ignore conditions that they do not know: every writer would believe to be first. So a
+        process repeats the request for the first object that it made, and the store has to refuse it. Raises
+        StorageError if the store replaces the object, and UnclearAnswer if the result is not known.
         """
         made = self._put_if_absent(key, data, stamp)
         if made and not self._refuses_to_replace:
@@ -174,8 +174,8 @@ class S3Client:
     def abort_uploads(self, prefix: str, before: float) -> None:
         """Give up the oldest thousand uploads of keys with a prefix that began before a moment in epoch seconds."""
         try:
-            found = self._ask("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
-            for entry in found:
+            uploads = self._ask("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
+            for entry in uploads:
                 if entry["Initiated"].timestamp() < before:
                     self._ask("abort_multipart_upload", Key=entry["Key"], UploadId=entry["UploadId"])
         except (PermissionError, FileNotFoundError) as error:
@@ -188,8 +188,8 @@ class S3Client:
             self._ask("head_bucket")
         if self._moment is None:
             raise OSError("its answers bear no date")
-        there, here = self._moment
-        return there + time.monotonic() - here
+        server_s, here = self._moment
+        return server_s + time.monotonic() - here
 
     def _put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -287,7 +287,7 @@ class _Upload:
     def add(self, data: bytes) -> None:
         """Send the next part; wait while too many parts are under way."""
         while len(self._under_way) >= _PARTS_AT_ONCE:
-            self._settle()
+            self._wait_for_part()
         self._begun += 1
         self._under_way.append(
             self._client.begin("upload_part", {**self._names, "PartNumber": self._begun, "Body": data})
@@ -296,14 +296,14 @@ class _Upload:
     def complete(self) -> None:
         """Make the object visible; if the answer is lost, the object's stamp decides."""
         while self._under_way:
-            self._settle()
+            self._wait_for_part()
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
         try:
             self._client._ask("complete_multipart_upload", **self._names, MultipartUpload={"Parts": parts})
         except (UnclearAnswer, FileNotFoundError):
             # A repetition after a success finds no such upload any more.
-            found = self._client.stat(self._names["Key"])
-            if found is None or found.stamp != self._stamp:
+            stat = self._client.stat(self._names["Key"])
+            if stat is None or stat.stamp != self._stamp:
                 raise
 
     def abort(self) -> None:
@@ -312,7 +312,7 @@ class _Upload:
             upload.exception()
         self._client._ask("abort_multipart_upload", **self._names)
 
-    def _settle(self) -> None:
+    def _wait_for_part(self) -> None:
         with self._client.own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 

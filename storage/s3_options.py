@@ -16,7 +16,7 @@ _CONNECTIONS = 32
 
 def client_options(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of s3fs; InvalidOptionError for an unknown option or a bad value."""
-    found: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
+    arguments: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
     for name, text in options.items():
         if name not in _OPTIONS:
             near = difflib.get_close_matches(name, _OPTIONS, n=1)
@@ -25,12 +25,12 @@ def client_options(options: Mapping[str, str]) -> dict[str, Any]:
                 f"S3 has no option {name!r} (hoodie.pyhudi.storage.{name}).",
                 f"{hint}Use one of {', '.join(sorted(_OPTIONS))}.",
             )
-        found[name] = _OPTIONS[name](name, text)
-    region = found.pop("region", None)
+        arguments[name] = _OPTIONS[name](name, text)
+    region = arguments.pop("region", None)
     if region is not None:
-        found["client_kwargs"] = {"region_name": region, **found["client_kwargs"]}
-    found["config_kwargs"] = {"max_pool_connections": _CONNECTIONS, **found["config_kwargs"]}
-    return found
+        arguments["client_kwargs"] = {"region_name": region, **arguments["client_kwargs"]}
+    arguments["config_kwargs"] = {"max_pool_connections": _CONNECTIONS, **arguments["config_kwargs"]}
+    return arguments
 
 
 def _text(name: str, text: str) -> str:

@@ -21,12 +21,12 @@ _USER_INFO = re.compile(r"//([^/@\s]*:[^/@\s]*)@")
 
 def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of all but the harmless options of a store, longest first."""
-    found: set[str] = set()
+    secrets: set[str] = set()
     for name, text in options.items():
-        found |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
+        secrets |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
         if name not in HARMLESS:
-            found |= {text, text.strip(), *_leaves(text)}
-    return tuple(sorted((secret for secret in found if len(secret) >= _SHORTEST), key=len, reverse=True))
+            secrets |= {text, text.strip(), *_leaves(text)}
+    return tuple(sorted((secret for secret in secrets if len(secret) >= _SHORTEST), key=len, reverse=True))
 
 
 def hide(text: str, secrets: tuple[str, ...]) -> str:
@@ -60,14 +60,14 @@ def _leaves(text: str) -> set[str]:
         waiting: list[Any] = [json.loads(text)]
     except (ValueError, RecursionError):
         return set()
-    found: set[str] = set()
+    texts: set[str] = set()
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            found.add(value)
+            texts.add(value)
         elif isinstance(value, dict | list):
             waiting += value.values() if isinstance(value, dict) else value
-    return found
+    return texts
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

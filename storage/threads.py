@@ -1,4 +1,4 @@
-"""Work in several threads of this process, of which only as much is begun as there are threads for."""
+"""Work in several threads of this process; an item of it begins when a thread is free."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-# How often a thread with a result that nothing takes looks whether the caller has gone.
+# How often a thread whose result waits looks whether the caller has gone.
 _POLL_S = 0.1
-# As long waits the end of the process for a thread that reads.
+# For how long the end of the process waits for a thread that reads.
 _END_S = 60.0
 
 
@@ -50,7 +50,7 @@ def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: 
     results: Queue[R | _End] = Queue(threads)
     shared, over = SharedItems(items), Event()
     for _ in range(threads):
-        # The caller may keep the rest for later, and the process end before: it waits for no daemon.
+        # The caller may never take the rest. A process that ends does not wait for daemon threads.
         thread = Thread(target=_read_all, args=(read, shared, results, over), name="pyhudi-read", daemon=True)
         _READING[thread] = over
         thread.start()

@@ -22,22 +22,22 @@ def recorded_hashing(storage: Storage) -> str | None:
 
 def has_bucket_rules(storage: Storage) -> bool:
     """Return whether Apache Hudi recorded numbers of buckets; raise `UnsupportedTableError` for consistent hashing."""
-    found = _first_records(storage)
-    if _HASHING in found:
+    records = _first_records(storage)
+    if _HASHING in records:
         raise UnsupportedTableError(
             f"The table {storage.path} has the bucket index of consistent hashing "
-            f"(hoodie.index.bucket.engine=CONSISTENT_HASHING), as {found[_HASHING]} shows. pyhudi reads such tables "
+            f"(hoodie.index.bucket.engine=CONSISTENT_HASHING), as {records[_HASHING]} shows. pyhudi reads such tables "
             "and does not write them.",
             "Write the table with Apache Hudi, or copy its rows into a new table with pyhudi.",
         )
-    return _RULES in found
+    return _RULES in records
 
 
 def _first_records(storage: Storage) -> dict[str, str]:
     """Return a file of each kind of record that the table has."""
-    found: dict[str, str] = {}
+    records: dict[str, str] = {}
     for info in storage.list(FOLDER, recursive=True, strict=False):
         kind = info.path.removeprefix(f"{FOLDER}/").partition("/")[0]
         if info.path.endswith(_ENDINGS.get(kind, "\0")):
-            found.setdefault(kind, info.path)
-    return found
+            records.setdefault(kind, info.path)
+    return records

@@ -29,7 +29,7 @@ from .files.view import FileView
 from .seen_table import SeenTable
 from .table import Table
 
-# Its folder archive has rules that Apache Hudi took out of its folder configs: those from before the timeline.
+# Below it, ``archive`` has rules that Apache Hudi took out of ``configs``: those from before the timeline.
 APACHE = ".hoodie/.bucket_index/partition_bucket_index_meta"
 OWN = f"{ROOT}/buckets"
 _CONFIGS = f"{APACHE}/configs"
@@ -88,7 +88,7 @@ class BucketNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """A rule file; ``for_java`` is True if Apache Hudi goes by it for the present."""
+    """A rule file; ``for_java`` says whether Apache Hudi goes by it now."""
 
     path: str
     instant_time: str
@@ -156,11 +156,11 @@ def refuse_unknown(numbers: BucketNumbers) -> None:
 
 def rule_files(table: Table) -> list[RuleFile]:
     """Return the rule files of a table in order of their instants, of one instant Apache Hudi's last."""
-    found = list(_listed(table.storage, APACHE, ENDING))
+    files = list(_listed(table.storage, APACHE, ENDING))
     # A table that was upgraded keeps the rules from before.
     if not table.format.bucket_rules or not table.config.is_of_first_version:
-        found += _listed(table.storage, OWN, _OWN_ENDING)
-    return sorted(found, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
+        files += _listed(table.storage, OWN, _OWN_ENDING)
+    return sorted(files, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
 
 
 def has_own_rules(table: Table) -> bool:
@@ -182,16 +182,16 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
     path, content = rule_file(table, rule)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
         return
-    found = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
-    if found is None or (found.default, _by_expression(found)) != (rule.default, _by_expression(rule)):
+    stored = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
+    if stored is None or (stored.default, _by_expression(stored)) != (rule.default, _by_expression(rule)):
         raise TableConfigError(
-            f"The file {path} of the table {table.path} says other numbers of buckets than those to be noted in it.",
+            f"The file {path} of the table {table.path} exists, and says other numbers of buckets than this rescale.",
             "Look at the table's history for the rescale of that instant, and at the file.",
         )
 
 
 def delete_bucket_rule(table: Table, instant_time: str) -> None:
-    """Delete the file of a rule, which must precede the end of its instant if that is given up or rolled back."""
+    """Delete the file of a rule, before its instant is given up or rolled back."""
     table.storage.delete(_path_of(instant_time, own=False), _path_of(instant_time, own=True))
     # Apache Hudi fails at a table whose folder of rules is empty.
     table.storage.sweep([_CONFIGS], KEPT_S, empty=True)
@@ -229,9 +229,9 @@ def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | No
     """
     if instant_time == FIRST:
         return State.COMPLETED
-    found = timeline.write_at(instant_time)
-    if found is not None:
-        return found.state
+    active = timeline.write_at(instant_time)
+    if active is not None:
+        return active.state
     archived = _archived(table, instant_time)
     if archived is not None:
         first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
@@ -245,10 +245,10 @@ def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | No
 def _archived(table: Table, instant_time: str) -> Instant | None:
     """Return an archived write; it stays archived, so a process asks once."""
     name = (table.path, instant_time)
-    found = _ARCHIVED.get(name) or table.archive.write_at(instant_time)
-    if found is not None:
-        keep(_ARCHIVED, name, found, _MOST_ARCHIVED)
-    return found
+    instant = _ARCHIVED.get(name) or table.archive.write_at(instant_time)
+    if instant is not None:
+        keep(_ARCHIVED, name, instant, _MOST_ARCHIVED)
+    return instant
 
 
 __all__ = [

@@ -32,7 +32,7 @@ _READ_ALIKE = re.compile(
     rf"(?:\(\?i\))?(?:[^\\\[\](){{}}]|{_ESCAPE}|\{{[0-9]+\}}|\((?:\?(?:[:=!]|<[=!])|(?!\?))|\)|\[\^?(?:{_IN_CLASS})+\])*",
     re.DOTALL,
 )
-# Of what ends a line, Java knows more than Python, and "." and "$" ask for it.
+# "." and "$" depend on what ends a line, and Java knows more line ends than Python.
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
 
 
@@ -57,12 +57,12 @@ class BucketRule:
     def __post_init__(self) -> None:
         of_paths: dict[str, int] = {}
         others = []
-        for place, (expression, _) in enumerate(self.expressions):
+        for position, (expression, _) in enumerate(self.expressions):
             path = path_of(expression)
             if path is None:
-                others.append(place)
+                others.append(position)
             else:
-                of_paths.setdefault(path, place)
+                of_paths.setdefault(path, position)
         object.__setattr__(self, "_of_paths", of_paths)
         object.__setattr__(self, "_others", tuple(others))
 
@@ -77,21 +77,21 @@ class BucketRule:
     def number_of(self, partition_path: str) -> int:
         """Return the number of buckets of a partition, at least 1."""
         end = self._of_paths.get(partition_path, len(self.expressions))
-        for place in self._others:
-            if place > end:
+        for position in self._others:
+            if position > end:
                 break
-            if _pattern_of(self.expressions[place][0]).search(partition_path):
-                return self.expressions[place][1]
+            if _pattern_of(self.expressions[position][0]).search(partition_path):
+                return self.expressions[position][1]
         return self.default if end == len(self.expressions) else self.expressions[end][1]
 
     def reads_alike(self, partition_path: str) -> bool:
         """Return whether Java and Python find the same expressions in a path.
 
-        An expression for one path finds it and nothing else, but that Java also finds it before a last end of a line.
+        An expression for one path finds that path alone; but Java also finds it in the path with a line end behind it.
         """
         if _LINE_ENDS.search(partition_path) is None:
             return True
-        if any(self.expressions[place][0] != _ANY for place in self._others):
+        if any(self.expressions[position][0] != _ANY for position in self._others):
             return False
         return _LINE_ENDS.fullmatch(partition_path[-1]) is None or self._of_paths.keys().isdisjoint(
             (partition_path[:-1], partition_path.removesuffix("\r\n"))
@@ -119,11 +119,15 @@ class BucketRule:
         Raises CorruptFileError for a damaged file, and UnsupportedTableError for a rule not known here.
         """
         try:
-            found = parse_json(data)
-            kind, version, text = str(found["rule"]), found.get("version", _VERSION), str(found["expressions"] or "")
-            default = _count(str(found["defaultBucketNumber"]))
-            known = kind.lower() == _REGEX and version == _VERSION
-            if not known or formats.number_of(found) > formats.BUCKET_RULE:
+            content = parse_json(data)
+            kind, version, text = (
+                str(content["rule"]),
+                content.get("version", _VERSION),
+                str(content["expressions"] or ""),
+            )
+            default = _count(str(content["defaultBucketNumber"]))
+            readable = kind.lower() == _REGEX and version == _VERSION
+            if not readable or formats.number_of(content) > formats.BUCKET_RULE:
                 raise _unsupported(where, f"is of the kind {kind!r}, version {version}")
             expressions = _expressions(text)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -146,15 +150,15 @@ def expression_of(partition_path: str) -> str:
 
 def path_of(expression: str) -> str | None:
     """Return the path of an expression that `expression_of` made, or that equals such an expression; else None."""
-    found = _OF_ONE_PATH.fullmatch(expression)
-    if found is None:
+    escaped = _OF_ONE_PATH.fullmatch(expression)
+    if escaped is None:
         return None
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], found[1])
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], escaped[1])
 
 
 def _escaped(character: str) -> str:
     if character in ",;" or character in "\t\n\r\x0b\x0c":
-        # These end an expression, or its ends are trimmed of them.
+        # These end an expression, or are trimmed from its ends.
         return f"\\x{ord(character):02x}"
     return character if _PLAIN.fullmatch(character) or not character.isascii() else _plain_text(character)
 
@@ -168,13 +172,13 @@ def _expressions(text: str) -> tuple[tuple[str, int], ...]:
     # Java's split leaves empty texts at the end out.
     while parts and not parts[-1]:
         parts.pop()
-    found = []
+    expressions = []
     for part in parts:
         expression, comma, number = part.strip().partition(",")
         if not comma or "," in number:
             raise ValueError(f"{part.strip()[:99]!r} is no expression with a number after a comma")
-        found.append((expression.strip(), _count(number.strip())))
-    return tuple(found)
+        expressions.append((expression.strip(), _count(number.strip())))
+    return tuple(expressions)
 
 
 def _count(text: str) -> int:

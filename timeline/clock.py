@@ -47,10 +47,10 @@ def format_time(epoch_ms: int, zone: str) -> str:
 
 def parse_time(text: str, zone: str) -> int:
     """Return an instant time as epoch milliseconds; of an hour that summer time repeats, the first."""
-    found = _zone(zone)
+    time_zone = _zone(zone)
     naive = _naive(text)
     try:
-        aware = naive.astimezone() if found is None else naive.replace(tzinfo=found)
+        aware = naive.astimezone() if time_zone is None else naive.replace(tzinfo=time_zone)
         return (aware - _EPOCH) // _MILLISECOND
     except OverflowError as error:
         raise ValueError(f"{text!r} lies beyond the calendar") from error
@@ -123,18 +123,18 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
 def free_time_after(time: str, taken: Collection[str]) -> str:
     """Return the earliest free time after a time, on the zone's own clock face."""
-    found = _text(_naive(time) + _MILLISECOND)
-    while found in taken:
-        found = _text(_naive(found) + _MILLISECOND)
-    return found
+    free = _text(_naive(time) + _MILLISECOND)
+    while free in taken:
+        free = _text(_naive(free) + _MILLISECOND)
+    return free
 
 
 def free_time_before(time: str, taken: Collection[str]) -> str:
     """Return the latest free time before a time, on the zone's own clock face."""
-    found = time
-    while found == time or found in taken:
-        found = _text(_naive(found) - _MILLISECOND)
-    return found
+    free = time
+    while free == time or free in taken:
+        free = _text(_naive(free) - _MILLISECOND)
+    return free
 
 
 def _zone(name: str) -> tzinfo | None:

@@ -50,12 +50,12 @@ _DIGITS = re.compile(r"[0-9]{1,9}")
 _NAMED = re.compile(r".*\.v([0-9]{1,9})", re.DOTALL)
 
 
-def numbered(found: Mapping[str, object], number: int) -> dict[str, object]:
-    return {FIELD: number, **found}
+def numbered(fields: Mapping[str, object], number: int) -> dict[str, object]:
+    return {FIELD: number, **fields}
 
 
-def number_of(found: object) -> int:
-    number = found.get(FIELD) if isinstance(found, dict) else None
+def number_of(content: object) -> int:
+    number = content.get(FIELD) if isinstance(content, dict) else None
     return number if type(number) is int else 1
 
 
@@ -65,21 +65,21 @@ def number_of_keys(keys: Mapping[str, str]) -> int:
 
 
 def number_of_name(name: str) -> int:
-    found = _NAMED.fullmatch(name)
-    return int(found[1]) if found else 1
+    match = _NAMED.fullmatch(name)
+    return int(match[1]) if match else 1
 
 
-def refuse_newer(table: str, what: str, number: int, known: int) -> None:
+def refuse_newer(table: str, what: str, number: int, newest: int) -> None:
     """Raise UnsupportedTableError if ``what``, a file or key, has a newer format than this release knows."""
-    if number > known:
+    if number > newest:
         raise UnsupportedTableError(
             f"The table {table} has {what} in the format {number}, and this release of pyhudi knows formats up to "
-            f"{known} there: a newer release writes to the table. This release still reads it.",
+            f"{newest} there: a newer release writes to the table. This release still reads it.",
             "Upgrade pyhudi wherever it writes to this table, then write again.",
         )
 
 
-def refuse_newer_names(table: str, paths: Iterable[str], known: int) -> None:
+def refuse_newer_names(table: str, paths: Iterable[str], newest: int) -> None:
     """Raise UnsupportedTableError if a file's or folder's name has a newer format."""
     for path in paths:
-        refuse_newer(table, path, number_of_name(path), known)
+        refuse_newer(table, path, number_of_name(path), newest)

@@ -58,12 +58,12 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
     waiting = [instant for instant in timeline.pending if instant.replaces and instant.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
     return {
-        (piece.partition_path or "", piece.file_id): instant
+        (file_slice.partition_path or "", file_slice.file_id): instant
         for instant, plan in zip(waiting, plans, strict=True)
         if plan is not None and plan.clustering_plan is not None
         for group in plan.clustering_plan.input_groups
-        for piece in group.slices
-        if piece.file_id
+        for file_slice in group.slices
+        if file_slice.file_id
     }
 
 

@@ -24,7 +24,7 @@ InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 # What this process has read of completed writes about streams, by table, folder and instant.
 _OF_STREAMS: dict[tuple[str, str, Instant], StreamTexts] = {}
 _MOST_OF_STREAMS = 500
-# The kind of what an error met if the table went to another version.
+# What `MetInstant` calls a change of the table's version.
 UPGRADE = "upgrade"
 
 
@@ -66,10 +66,10 @@ class InstantFiles:
         return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
 
     def refuse_moved(self, content: Folder) -> None:
-        """Raise UnsupportedTableError if instants lie in the next layout's place and no longer in this folder.
+        """Raise UnsupportedTableError if instants have moved from this folder to the next layout's.
 
-        Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After that it
-        is a ConcurrentWriteError, as the table has to be opened again.
+        Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After the
+        change it raises ConcurrentWriteError, as the table has to be opened again.
         """
         moved = self.moved(content)
         if moved and not self.is_current():
@@ -80,9 +80,8 @@ class InstantFiles:
             )
         if moved:
             raise UnsupportedTableError(
-                f"The table {self.storage.path} was being raised to another version when that broke off: the instant "
-                f"{moved[0]} and {len(moved) - 1} more have left {self.folder}, and its properties still say the old "
-                "version.",
+                f"An upgrade of the table {self.storage.path} broke off: the instant {moved[0]} and {len(moved) - 1} "
+                f"more have left {self.folder}, and the table's properties still have the old version.",
                 "Let Apache Hudi finish it: one write of the release that raised the table does.",
             )
 
@@ -91,8 +90,8 @@ class InstantFiles:
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
             return []
-        there = _completed(following, self.storage.look(following.folder).names)
-        moved = there - _completed(self.layout, content.names) if there else set()
+        moved_there = _completed(following, self.storage.look(following.folder).names)
+        moved = moved_there - _completed(self.layout, content.names) if moved_there else set()
         return sorted(moved - self.archived_or_undone(content.names)) if moved else []
 
     def archived_or_undone(self, names: Iterable[str]) -> set[str]:
@@ -110,9 +109,9 @@ class InstantFiles:
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
-        found = self.decode_commit(instant, self._read(instant))
-        self._keep(instant, StreamTexts.of(found.extra_metadata))
-        return found
+        commit = self.decode_commit(instant, self._read(instant))
+        self._keep(instant, StreamTexts.of(commit.extra_metadata))
+        return commit
 
     def decode_commit(self, instant: Instant, body: InstantBody) -> metadata.models.CommitMetadata:
         models = metadata.models
@@ -125,18 +124,18 @@ class InstantFiles:
 
     def read_written_files(self, instant: Instant) -> CommitFiles:
         """Return what a completed write records about its files, decoding nothing else."""
-        found = self.codec.decode_files(self._read(instant), replaces=instant.replaces)
-        self._keep(instant, found.of_streams)
-        return found
+        files = self.codec.decode_files(self._read(instant), replaces=instant.replaces)
+        self._keep(instant, files.of_streams)
+        return files
 
     def read_of_streams(self, instant: Instant) -> StreamTexts:
         """Return what a completed write says of streams; a body that this process has read is not read again."""
-        known = _OF_STREAMS.get((self.storage.path, self.place, instant))
-        return known or self._keep(instant, StreamTexts.of(self.read_summary(instant).extra_metadata))
+        texts = _OF_STREAMS.get((self.storage.path, self.place, instant))
+        return texts or self._keep(instant, StreamTexts.of(self.read_summary(instant).extra_metadata))
 
-    def _keep(self, instant: Instant, found: StreamTexts) -> StreamTexts:
-        keep(_OF_STREAMS, (self.storage.path, self.place, instant), found, _MOST_OF_STREAMS)
-        return found
+    def _keep(self, instant: Instant, texts: StreamTexts) -> StreamTexts:
+        keep(_OF_STREAMS, (self.storage.path, self.place, instant), texts, _MOST_OF_STREAMS)
+        return texts
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
         if instant.state == State.COMPLETED:
@@ -199,13 +198,13 @@ class InstantFiles:
         An instant may have several files of one state: completed twice, or requested as clustering and as
         replacecommit.
         """
-        found: dict[str, dict[State, tuple[str, ...]]] = {}
+        by_identity: dict[str, dict[State, tuple[str, ...]]] = {}
         for info in self.storage.list(self.folder, strict=False):
             instant = self.layout.parse(split(info.path)[1])
             if instant is not None:
-                states = found.setdefault(instant.identity, {})
+                states = by_identity.setdefault(instant.identity, {})
                 states[instant.state] = (*states.get(instant.state, ()), info.path)
-        return found
+        return by_identity
 
     def _read(self, instant: Instant) -> InstantBody:
         path = self.path(instant)

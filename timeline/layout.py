@@ -79,8 +79,8 @@ class LayoutV1:
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file, one of layout 2 included."""
-        found = _parsed_v2(name)
-        return None if found is None or found.completion_time is not None else found
+        instant = _parsed_v2(name)
+        return None if instant is None or instant.completion_time is not None else instant
 
     def parse_all(self, names: Sequence[str]) -> list[Instant]:
         return [instant for instant in map(self.parse, names) if instant is not None]
@@ -131,21 +131,21 @@ class LayoutV2:
     def parse_all(self, names: Sequence[str]) -> list[Instant]:
         """Return what names spell, in their order, but no earlier state of a completed instant.
 
-        These are two of three names, which take longer to parse than to pass over.
+        Two of three names spell such a state. To parse them takes longer than to skip them.
         """
-        done = {
+        completed = {
             (instant.requested_time, instant.group) for name in names if "_" in name and (instant := _parsed_v2(name))
         }
         groups: dict[str, str] = {}
-        kept = []
+        newest = []
         for name in names:
             time, _, ending = name.partition(".")
             if ending not in groups:
                 instant = _parsed_v2(name)
                 groups[ending] = instant.group if instant is not None and instant.state != State.COMPLETED else ""
-            if (time, groups[ending]) not in done:
-                kept.append(name)
-        return [instant for instant in map(_parsed_v2, kept) if instant is not None]
+            if (time, groups[ending]) not in completed:
+                newest.append(name)
+        return [instant for instant in map(_parsed_v2, newest) if instant is not None]
 
     def completed(self, instant: Instant, time: str) -> Instant:
         return Instant(instant.requested_time, instant.group, State.COMPLETED, time)
@@ -182,8 +182,8 @@ def _name_of(instant: Instant) -> str:
     return f"{instant.requested_time}{action}.inflight"
 
 
-# A process lists one timeline again and again, each time with a few more instants. It would parse a timeline that does
-# not fit anew each time.
+# A process lists one timeline again and again, each time with a few more instants. If the timeline did not fit into the
+# cache, each listing would parse all its names anew.
 @lru_cache(maxsize=1 << 16)
 def _parsed_v2(name: str) -> Instant | None:
     match = _NAME_V2.fullmatch(name)

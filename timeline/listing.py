@@ -15,7 +15,7 @@ from .instants import Instant
 from .layout import Layout
 
 # Enough for the tables of one job.
-_MOST_KNOWN = 32
+_MOST_LISTINGS = 32
 _FEW = 64
 
 
@@ -28,31 +28,31 @@ class _Listing:
 
 _NOTHING = _Listing(frozenset(), (), ())
 # By the table's path.
-_KNOWN: dict[tuple[str, Layout], _Listing] = {}
+_LISTINGS: dict[tuple[str, Layout], _Listing] = {}
 
 
 def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Instant, ...]:
     """Return the newest state of each instant that names of files spell, in order of requested time."""
-    known = _KNOWN.get((path, layout), _NOTHING)
-    added = [name for name in names if name not in known.names]
-    if len(names) - len(added) == len(known.names):
+    before = _LISTINGS.get((path, layout), _NOTHING)
+    added = [name for name in names if name not in before.names]
+    if len(names) - len(added) == len(before.names):
         if not added:
-            return known.instants
+            return before.instants
         gone: frozenset[str] = frozenset()
     else:
-        gone = known.names.difference(names)
-    found = _changed(known, layout, added, gone) if len(added) + len(gone) <= _FEW else _all(layout, names)
-    keep(_KNOWN, (path, layout), found, _MOST_KNOWN)
-    return found.instants
+        gone = before.names.difference(names)
+    listing = _changed(before, layout, added, gone) if len(added) + len(gone) <= _FEW else _all(layout, names)
+    keep(_LISTINGS, (path, layout), listing, _MOST_LISTINGS)
+    return listing.instants
 
 
-def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
+def newest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
     newest: dict[tuple[str, str], Instant] = {}
-    for instant in found:
+    for instant in instants:
         key = _order(instant)
-        known = newest.get(key)
+        latest = newest.get(key)
         # Of two completed files of an instant, readers have acted on the earlier, which comes first in a listing.
-        if known is None or instant.state > known.state:
+        if latest is None or instant.state > latest.state:
             newest[key] = instant
     return tuple(newest[key] for key in sorted(newest))
 

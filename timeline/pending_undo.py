@@ -20,13 +20,13 @@ def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
 
     The result omits a rollback whose plan cannot be read, as Apache Hudi does.
     """
-    found: dict[str, tuple[Instant, ...]] = {}
+    rollbacks_by_victim: dict[str, tuple[Instant, ...]] = {}
     rollbacks = [instant for instant in timeline.pending if instant.action == "rollback"]
     victims = for_each(timeline.files.storage, partial(_victim, timeline.files), rollbacks)
     for rollback, victim in zip(rollbacks, victims, strict=True):
         if victim:
-            found[victim] = (*found.get(victim, ()), rollback)
-    return found
+            rollbacks_by_victim[victim] = (*rollbacks_by_victim.get(victim, ()), rollback)
+    return rollbacks_by_victim
 
 
 def pending_restore(timeline: Timeline) -> Instant | None:

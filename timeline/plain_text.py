@@ -14,7 +14,7 @@ def spell(value: Any) -> str:
 
 
 def parse(kind: type[T], text: str) -> T | None:
-    """Return the dataclass in a text of `spell`, in this or an older release; None for another text."""
+    """Return the dataclass that `spell` of this or an older release made a text of; None for any other text."""
     try:
         return _build(kind, json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):

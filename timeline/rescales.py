@@ -47,10 +47,10 @@ class Rescale:
         if text is None:
             return None
         try:
-            found = json.loads(text)
-            known = formats.number_of(found) <= formats.RESCALE
-            paths = found["partitions"]
-            return cls(int(found["buckets"]), None if paths is None or not known else tuple(map(str, paths)))
+            content = json.loads(text)
+            readable = formats.number_of(content) <= formats.RESCALE
+            paths = content["partitions"]
+            return cls(int(content["buckets"]), None if paths is None or not readable else tuple(map(str, paths)))
         except (ValueError, TypeError, KeyError):
             return cls(0, None)
 
@@ -72,8 +72,8 @@ def pending_rescales(timeline: Timeline, own: str = "") -> Mapping[Instant, Resc
     waiting = [
         instant for instant in timeline.pending if instant.action == REPLACE_COMMIT and instant.requested_time != own
     ]
-    found = for_each(timeline.storage, lambda instant: rescale_of(timeline, instant), waiting)
-    return {instant: rescale for instant, rescale in zip(waiting, found, strict=True) if rescale is not None}
+    rescales = for_each(timeline.storage, lambda instant: rescale_of(timeline, instant), waiting)
+    return {instant: rescale for instant, rescale in zip(waiting, rescales, strict=True) if rescale is not None}
 
 
 def rescaling(instant: Instant, partition_path: str | None) -> str:

@@ -57,12 +57,12 @@ class Timeline:
 
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, if a savepoint or another action shares the time."""
-        found: list[Instant] = []
+        instants: list[Instant] = []
         at = bisect_left(self.instants, requested_time, key=attrgetter("requested_time"))
         while at < len(self.instants) and self.instants[at].requested_time == requested_time:
-            found.append(self.instants[at])
+            instants.append(self.instants[at])
             at += 1
-        return next((instant for instant in found if instant.is_write), found[0] if found else None)
+        return next((instant for instant in instants if instant.is_write), instants[0] if instants else None)
 
     def greatest_time(self) -> str | None:
         last = (
@@ -131,12 +131,12 @@ class Timeline:
         return Timeline(instants, self.files, self.seen)
 
     def write_at(self, requested_time: str) -> Instant | None:
-        found = self.find(requested_time)
-        return found if found is not None and found.is_write else None
+        instant = self.find(requested_time)
+        return instant if instant is not None and instant.is_write else None
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
-        found = (instant for instant in self.completed if not seen.saw(instant))
-        return tuple(sorted(found, key=lambda instant: (instant.visible_since, instant.requested_time)))
+        instants = (instant for instant in self.completed if not seen.saw(instant))
+        return tuple(sorted(instants, key=lambda instant: (instant.visible_since, instant.requested_time)))
 
     def vanished(self, seen: Seen) -> tuple[str, ...]:
         """Return the requested times of writes that were complete at a moment, and were removed since.
@@ -152,14 +152,15 @@ class Timeline:
             if time not in self._committed and (not time < self._first_write or time == times[-1])
         )
 
-    def complete(self, done: Instant, body: bytes) -> bool:
+    def complete(self, completed: Instant, body: bytes) -> bool:
         """Create the completed file, which makes the instant part of the table; False if it is completed already."""
         # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
         if any(
-            (instant.requested_time, instant.group) == (done.requested_time, done.group) for instant in self.completed
+            (instant.requested_time, instant.group) == (completed.requested_time, completed.group)
+            for instant in self.completed
         ):
             return False
-        return self.files.storage.create(self.files.path(done), body)
+        return self.files.storage.create(self.files.path(completed), body)
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:

@@ -40,18 +40,18 @@ def bitmap(valid: pa.BooleanArray | None) -> Any:
 
 def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
     """Return start and end of the strings, sorted by bytes, between two texts, both included; None for no bound."""
-    places = range(len(ordered))
+    positions = range(len(ordered))
     end = len(ordered)
     if greatest is not None:
-        end = bisect_left(places, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
+        end = bisect_left(positions, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
     start = 0
     if least is not None:
-        start = bisect_left(places, True, hi=end, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
+        start = bisect_left(positions, True, hi=end, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
     return start, end
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """Return a flat array without its validity bitmap; in place of a null is an arbitrary value of the type."""
+    """Return a flat array without its validity bitmap; each null becomes an arbitrary value of the type."""
     if array.null_count == 0:
         return array
     return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)

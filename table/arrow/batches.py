@@ -39,7 +39,7 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(joined) > 1:
         raise DataError(
             f"{sum(batch.num_rows for batch in batches):,} rows of one file group hold more than 2 GiB of text in one "
-            "column, which have to be merged at once.",
+            "column, and have to be merged at once.",
             "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
             "a time.",
         )

@@ -1,6 +1,6 @@
-"""Rows in the order of a curve that visits every place of a cube: what is near on the curve is near in each column.
+"""Rows in the order of a curve that visits every point of a cube: what is near on the curve is near in each column.
 
-A place along the curve is a number of `BITS` bits a column, cut into words of 64 bits, the most significant first. The
+A position on the curve is a number of `BITS` bits a column, cut into words of 64 bits, the most significant first. The
 Z-order is G. M. Morton's ("A computer oriented geodetic data base", IBM 1966). The Hilbert curve is computed as in
 J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
 """
@@ -22,7 +22,7 @@ WORD_BITS = 64
 
 
 def zorder(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
-    """Return the words of the places at which the Z-order visits some points; each axis has `bits` bits."""
+    """Return the words of the positions at which the Z-order visits some points; each axis has `bits` bits."""
     words = [np.zeros(len(axes[0]), np.uint64) for _ in range(-(-len(axes) * bits // WORD_BITS))]
     last = len(axes) * bits - 1
     for number in range(len(axes) * bits):
@@ -33,7 +33,7 @@ def zorder(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
 
 
 def hilbert(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
-    """Return the words of the places at which the Hilbert curve visits some points; each axis has `bits` bits."""
+    """Return the words of the positions at which the Hilbert curve visits some points; each axis has `bits` bits."""
     along = [axis.astype(np.uint64) for axis in axes]
     first = along[0]
     for bit in range(bits - 1, 0, -1):
@@ -74,13 +74,13 @@ def coordinates(values: pa.Array, sample: pa.Array | None = None, bits: int = BI
 
 
 def _ranks(values: pa.Array) -> Numbers:
-    """Return how many of the values that are not null each of them exceeds."""
-    there = values.drop_null()
-    if not len(there):
+    """Return for each value that is not null how many of these values are less."""
+    present = values.drop_null()
+    if not len(present):
         return np.zeros(0, np.uint64)
-    ranks = pc.rank(_comparable(there), sort_keys="ascending", tiebreaker="min")
-    found: Numbers = ranks.to_numpy().astype(np.uint64) - np.uint64(1)
-    return found
+    ranks = pc.rank(_comparable(present), sort_keys="ascending", tiebreaker="min")
+    exceeded: Numbers = ranks.to_numpy().astype(np.uint64) - np.uint64(1)
+    return exceeded
 
 
 def _comparable(values: pa.Array) -> pa.Array:

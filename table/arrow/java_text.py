@@ -25,10 +25,10 @@ def float_text(column: pa.Array) -> pa.StringArray:
     # The value is 0.ddd times ten to the power of `point`.
     point = pc.add(pc.subtract(pc.utf8_length(whole), zeros), power)
     number = _joined(sign, _scientific(digits, point))
-    for place in range(_LEAST + 1, _GREATEST + 2):
-        here = pc.equal(point, place)
+    for position in range(_LEAST + 1, _GREATEST + 2):
+        here = pc.equal(point, position)
         if pc.any(here).as_py():  # O(1)
-            number = pc.if_else(here, _joined(sign, _positional(digits, place)), number)
+            number = pc.if_else(here, _joined(sign, _positional(digits, position)), number)
     number = pc.if_else(pc.equal(digits, ""), _joined(sign, "0.0"), number)
     for word, spelt in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
         number = pc.if_else(pc.equal(arrow, word), spelt, number)

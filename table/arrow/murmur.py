@@ -33,7 +33,7 @@ class MurmurStrings:
     """Strings ready to be hashed with any seeds, sorted by their number of words, descending.
 
     Attributes:
-        rows: The place of each string in the array that it comes from.
+        rows: The position of each string in the array that it comes from.
         words: ``words[i]`` is what word i of each string adds, for the strings that have more than i words.
         tails: What the bytes behind the last whole word of each string add.
         factors: What the hash is multiplied by after the tail; 1 if a string has none.
@@ -60,12 +60,14 @@ class MurmurStrings:
         hashes ^= hashes >> np.uint32(15)
         return hashes
 
-    def chosen(self, places: Rows) -> MurmurStrings:
-        """Return the strings at these places, which ascend."""
-        counts = np.searchsorted(places, [len(words) for words in self.words])
-        words = tuple(words[places[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count)
+    def chosen(self, positions: Rows) -> MurmurStrings:
+        """Return the strings at these positions, which ascend."""
+        counts = np.searchsorted(positions, [len(words) for words in self.words])
+        words = tuple(
+            words[positions[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count
+        )
         others = (self.lengths, self.tails, self.factors, self.first)
-        return MurmurStrings(self.rows[places], words, *(other[places] for other in others))
+        return MurmurStrings(self.rows[positions], words, *(other[positions] for other in others))
 
 
 def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:

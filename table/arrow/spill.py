@@ -102,9 +102,9 @@ class SpillReader:
             index = json.loads(_span(file, size - _END.size - length, length, checksum))
         self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
-    def batches(self, piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, spill_piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         with self._open() as file:
-            data = pa.py_buffer(_span(file, piece.offset, piece.length, piece.checksum))
+            data = pa.py_buffer(_span(file, spill_piece.offset, spill_piece.length, spill_piece.checksum))
             stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False))
             if columns is not None:
                 # pyarrow does not even decompress the other columns.

@@ -1,7 +1,7 @@
 """Columns of strings sorted by their bytes, as Arrow sorts them, mostly in a fraction of its time.
 
-Most keys are numbers, times and UUIDs: they have one length, and differ at a few places, in few different bytes. The
-ranks of these bytes make a number of 64 bits (sixteen places of decimal or hexadecimal digits), and numpy sorts numbers
+Most keys are numbers, times and UUIDs: they have one length, and differ in a few columns of few different bytes. The
+ranks of these bytes make a number of 64 bits (of sixteen decimal or hexadecimal digits), and numpy sorts numbers
 quickly. If the result is not in order, Arrow sorts the strings.
 """
 
@@ -27,13 +27,13 @@ def in_order(strings: pa.StringArray) -> pa.StringArray:
 
 
 def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
-    """Return the distinct strings sorted by their bytes, and the place of each given string among these."""
+    """Return the distinct strings sorted by their bytes, and the position of each given string among these."""
     ordered, order = _sorted(strings) or _sorted_by_arrow(strings)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = mask(pc.less(ordered[:-1], ordered[1:]))
-    places = np.empty(len(ordered), np.int64)
-    places[order] = np.cumsum(is_first) - 1
-    return ordered if is_first.all() else ordered.filter(pa.array(is_first)), places
+    positions = np.empty(len(ordered), np.int64)
+    positions[order] = np.cumsum(is_first) - 1
+    return ordered if is_first.all() else ordered.filter(pa.array(is_first)), positions
 
 
 def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
@@ -42,8 +42,8 @@ def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
     if words is None:
         return None
     order: Positions = np.argsort(words)
-    found = strings.take(pa.array(order))
-    return (found, order) if pc.all(pc.less_equal(found[:-1], found[1:])).as_py() else None  # one value
+    ordered = strings.take(pa.array(order))
+    return (ordered, order) if pc.all(pc.less_equal(ordered[:-1], ordered[1:])).as_py() else None  # one value
 
 
 def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
@@ -52,9 +52,9 @@ def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions
 
 
 def _words(strings: pa.StringArray) -> Words | None:
-    """Return for each string a number of the bytes at the first places that differ; None if lengths differ.
+    """Return for each string a number made of the first columns of bytes that differ; None if lengths differ.
 
-    A sample of the strings decides which places and bytes count. Strings outside the sample may have others, so the
+    A sample of the strings decides which columns and bytes count. Strings outside the sample may have others, so the
     caller checks the resulting order.
     """
     data, offsets = string_buffers(strings)
@@ -64,12 +64,12 @@ def _words(strings: pa.StringArray) -> Words | None:
     rows = data.reshape(-1, length)
     sample = rows[:: max(len(rows) // _SAMPLE_ROWS, 1)]
     words, room = np.zeros(len(rows), np.uint64), _WORD_BITS
-    for place in np.flatnonzero((sample != sample[0]).any(axis=0)):  # at most sixty-four fit
-        met = np.bincount(sample[:, place], minlength=256) > 0
-        bits = int(met.sum() - 1).bit_length()
+    for column in np.flatnonzero((sample != sample[0]).any(axis=0)):  # at most sixty-four fit
+        occurs = np.bincount(sample[:, column], minlength=256) > 0
+        bits = int(occurs.sum() - 1).bit_length()
         if bits > room:
             break
         room -= bits
-        ranks = np.maximum(np.cumsum(met) - 1, 0).astype(np.uint8)
-        words = (words << np.uint64(bits)) | ranks[rows[:, place]]
+        ranks = np.maximum(np.cumsum(occurs) - 1, 0).astype(np.uint8)
+        words = (words << np.uint64(bits)) | ranks[rows[:, column]]
     return words

@@ -30,13 +30,13 @@ class KeyGeneratorType(str, Enum):
     @classmethod
     def parse(cls, text: str) -> KeyGeneratorType:
         """Return the type of its name, its ``_AVRO`` name, or a Java class; UnsupportedTableError for another name."""
-        known = _names().get(text.strip().upper())
-        if known is None:
+        key_generator = _names().get(text.strip().upper())
+        if key_generator is None:
             raise UnsupportedTableError(
                 f"pyhudi does not know the key generator {text!r}.",
                 f"Use one of {', '.join(kind.value for kind in cls)}.",
             )
-        return known
+        return key_generator
 
 
 class PartitionType(str, Enum):

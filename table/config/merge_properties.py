@@ -59,7 +59,7 @@ class MergeProperties(Protocol):
         """Return the payload class by whose name alone rows are merged; None if other properties say how."""
 
     def lacks_rule(self, properties: Mapping[str, str]) -> bool:
-        """Return whether nothing says which row wins, if releases of Apache Hudi have different defaults."""
+        """Return whether no property says which row wins, so that releases of Apache Hudi differ."""
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table; mode None means Apache Hudi's default."""
@@ -118,12 +118,12 @@ class ByPayload:
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
-        known = payload or Payload.find(DEFAULT_PAYLOADS[mode])
+        named = payload or Payload.find(DEFAULT_PAYLOADS[mode])
         return {
             **_ordering(key.PRECOMBINE_FIELD, ordering_fields),
             key.MERGE_MODE: mode,
             key.MERGE_STRATEGY: STRATEGIES[mode],
-            **({} if known is None else {key.PAYLOAD_CLASS: known.java_class}),
+            **({} if named is None else {key.PAYLOAD_CLASS: named.java_class}),
         }
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -140,9 +140,9 @@ class ByPayload:
 
 
 class ByClass(ByPayload):
-    """Version 6: the payload class decides, unless a strategy is named that is none of Apache Hudi's own.
+    """Version 6: the payload class decides, unless the properties name a strategy of the user.
 
-    A class with ordering fields of its own is left out: the table's delete blocks have the value of another field.
+    A class with ordering fields of its own does not count: the table's delete blocks have the value of another field.
     """
 
     keeps_mode: bool = False

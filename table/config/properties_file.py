@@ -38,15 +38,15 @@ def load_config(storage: Storage) -> TableConfig:
     content. An incomplete file is read again for a moment; then the backup counts. Raises TableNotFoundError,
     NotATableError, TableConfigError (unusable, or lost although instants exist) and TableVersionError.
     """
-    found = _settled(storage)
-    if found.config is not None:
-        return found.config
-    error = found.error or _absence(storage)
-    if isinstance(error, TableConfigError) and found.error is None:
+    reading = _read_again(storage)
+    if reading.config is not None:
+        return reading.config
+    error = reading.error or _absence(storage)
+    if isinstance(error, TableConfigError) and reading.error is None:
         # Another writer may have created the table since: its properties come before its first completed instant.
-        found = _settled(storage)
-        if found.config is not None:
-            return found.config
+        reading = _read_again(storage)
+        if reading.config is not None:
+            return reading.config
     raise error
 
 
@@ -64,52 +64,53 @@ def stored_config(storage: Storage) -> TableConfig | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Reading:
     """The result of one read of ``hoodie.properties`` and its backup.
 
     Attributes:
-        settled: Whether reading again cannot give a better result.
+        best: Whether reading again cannot give a better result.
         whole: Whether the configuration is that of ``hoodie.properties`` itself.
         changing: Whether there is a backup: a change is under way or was interrupted.
     """
 
     config: TableConfig | None
-    settled: bool
+    best: bool
     error: PyHudiError | None = None
     whole: bool = False
     changing: bool = False
 
 
-def _settled(storage: Storage) -> _Found:
+def _read_again(storage: Storage) -> _Reading:
+    """Read the properties until the result is the best, or the patience is over."""
     began = time.monotonic()
     while True:
-        found = _look(storage)
-        patience = _PATIENCE_S if found.changing else _PATIENCE_WITHOUT_BACKUP_S
-        if found.settled or time.monotonic() - began > patience:
-            return found
+        reading = _look(storage)
+        patience = _PATIENCE_S if reading.changing else _PATIENCE_WITHOUT_BACKUP_S
+        if reading.best or time.monotonic() - began > patience:
+            return reading
         time.sleep(_POLL_S)
 
 
-def _look(storage: Storage) -> _Found:
+def _look(storage: Storage) -> _Reading:
     data = read_properties(storage, PROPERTIES_PATH)
     config, error = _parse(storage, PROPERTIES_PATH, data)
     if config is not None and storage.remote:
         # An object store replaces objects atomically.
-        return _Found(config, settled=True, whole=True)
+        return _Reading(config, best=True, whole=True)
     backup = read_properties(storage, BACKUP_PATH)
     if backup is None:
         # If a change ended between the two reads, the first read may have seen an incomplete file.
         if read_properties(storage, PROPERTIES_PATH) != data:
-            return _Found(None, settled=False, error=_concurrent(storage), changing=True)
-        return _Found(config, settled=error is None, error=error, whole=True)
+            return _Reading(None, best=False, error=_concurrent(storage), changing=True)
+        return _Reading(config, best=error is None, error=error, whole=True)
     old, _ = _parse(storage, BACKUP_PATH, backup)
     if old is None and read_properties(storage, PROPERTIES_PATH) != data:
         # A writer is making the backup; the first read saw an incomplete file of a change that has ended since.
-        return _Found(None, settled=False, error=_concurrent(storage), changing=True)
+        return _Reading(None, best=False, error=_concurrent(storage), changing=True)
     if config is not None and (old is None or config.properties.keys() >= old.properties.keys()):
-        return _Found(config, settled=True, whole=True, changing=True)
+        return _Reading(config, best=True, whole=True, changing=True)
     # A file that is cut off at the end of a line may have all required properties and lack others of the backup.
-    return _Found(old, settled=data is None and old is not None, error=error, changing=True)
+    return _Reading(old, best=data is None and old is not None, error=error, changing=True)
 
 
 def _parse(storage: Storage, path: str, data: bytes | None) -> tuple[TableConfig | None, TableConfigError | None]:
@@ -193,10 +194,10 @@ def is_replaced(storage: Storage, checksum: str) -> bool:
 def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | None]) -> None:
     """Change properties of a table as `update_config`, unless its file is no longer that of a checksum."""
     for _ in range(_ATTEMPTS):
-        found = load_stamped(storage)
-        if found.checksum != checksum:
+        stamped = load_stamped(storage)
+        if stamped.checksum != checksum:
             return
-        if _replace(storage, found.config, found.config.with_changes(changes).encode(), checksum):
+        if _replace(storage, stamped.config, stamped.config.with_changes(changes).encode(), checksum):
             return
     raise _concurrent(storage)
 
@@ -232,23 +233,23 @@ class BrokenChange:
 def find_broken_change(storage: Storage) -> BrokenChange | None:
     """Wait for another writer to complete its change; return the change of a writer that does not.
 
-    None if no file is whole, too: then nothing tells what the properties were.
+    It also returns None if no file is whole, as nothing tells then what the properties were.
     """
     began = time.monotonic()
     while storage.exists(BACKUP_PATH):
         if time.monotonic() - began > _PATIENCE_S:
-            found = _settled(storage)
-            return None if found.config is None else BrokenChange(found.whole or not found.changing)
+            reading = _read_again(storage)
+            return None if reading.config is None else BrokenChange(reading.whole or not reading.changing)
         time.sleep(_POLL_S)
     return None
 
 
 def recover_config(storage: Storage) -> None:
     """Wait for another writer to complete its change; revert the change of a writer that does not."""
-    found = find_broken_change(storage)
-    if found is None:
+    change = find_broken_change(storage)
+    if change is None:
         return
-    if not found.whole:
+    if not change.whole:
         storage.write(PROPERTIES_PATH, storage.read(BACKUP_PATH, MOST_OF_PROPERTIES))
     storage.delete(BACKUP_PATH)
 

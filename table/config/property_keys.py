@@ -136,7 +136,7 @@ CONSTANT_OF_NEW_TABLES = {
     CDC_ENABLED: "false",
 }
 """Properties that Apache Hudi gives every new table by default."""
-PLACES_OF_NEW_TABLES = {
+FOLDERS_OF_NEW_TABLES = {
     LAYOUT_OF_OLD_TABLES: {LAYOUT_VERSION: str(LAYOUT_OF_OLD_TABLES), ARCHIVE_FOLDER: "archived"},
     NEWEST_LAYOUT: {
         LAYOUT_VERSION: str(NEWEST_LAYOUT),

@@ -22,10 +22,10 @@ class SortOrder:
 
     @property
     def is_linear(self) -> bool:
-        """Whether rows lie by their first column, and only if it is equal by the next; a curve of one column is."""
+        """Whether rows are sorted by the first column, equal values by the next; a curve of one column is linear."""
         return self.curve == LINEAR or len(self.columns) == 1
 
     def among(self, names: Sequence[str]) -> SortOrder | None:
         """Return the order by those of its columns that a table still has; None for none."""
-        there = tuple(name for name in self.columns if name in names)
-        return replace(self, columns=there) if there else None
+        columns = tuple(name for name in self.columns if name in names)
+        return replace(self, columns=columns) if columns else None

@@ -18,7 +18,7 @@ from .table_config import TableConfig, layout_of
 # Each release of 1.x raises a table as it writes, unless its options forbid that.
 RAISED_BY_A_WRITE = (
     "One write of Apache Hudi 1.x raises the table to version 8 or 9, unless hoodie.write.auto.upgrade is false: write "
-    "to it so once, then use pyhudi."
+    "to it once with that, then use pyhudi."
 )
 
 
@@ -34,9 +34,9 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 
 
 def check_format(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError if pyhudi changes nothing in a table.
+    """Raise UnsupportedTableError for a table that pyhudi must not change.
 
-    pyhudi only reads tables of its version and type, or its properties have the format of a newer release of pyhudi.
+    Either pyhudi only reads tables of its version and type, or its properties have the format of a newer release.
     """
     if config.is_read_only and config.version in VERSIONS:
         raise UnsupportedTableError(
@@ -98,10 +98,10 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
     modes = (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE) if keeps else (None,)
     if config.partial_update_mode not in modes:
         yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
-    known = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
-    known |= {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
+    mergeable = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
+    mergeable |= {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
     for option, value in config.properties.items():
-        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
+        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in mergeable:
             yield option, value
 
 

@@ -47,33 +47,41 @@ class TableConfig:
         return config
 
     @classmethod
-    def new(cls, said: TableSettings) -> TableConfig:
+    def new(cls, settings: TableSettings) -> TableConfig:
         """Return the configuration of a new table; its index stays open without an index type and a bucket count."""
-        record_key, partition_fields = said.record_key_fields or (), said.partition_fields or ()
-        typed = said.partition_types is not None
-        generator = said.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
-        said = replace(said, key_generator=generator)
-        version = said.or_default("version")
+        record_key, partition_fields = settings.record_key_fields or (), settings.partition_fields or ()
+        typed = settings.partition_types is not None
+        generator = settings.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
+        settings = replace(settings, key_generator=generator)
+        version = settings.or_default("version")
         properties = {
-            key.PARTITION_FIELDS: ",".join(typed_fields(partition_fields, said.partition_types)),
-            **said.spelt("record_key_fields", "name", "table_type"),
-            key.CHECKSUM: checksum(said.database or "", said.name or ""),
-            **said.spelt("database"),
-            **merge_properties(version).of_new_table(said.merge_mode, said.payload, said.ordering_fields or ()),
-            **marker_properties(said.delete_field, said.delete_marker),
-            **said.spelt("key_generator", "hive_style", "url_encode"),
-            **said.time_options,
-            **said.spelt("timezone", "version"),
-            **_version_properties(version, generator, _partition_extractor(partition_fields, bool(said.hive_style))),
+            key.PARTITION_FIELDS: ",".join(typed_fields(partition_fields, settings.partition_types)),
+            **settings.spelt("record_key_fields", "name", "table_type"),
+            key.CHECKSUM: checksum(settings.database or "", settings.name or ""),
+            **settings.spelt("database"),
+            **merge_properties(version).of_new_table(
+                settings.merge_mode, settings.payload, settings.ordering_fields or ()
+            ),
+            **marker_properties(settings.delete_field, settings.delete_marker),
+            **settings.spelt("key_generator", "hive_style", "url_encode"),
+            **settings.time_options,
+            **settings.spelt("timezone", "version"),
+            **_version_properties(
+                version, generator, _partition_extractor(partition_fields, bool(settings.hive_style))
+            ),
             **key.CONSTANT_OF_NEW_TABLES,
-            **key.PLACES_OF_NEW_TABLES[layout_of(version)],
-            **said.spelt("index_type", "isolation", "sort_by", "sort_curve"),
-            **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
+            **key.FOLDERS_OF_NEW_TABLES[layout_of(version)],
+            **settings.spelt("index_type", "isolation", "sort_by", "sort_curve"),
+            **(
+                {}
+                if settings.bucket_count is None
+                else bucket_properties(settings.bucket_count, record_key, settings.hash_fields)
+            ),
         }
         made = _with_spelling(cls(properties))
         if merge_properties(version).class_alone_decides:
             return made
-        return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
+        return cls({**made.properties, **_update_properties(settings.partial_update_mode, settings.unavailable)})
 
     def with_changes(self, changes: Mapping[str, str | None]) -> TableConfig:
         """Return the configuration with some properties changed; None removes one."""
@@ -164,14 +172,14 @@ class TableConfig:
             kinds = [split_partition_field(field)[1] for field in fields]
         except ValueError:
             kinds = [None]
-        known = tuple(kind for kind in kinds if kind is not None)
-        if len(known) < len(kinds):
+        types = tuple(kind for kind in kinds if kind is not None)
+        if len(types) < len(kinds):
             raise TableConfigError(
                 f"The table {self.name!r} has the key generator CUSTOM and "
-                f"{key.PARTITION_FIELDS}={self.properties.get(key.PARTITION_FIELDS)}, where every field needs a type.",
+                f"{key.PARTITION_FIELDS}={self.properties.get(key.PARTITION_FIELDS)}, but every field needs a type.",
                 "Write each as <field>:SIMPLE or <field>:TIMESTAMP, as the table's writers do.",
             )
-        return known
+        return types
 
     @property
     def lacks_partition_types(self) -> bool:
@@ -183,11 +191,11 @@ class TableConfig:
     @property
     def time_options(self) -> dict[str, str]:
         """The time options that the table notes, by the keys of `property_keys.TIME_OPTIONS`."""
-        found = {
+        noted = {
             option: self.properties.get(option) or self.properties.get(key.older_time_option(option))
             for option in key.TIME_OPTIONS
         }
-        return {option: text for option, text in found.items() if text}
+        return {option: text for option, text in noted.items() if text}
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
@@ -205,7 +213,7 @@ class TableConfig:
 
     @property
     def lacks_merge_rule(self) -> bool:
-        """Whether nothing says which of two rows wins, if releases of Apache Hudi have different defaults."""
+        """Whether no property says which of two rows wins, so that releases of Apache Hudi differ."""
         return merge_properties(self.version).lacks_rule(self.properties)
 
     @property

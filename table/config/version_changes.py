@@ -1,4 +1,4 @@
-"""The properties that a table has otherwise in another version: what an upgrade or a downgrade sets and removes.
+"""The properties that differ between versions of a table: what an upgrade or a downgrade sets and removes.
 
 Source: ``EightToNineUpgradeHandler`` and ``NineToEightDowngradeHandler`` of Apache Hudi 1.2.0, and the properties of
 tables that it upgraded and downgraded (tests/fixtures/versions).
@@ -153,7 +153,7 @@ def lost_in_8(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _named_mode(config: TableConfig) -> str:
-    """Return the merge mode by its own property: it decides if a payload class contradicts it."""
+    """Return the merge mode by its own property, which decides even if a payload class contradicts it."""
     return config.properties.get(key.MERGE_MODE) or config.merge_mode
 
 

@@ -122,7 +122,7 @@ class BaseFileWriter:
         self.rows = 0
 
     def bound(self, columns: Collection[str]) -> None:
-        """Write bounds of these columns, which hold no NaN, whatever their type; before the first rows."""
+        """Write bounds of these columns whatever their type, as they hold no NaN; called before the first rows."""
         self._bounded = frozenset(columns)
 
     def expected(self, more: int) -> int:
@@ -135,8 +135,8 @@ class BaseFileWriter:
         written: int = self._stream.tell()
         return written + waiting * written // self._flushed_bytes
 
-    def write(self, batch: pa.RecordBatch, *, kept: bool = False) -> None:
-        """Add rows in the file's schema; ``kept`` rows come from the previous file."""
+    def write(self, batch: pa.RecordBatch, *, from_previous: bool = False) -> None:
+        """Add rows in the file's schema; ``from_previous`` says that they come from the previous file."""
         if batch.num_rows == 0:
             return
         span = pc.min_max(batch.column(RECORD_KEY))
@@ -144,7 +144,7 @@ class BaseFileWriter:
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
         if self._filter is not None:
-            self._filter.add(batch.column(RECORD_KEY), kept=kept)
+            self._filter.add(batch.column(RECORD_KEY), from_previous=from_previous)
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -343,9 +343,9 @@ class BaseFileReader:
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
             for batch in self._iterate(groups, columns, batch_rows):
-                known = conform(batch, rest, fill_missing=True)
+                conformed = conform(batch, rest, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
-                    [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
+                    [(batch if name in self.dictionaries else conformed).column(name) for name in schema.names],
                     schema=target,
                 )
         except _UNREADABLE as error:

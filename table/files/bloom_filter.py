@@ -163,10 +163,10 @@ class FileFilter:
             self._builder = BloomFilterBuilder.after(self._taken, settings)
             self._keys = int(footer[FILTER_KEYS.encode()])
 
-    def add(self, keys: pa.Array, *, kept: bool) -> None:
-        """Add record keys, none null; ``kept`` keys are of the previous file."""
+    def add(self, keys: pa.Array, *, from_previous: bool) -> None:
+        """Add record keys, none null; ``from_previous`` says that they are of the previous file."""
         if self._taken is not None:
-            if kept:
+            if from_previous:
                 return
             keys = keys.filter(pa.array(~self._taken.may_hold(keys)))
         if len(keys):
@@ -268,21 +268,21 @@ class BloomFilter:
 
     def may_hold_between(self, keys: FilterKeys, start: int, end: int) -> Mask:
         # No writer can put an empty key into a filter.
-        found = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
+        possible = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
         chains = keys.chains(start, end, max(row.hashes for row in self.rows))
         if chains is not None:
             for row in self.rows:
-                found |= row.has(chains[: row.hashes]).all(axis=0)
-            return found
+                possible |= row.has(chains[: row.hashes]).all(axis=0)
+            return possible
         for strings in keys.between(start, end):
             left = strings
             for row in self.rows:
                 held = row.holds(left)
-                found[left.rows[held] - start] = True
+                possible[left.rows[held] - start] = True
                 if held.all():
                     break
                 left = left.chosen(np.flatnonzero(~held))
-        return found
+        return possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,20 +298,20 @@ class _Row:
 
     def holds(self, strings: MurmurStrings) -> Mask:
         """Return for which strings all bits are set; strings with an unset bit soon drop out."""
-        found = np.zeros(len(strings.rows), np.bool_)
-        places = np.arange(len(found))
-        held = np.ones(len(found), np.bool_)
+        is_held = np.zeros(len(strings.rows), np.bool_)
+        numbers = np.arange(len(is_held))
+        held = np.ones(len(is_held), np.bool_)
         links = strings.first
         for number in range(self.hashes):
             links = strings.hashed(links) if number else links
             held &= self.has(links)
             left = np.flatnonzero(held)
             if not len(left):
-                return found
+                return is_held
             if 2 * len(left) < len(held):
-                strings, links, places, held = strings.chosen(left), links[left], places[left], held[left]
-        found[places[held]] = True
-        return found
+                strings, links, numbers, held = strings.chosen(left), links[left], numbers[left], held[left]
+        is_held[numbers[held]] = True
+        return is_held
 
     def has(self, links: Chains) -> Mask:
         positions = _positions(links, self.size)
@@ -327,10 +327,10 @@ def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: in
     if not keys.isdigit() or int(keys) > _MOST_TAKEN * rows:
         return None
     try:
-        found = BloomFilter.decode(text, footer.get(TYPE_CODE.encode(), SIMPLE.encode()).decode())
+        bloom_filter = BloomFilter.decode(text, footer.get(TYPE_CODE.encode(), SIMPLE.encode()).decode())
     except ValueError:
         return None
-    return found if found.is_of(settings) else None
+    return bloom_filter if bloom_filter.is_of(settings) else None
 
 
 def _positions(links: Hashes, size: int) -> Hashes:

@@ -17,8 +17,8 @@ Clean = CleanMetadata | CleanerPlan
 def read_cleans(now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
     """Return the completed and pending cleans requested after a time: no earlier clean takes what that moment shows."""
     later = [instant for instant in now.instants if instant.action == "clean" and instant.requested_time > time]
-    found = for_each(now.storage, now.files.read_clean, later)
-    return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
+    cleans = for_each(now.storage, now.files.read_clean, later)
+    return [(instant, clean) for instant, clean in zip(later, cleans, strict=True) if clean is not None]
 
 
 def names_cleaned(now: Timeline) -> frozenset[str]:
@@ -36,11 +36,11 @@ def cleaned_since(
 
 
 def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
-    found: dict[str, list[DataFile]] = {}
+    files_by_partition: dict[str, list[DataFile]] = {}
     for clean in cleans:
         for partition, names in deleted_by(clean):
-            found.setdefault(partition, []).extend(_data_files(partition, names))
-    return {partition: tuple(files) for partition, files in found.items()}
+            files_by_partition.setdefault(partition, []).extend(_data_files(partition, names))
+    return {partition: tuple(files) for partition, files in files_by_partition.items()}
 
 
 def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
@@ -70,5 +70,5 @@ def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
 
 
 def _data_files(partition: str, names: list[str]) -> Iterator[DataFile]:
-    found = (data_file(join(partition, name.rpartition("/")[2])) for name in names)
-    return (file for file in found if file is not None)
+    files = (data_file(join(partition, name.rpartition("/")[2])) for name in names)
+    return (file for file in files if file is not None)

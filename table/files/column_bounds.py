@@ -69,7 +69,7 @@ def encoding_of(kind: pa.DataType) -> str:
 
 
 def have_width(bounds: ColumnBounds, kind: pa.DataType) -> bool:
-    """Return whether bounds have as many bytes as those of a type do, if all of them have as many."""
+    """Return whether bounds have the width of their type's encoding; texts, bytes and decimals have any width."""
     encoding = encoding_of(kind)
     if encoding in (TEXT, OCTETS, DECIMAL):
         return True
@@ -160,13 +160,13 @@ class BoundsOfRows:
         for name in batch.schema.names:
             encoding = self._columns.get(name)
             if encoding is not None:
-                found, rows = bounds_of_values(name, batch.column(name)), batch.num_rows
+                bounds, rows = bounds_of_values(name, batch.column(name)), batch.num_rows
                 if name in self._bounds:
                     before, count = self._bounds[name]
-                    found, rows = united([before, found], [count, rows], encoding), rows + count
-                self._bounds[name] = found, rows
+                    bounds, rows = united([before, bounds], [count, rows], encoding), rows + count
+                self._bounds[name] = bounds, rows
 
-    def found(self) -> tuple[ColumnBounds, ...]:
+    def bounds(self) -> tuple[ColumnBounds, ...]:
         return tuple(widened(bounds, self._columns[name]) for name, (bounds, _) in self._bounds.items())
 
 
@@ -175,10 +175,10 @@ def of_parts(
 ) -> tuple[ColumnBounds, ...]:
     """Return the bounds of columns over parts of a log file, each of so many rows."""
     rows = [count for count, _ in parts]
-    found = [{bounds.column: bounds for bounds in stated} for _, stated in parts]
+    by_part = [{bounds.column: bounds for bounds in stated} for _, stated in parts]
     every = []
     for column in columns:
-        of_column = [stated[column.name] for stated in found]
+        of_column = [stated[column.name] for stated in by_part]
         nothing = ColumnBounds(column.name, None, None, 0)
         bounds = united(of_column, rows, encoding_of(column.type)) if of_column else nothing
         every.append(bounds._replace(size=0, uncompressed=0))

@@ -1,8 +1,8 @@
 """How the columns of a base file are written: which with a dictionary, and which with statistics.
 
 Parquet C++ builds a dictionary until it passes a size (``dictionary_pagesize_limit``) and writes plain values from
-there on. A column whose dictionary would be given up pays for the building and gains nothing, on disk neither. So does
-a column of few rows whose dictionary is kept, where hardly a value comes again.
+there on. A column whose dictionary would be given up pays for the building and gains nothing, not even on disk. So does
+a column of few rows in which hardly a value comes again, though its dictionary is kept.
 """
 
 from __future__ import annotations

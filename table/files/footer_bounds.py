@@ -30,7 +30,7 @@ class Leaf(NamedTuple):
     """A column of a Parquet file that is not nested.
 
     Attributes:
-        number: Its place among the columns.
+        number: Its position among the columns.
         encoding: How its bounds are spelled.
         width: Of a decimal that is stored as a number, the bytes of that number; 0 for all others.
     """
@@ -83,14 +83,14 @@ def _leaves_of(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[Leaf,
 
 
 def unstated(rows: pa.Table, columns: Collection[str]) -> PartBounds:
-    """Return the bounds of those columns of a row group of which its footer states none, or other ones than Spark's."""
-    found = {}
+    """Return the bounds of columns of a row group for which its footer states none, or none in Spark's order."""
+    bounds_by_column = {}
     for name in columns:
         if name in rows.column_names and not pa.types.is_nested(rows.schema.field(name).type):
             values = rows.column(name)
             if pa.types.is_floating(values.type) or _may_be_missing(values):
-                found[name] = bounds_of_values(name, values)
-    return found
+                bounds_by_column[name] = bounds_of_values(name, values)
+    return bounds_by_column
 
 
 def _may_be_missing(values: pa.ChunkedArray) -> bool:
@@ -106,9 +106,9 @@ def _bounds(leaf: Leaf, groups: Sequence[Any], own: Sequence[PartBounds]) -> Col
     parts = []
     for number, group in enumerate(groups):
         chunk = group.column(leaf.number)
-        known = own[number].get(leaf.path) if own else None
-        known = _stated(leaf, chunk) if known is None else known
-        parts.append(known._replace(size=chunk.total_compressed_size, uncompressed=chunk.total_uncompressed_size))
+        bounds = own[number].get(leaf.path) if own else None
+        bounds = _stated(leaf, chunk) if bounds is None else bounds
+        parts.append(bounds._replace(size=chunk.total_compressed_size, uncompressed=chunk.total_uncompressed_size))
     if not parts:
         return ColumnBounds(leaf.path, None, None, 0)
     return widened(united(parts, [group.num_rows for group in groups], leaf.encoding), leaf.encoding)

@@ -35,9 +35,9 @@ def batch_rows(parquet: pq.ParquetFile, schema: pa.Schema) -> int:
 def has_no_nulls(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> bool:
     """Return whether a row group certainly has a value in each row of some columns of numbers or texts."""
     chunks = (parquet.metadata.row_group(group).column(leaf) for leaf in leaves_of(parquet, columns))
-    known = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
-    return len(known) == len(columns) and all(
-        found is not None and found.has_null_count and not found.null_count for found in known
+    statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+    return len(statistics) == len(columns) and all(
+        stated is not None and stated.has_null_count and not stated.null_count for stated in statistics
     )
 
 
@@ -45,15 +45,15 @@ def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, 
     """Return the least and greatest text of a top-level string column by row group; None if they are unknown."""
     leaves = leaves_of(parquet, (column,))
     groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
-    found: list[tuple[str | None, str | None]] = []
+    bounds: list[tuple[str | None, str | None]] = []
     for group in groups:
         chunk = group.column(leaves[0]) if len(leaves) == 1 else None
-        known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
-        if known is None or not known.has_min_max:
-            found.append((None, None))
+        statistics = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+        if statistics is None or not statistics.has_min_max:
+            bounds.append((None, None))
         else:
-            found.append((text_bound(known.min_raw), greatest_text(known.max_raw)))
-    return found
+            bounds.append((text_bound(statistics.min_raw), greatest_text(statistics.max_raw)))
+    return bounds
 
 
 def row_groups_around(parquet: pq.ParquetFile, column: str, texts: pa.StringArray) -> list[int]:

@@ -53,8 +53,8 @@ class KeyRange:
         bounds = [footer[key.encode()] for key in (MIN_KEY, MAX_KEY) if key.encode() in footer]
         if len(bounds) < 2:
             return None
-        known = footer.get(RANGE_CHECKSUM.encode())
-        if known is not None and known != checksum(*bounds):
+        stored_checksum = footer.get(RANGE_CHECKSUM.encode())
+        if stored_checksum is not None and stored_checksum != checksum(*bounds):
             logger.warning("the range of keys of the base file %s cannot be used: it does not match its checksum", path)
             return None
         try:
@@ -69,18 +69,18 @@ class KeyRange:
 class FooterFilter:
     """The bloom filter in a base file's footer, decoded on first use, because most ranges rule it out."""
 
-    def __init__(self, text: bytes, code: bytes, known: bytes | None, path: str) -> None:
+    def __init__(self, text: bytes, code: bytes, stored_checksum: bytes | None, path: str) -> None:
         self.nbytes = len(text)
-        self._encoded: tuple[bytes, bytes, bytes | None, str] | None = (text, code, known, path)
+        self._encoded: tuple[bytes, bytes, bytes | None, str] | None = (text, code, stored_checksum, path)
         self._decoded: BloomFilter | None = None
 
     def get(self) -> BloomFilter | None:
         """Return the filter; None if it cannot be read, which is logged."""
         encoded = self._encoded
         if encoded is not None:
-            text, code, known, path = encoded
+            text, code, stored_checksum, path = encoded
             try:
-                if known is not None and known != checksum(text):
+                if stored_checksum is not None and stored_checksum != checksum(text):
                     raise ValueError("it does not match its checksum")
                 self._decoded = BloomFilter.decode(text, code.decode())
             except ValueError as error:
@@ -98,8 +98,8 @@ class KeyFooter:
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyFooter:
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
         code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
-        known = footer.get(FILTER_CHECKSUM.encode())
-        return cls(KeyRange.of(footer, path), None if text is None else FooterFilter(text, code, known, path))
+        stored_checksum = footer.get(FILTER_CHECKSUM.encode())
+        return cls(KeyRange.of(footer, path), None if text is None else FooterFilter(text, code, stored_checksum, path))
 
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; no key that it holds is missing.
@@ -111,20 +111,20 @@ class KeyFooter:
         start, end = 0, len(asked.keys)
         if by_range and self.range is not None:
             start, end = span_of(asked.keys, self.range.least, self.range.greatest)
-        found = None if self.filter is None or start == end else self.filter.get()
-        if found is None:
+        bloom_filter = None if self.filter is None or start == end else self.filter.get()
+        if bloom_filter is None:
             return np.arange(start, end)
         if end - start <= FEW:
-            return start + np.flatnonzero(found.may_hold_between(asked, start, end))
-        # With so many keys, the filter is probed only until the first hit. Reading the key column then settles the rest
+            return start + np.flatnonzero(bloom_filter.may_hold_between(asked, start, end))
+        # With so many keys, the filter is probed only until the first hit. Reading the key column then answers the rest
         # faster.
         at, step = start, _FIRST
-        while at < end and not found.may_hold_between(asked, at, min(at + step, end)).any():
+        while at < end and not bloom_filter.may_hold_between(asked, at, min(at + step, end)).any():
             at, step = at + step, 2 * step
         return np.arange(start if at < end else end, end)
 
 
-class _Kept(Generic[T]):
+class _FileCache(Generic[T]):
     """Values by file; beyond a number of bytes the least recently used values are dropped."""
 
     def __init__(self, most: int) -> None:
@@ -136,11 +136,11 @@ class _Kept(Generic[T]):
     def get(self, key: tuple[str, int]) -> tuple[T] | None:
         """Return a value, in a tuple because it may be None; None if none is kept."""
         with self._lock:
-            found = self._values.get(key)
-            if found is None:
+            entry = self._values.get(key)
+            if entry is None:
                 return None
             self._values.move_to_end(key)
-            return (found[0],)
+            return (entry[0],)
 
     def put(self, key: tuple[str, int], value: T, nbytes: int) -> None:
         with self._lock:
@@ -156,32 +156,32 @@ class KeyFooters:
     """The footers that this process has read; filters, which are larger, are dropped sooner than ranges."""
 
     def __init__(self, *, ranges: int = _MOST_OF_RANGES, filters: int = _MOST_OF_FILTERS) -> None:
-        self._ranges: _Kept[KeyRange | None] = _Kept(ranges)
-        self._filters: _Kept[FooterFilter | None] = _Kept(filters)
+        self._ranges: _FileCache[KeyRange | None] = _FileCache(ranges)
+        self._filters: _FileCache[FooterFilter | None] = _FileCache(filters)
 
-    def known(self, storage: Storage, file: BaseFile) -> KeyFooter | None:
+    def peek(self, storage: Storage, file: BaseFile) -> KeyFooter | None:
         """Return what a file's footer says; None unless both its range and its filter are kept."""
         key = _name(storage, file)
         ranges, filters = self._ranges.get(key), self._filters.get(key)
         return None if ranges is None or filters is None else KeyFooter(ranges[0], filters[0])
 
     def range_of(self, storage: Storage, file: BaseFile) -> KeyRange | None:
-        known = self._ranges.get(_name(storage, file))
-        return None if known is None else known[0]
+        entry = self._ranges.get(_name(storage, file))
+        return None if entry is None else entry[0]
 
     def keep(self, storage: Storage, file: BaseFile, parquet: Any) -> KeyFooter:
-        found = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
+        footer = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
         key, size = _name(storage, file), 0
-        if found.range is not None:
-            size = len(found.range.least) + len(found.range.greatest)
-        self._ranges.put(key, found.range, _A_RANGE + len(key[0]) + size)
-        self._filters.put(key, found.filter, _A_RANGE + (0 if found.filter is None else found.filter.nbytes))
-        return found
+        if footer.range is not None:
+            size = len(footer.range.least) + len(footer.range.greatest)
+        self._ranges.put(key, footer.range, _A_RANGE + len(key[0]) + size)
+        self._filters.put(key, footer.filter, _A_RANGE + (0 if footer.filter is None else footer.filter.nbytes))
+        return footer
 
     def read(self, storage: Storage, file: BaseFile) -> KeyFooter:
-        known = self.known(storage, file)
-        if known is not None:
-            return known
+        footer = self.peek(storage, file)
+        if footer is not None:
+            return footer
         with open_base(storage, file) as base:
             return self.keep(storage, file, base.parquet)
 

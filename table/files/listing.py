@@ -1,4 +1,4 @@
-"""Where a view gets the files of partitions from."""
+"""The listings from which a view gets the files of partitions."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class StoreListing:
         return tuple(self.storage.list(partition_path))
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
-        found = for_each(self.storage, self.files, partition_paths)
-        return Listed(dict(zip(partition_paths, found, strict=True)))
+        files = for_each(self.storage, self.files, partition_paths)
+        return Listed(dict(zip(partition_paths, files, strict=True)))
 
     def partitions(self, needed: Needed | None = None) -> Listed:
         return self.walked(needed)

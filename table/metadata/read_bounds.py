@@ -66,7 +66,7 @@ def bounds_of_log_file(
         rows += content.count()
         for batch in content.rows(pa.schema(wanted)) if wanted else ():
             found.add(batch)
-    known = {bounds.column: bounds for bounds in found.found()}
+    known = {bounds.column: bounds for bounds in found.bounds()}
     if not rows:
         nothing = {name: bounds._replace(nulls=0) for name, bounds in nothing.items()}
     return rows, [known.get(name, bounds) for name, bounds in nothing.items()], lacks
@@ -77,5 +77,5 @@ def _of_rows(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> 
     for batch in batches:
         found.add(batch)
     return {field.name: ColumnBounds(field.name, None, None, 0) for field in columns} | {
-        bounds.column: bounds for bounds in found.found()
+        bounds.column: bounds for bounds in found.bounds()
     }

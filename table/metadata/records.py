@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..arrow.arrays import struct_array
 from ..files.logs.avro_bytes import slices
-from ..files.logs.avro_columns import AvroPlaces, TooManyError
+from ..files.logs.avro_columns import AvroPositions, TooManyError
 from ..files.logs.avro_records import decoded
 from .avro_schema import RecordSchema, types_in, wrapped_name
 
@@ -61,7 +61,7 @@ def _long(values: pa.BinaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
     encoded = slices(values)
     ends = np.cumsum(encoded.lengths)
-    rows = AvroPlaces(encoded.data, ends - encoded.lengths, ends)
+    rows = AvroPositions(encoded.data, ends - encoded.lengths, ends)
     kept = set(schema.columns.names)
     try:
         read = [

@@ -250,7 +250,7 @@ def test_a_file_larger_than_any_of_its_kind_is_not_read(place: Any, monkeypatch:
     storage.write("a", b"12345")
 
     assert storage.read("a", 5) == b"12345"
-    with pytest.raises(CorruptFileError, match=r"/a has 5 bytes, and one of its kind never more than 4"):
+    with pytest.raises(CorruptFileError, match=r"/a has 5 bytes, and files of its kind never have more than 4"):
         storage.read("a", 4)
 
 

@@ -219,7 +219,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "whether a clean kept what a moment shows": "table.files.cleaned:_keeps",
     "written files that the process knows": "table.files.read_written:_KNOWN",
     "notes of written files that the process knows": "table.files.read_written:_NOTED",
-    "listings that the process knows": "timeline.listing:_KNOWN",
+    "listings that the process knows": "timeline.listing:_LISTINGS",
     "schemas of a metadata table that the process knows": "table.metadata.group_schemas:_SCHEMAS",
     "writes until the process looks at a metadata table": "operations.services.metadata.due:_PASSES",
     "checkpoints of streams that the process knows": "timeline.instant_files:_OF_STREAMS",

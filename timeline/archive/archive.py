@@ -65,8 +65,8 @@ class Archive(ABC):
         """Return those of some instants, given in order of requested time, that the archive holds."""
         if not instants:
             return frozenset()
-        found = self.instants(instants[0].requested_time, instants[-1].requested_time)
-        return frozenset(found).intersection(instants)
+        archived = self.instants(instants[0].requested_time, instants[-1].requested_time)
+        return frozenset(archived).intersection(instants)
 
     def holds(self, requested_time: str) -> bool:
         near = self.instants(requested_time, requested_time)
@@ -92,14 +92,16 @@ class Archive(ABC):
 
     def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
         """Return the archived instants that completed after a moment and are not on ``timeline``."""
-        known = seen.watermark.archive
-        if known and known == self.state():
+        state = seen.watermark.archive
+        if state and state == self.state():
             return ()
         active = {instant.identity for instant in timeline.completed}
         # A clean or rollback older than the first write of then is archived together with writes that were on the
         # timeline then. A moment that a user gave does not have its first write.
-        found = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
-        return tuple(instant for instant in found if instant.identity not in active and not seen.saw_archived(instant))
+        archived = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
+        return tuple(
+            instant for instant in archived if instant.identity not in active and not seen.saw_archived(instant)
+        )
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
         first = watermark.older.first.partition(".")[0]

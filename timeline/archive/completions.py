@@ -19,14 +19,14 @@ class CompletionTimes:
 
         A write that never completed gets its requested time, so that no later write counts its files among the newest.
         """
-        found = self._timeline.write_at(requested_time)
-        if found is not None and found.state == State.COMPLETED:
-            return found.visible_since
+        write = self._timeline.write_at(requested_time)
+        if write is not None and write.state == State.COMPLETED:
+            return write.visible_since
         if self._read_from is None or requested_time < self._read_from:
             self._read(requested_time)
         return self._archived.get(requested_time, requested_time)
 
     def _read(self, since: str) -> None:
-        found = self._timeline.files.archive.instants(since, self._read_from)
-        self._archived |= {instant.requested_time: instant.visible_since for instant in found if instant.is_write}
+        archived = self._timeline.files.archive.instants(since, self._read_from)
+        self._archived |= {instant.requested_time: instant.visible_since for instant in archived if instant.is_write}
         self._read_from = since

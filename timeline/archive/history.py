@@ -100,11 +100,11 @@ class HistoryFiles(InstantFiles):
 
 
 def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
-    """Return a timeline with the archived instants in their places.
+    """Return a timeline with the archived instants, too, in order of requested time.
 
     None if the archive does not show which instants were complete at the timeline's moment, or their actions.
     """
-    known, bodies = timeline.files, _Bodies(archive)
+    active, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()
     bodies.expect(archived)
     if any(instant.action != instant.group for instant in archived):
@@ -118,14 +118,14 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
         ):
             return None
         archived = tuple(instant if seen.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived)
-    files = HistoryFiles(known.storage, known.layout, known.codec, archive, known.is_current, bodies)
+    files = HistoryFiles(active.storage, active.layout, active.codec, archive, active.is_current, bodies)
     return Timeline(newest_states([*timeline.instants, *archived]), files)
 
 
 def undone(history: Timeline) -> frozenset[str]:
     """Return the requested times of writes that a rollback or restore undid, or is going to undo."""
-    found = set(on_the_way_out(history))
+    times = set(on_the_way_out(history))
     for instant in history.completed:
         if instant.action in ("rollback", "restore"):
-            found.update(history.files.read_undone(instant))
-    return frozenset(found)
+            times.update(history.files.read_undone(instant))
+    return frozenset(times)

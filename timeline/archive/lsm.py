@@ -50,20 +50,20 @@ class LsmArchive(Archive):
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
         names = [file.name for file in files]
         parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)
-        found = {instant.identity: instant for part in parts for instant in _instants(part)}
-        return tuple(found[identity] for identity in sorted(found))
+        by_identity = {instant.identity: instant for part in parts for instant in _instants(part)}
+        return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
             waiting = sorted(files, key=lambda file: file.greatest)
-            found: dict[str, Instant] = {}
+            by_identity: dict[str, Instant] = {}
             while waiting and count != 0:
-                known = sorted((instant.requested_time for instant in found.values()), reverse=True)
-                if count is not None and len(known) >= count and known[count - 1] > waiting[-1].greatest:
+                times = sorted((instant.requested_time for instant in by_identity.values()), reverse=True)
+                if count is not None and len(times) >= count and times[count - 1] > waiting[-1].greatest:
                     break
                 part = self.instants_in([waiting.pop()])
-                found |= {instant.identity: instant for instant in part if instant.identity not in besides}
-            return tuple(found[identity] for identity in sorted(found, reverse=True))[:count]
+                by_identity |= {instant.identity: instant for instant in part if instant.identity not in besides}
+            return tuple(by_identity[identity] for identity in sorted(by_identity, reverse=True))[:count]
 
         return self._with_files(find)
 
@@ -121,11 +121,11 @@ class LsmArchive(Archive):
             with suppress(PyHudiError):
                 held[file] = {*self.instants_in([file])}
         needed: list[ArchiveFile] = []
-        known: set[Instant] = set()
+        instants: set[Instant] = set()
         for file in sorted(held, key=lambda file: (-len(held[file]), file.name)):
-            if not held[file] <= known:
+            if not held[file] <= instants:
                 needed.append(file)
-                known |= held[file]
+                instants |= held[file]
         return needed
 
     def _read(self, name: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:

@@ -81,10 +81,10 @@ class LsmWriter:
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
         archive = LsmArchive(self.storage, self.folder)
-        known = archive.known_of(instants)
+        archived = archive.known_of(instants)
         waiting: list[Row] = []
         size = 0
-        for row in self._rows([instant for instant in instants if instant not in known], files):
+        for row in self._rows([instant for instant in instants if instant not in archived], files):
             waiting.append(row)
             size += len(row.body)
             if size > MOST_BYTES_A_FILE:
@@ -93,8 +93,8 @@ class LsmWriter:
         if waiting:
             append(archive, waiting)
         else:
-            # The process that put them there died before the archive's manifest named them.
-            settle(archive)
+            # The process that added them died before the archive's manifest named them.
+            repair_archive(archive)
 
     def _rows(self, instants: Sequence[Instant], files: InstantFiles) -> Iterator[Row]:
         paths = files.paths()
@@ -142,32 +142,32 @@ def append(archive: LsmArchive, rows: Sequence[Row]) -> Manifest:
             return manifest
 
 
-def settle(archive: LsmArchive) -> None:
+def repair_archive(archive: LsmArchive) -> None:
     """Repair the archive after a writer died: a manifest names its files, and ``_version_`` the manifest."""
     archive.manifests.replace_files((), needed=archive.needed)
 
 
 def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile]:
     """Merge the oldest files of each level that has ``batch``, at most once a level, through the folder ``aside``."""
-    done: list[MergedFile] = []
+    merged_files: list[MergedFile] = []
     for level in range(_HIGHEST_LEVEL):
-        known = archive.manifests.newest()
-        files = [file for file in known.files if file.level == level] if known.number else []
+        manifest = archive.manifests.newest()
+        files = [file for file in manifest.files if file.level == level] if manifest.number else []
         inputs = (
             _oldest(sorted(files, key=lambda file: (file.least, file.greatest)), batch) if len(files) >= batch else []
         )
         if len(inputs) < 2:
-            return done
+            return merged_files
         name = file_name(min(file.least for file in inputs), max(file.greatest for file in inputs), level + 1)
-        if name in known.names:
-            return done
+        if name in manifest.names:
+            return merged_files
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         gone = tuple(file.name for file in inputs)
         newest = archive.manifests.replace_files([merged], gone, needed=archive.needed)
         if name not in newest.names:
-            return done
-        done.append(MergedFile(name, gone))
-    return done
+            return merged_files
+        merged_files.append(MergedFile(name, gone))
+    return merged_files
 
 
 def tidy(archive: LsmArchive, merged_levels: int) -> None:
@@ -178,9 +178,9 @@ def tidy(archive: LsmArchive, merged_levels: int) -> None:
     whole = [number for number in numbers if named[number] is not None]
     if not whole:
         return
-    kept = {*whole[-(KEPT_MANIFESTS + merged_levels) :], *(number for number in numbers if number > whole[-1])}
-    gone = [number for number in numbers if number not in kept]
-    needed = {file.name for number in kept for file in named[number] or ()}
+    kept_numbers = {*whole[-(KEPT_MANIFESTS + merged_levels) :], *(number for number in numbers if number > whole[-1])}
+    gone = [number for number in numbers if number not in kept_numbers]
+    needed = {file.name for number in kept_numbers for file in named[number] or ()}
     once = {file.name for number in gone for file in named[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
     stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
@@ -261,12 +261,12 @@ def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: by
     """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
-    known = next((listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None)
-    if known is not None:
-        return known
+    named = next((listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None)
+    if named is not None:
+        return named
     try:
-        found = archive.instants_in([file])
-        if set(found) >= {row.instant for row in rows}:
+        held = archive.instants_in([file])
+        if set(held) >= {row.instant for row in rows}:
             return ArchiveFile(file.name, _size(archive, file.name))
     except PyHudiError:
         pass  # it is damaged or gone, and no manifest names it

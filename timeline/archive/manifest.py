@@ -103,16 +103,16 @@ class Manifests:
             # A crash left this incomplete manifest before `_version_` named it, so the manifest before it is valid.
             if self.version() >= number:
                 break
-        found = (
+        archive_files = (
             ArchiveFile(name, info.size) for name, info in zip(names, listing, strict=True) if is_archive_file(name)
         )
-        return Manifest(0, tuple(found), numbers[-1] if numbers else 0)
+        return Manifest(0, tuple(archive_files), numbers[-1] if numbers else 0)
 
     def parse(self, number: int) -> tuple[ArchiveFile, ...] | None:
         """Return the files that a manifest names; None if it is gone or incomplete."""
         try:
-            found = parse_json(self.storage.read(self.path(number)))
-            files = [ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in found["files"]]
+            manifest = parse_json(self.storage.read(self.path(number)))
+            files = [ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in manifest["files"]]
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
         if not all(is_archive_file(file.name) for file in files):
@@ -139,23 +139,23 @@ class Manifests:
         more.
 
         Args:
-            needed: Returns which files the first manifest has to name, of those that are there.
-            fits: Returns whether the added files go with those that the newest manifest names; else nothing is made.
+            needed: Returns which of some files the archive's first manifest has to name.
+            fits: Returns whether the newest manifest's files allow the added files; else nothing is made.
         """
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
-            known = self._base()
-            named = {file.name for file in added} <= known.names
-            if not removed <= known.names or (known.number and (named or not fits(known.files))):
+            base = self._base()
+            named = {file.name for file in added} <= base.names
+            if not removed <= base.names or (base.number and (named or not fits(base.files))):
                 self.point_at_newest()
-                return known
-            files: Sequence[ArchiveFile] = [*(file for file in known.files if file.name not in removed), *added]
-            if not known.number:
+                return base
+            files: Sequence[ArchiveFile] = [*(file for file in base.files if file.name not in removed), *added]
+            if not base.number:
                 files = needed(list({file.name: file for file in files}.values()))
-            number = known.greatest + 1
+            number = base.greatest + 1
             # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
             # would undo each other's manifest.
-            if known.greatest > known.number > 0 and self._is_whole_soon(known.greatest):
+            if base.greatest > base.number > 0 and self._is_whole_soon(base.greatest):
                 continue
             if not self.storage.create(self.path(number), _encode(files)):
                 continue
@@ -181,14 +181,14 @@ class Manifests:
 
     def _base(self) -> Manifest:
         """Return the newest manifest; number 0 if all were lost, or a writer died before it made the first."""
-        known = self.newest()
-        if known.greatest and known.files and not known.number:
+        manifest = self.newest()
+        if manifest.greatest and manifest.files and not manifest.number:
             raise CorruptInstantError(
                 f"The archive of the table {self.storage.path} cannot be continued: its newest manifest, "
-                f"{self.path(known.greatest)}, does not name its files.",
+                f"{self.path(manifest.greatest)}, does not name its files.",
                 "Restore that file from a backup.",
             )
-        return known
+        return manifest
 
     def _is_whole_soon(self, number: int) -> bool:
         deadline = time.monotonic() + _HALF_MADE_S

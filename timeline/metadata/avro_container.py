@@ -1,8 +1,8 @@
 """Checks of an Avro object container before it is decoded, so that the file's size bounds the cost of decoding.
 
-Avro has values without bytes (a null, a record of none), of which two bytes can announce a million million, and blocks
-that inflate to a thousand times their size. Apache Hudi's records have no such values, and its instants are not
-compressed. Format: the Avro specification 1.11, "Object Container Files".
+Avro has values without bytes (a null, a record without fields): two bytes can announce a million million of them. And
+it has blocks that inflate to a thousand times their size. Apache Hudi's records have no such values, and its instants
+are not compressed. Format: the Avro specification 1.11, "Object Container Files".
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
     return records
 
 
-def read_records(schema: bytes, found: Iterable[bytes], only: dict[str, Any] | None = None) -> list[Any]:
-    """Return records of one schema, the bytes of each by itself; ``only`` and what it raises as in `read_container`."""
+def read_records(schema: bytes, encoded: Iterable[bytes], only: dict[str, Any] | None = None) -> list[Any]:
+    """Return records of one schema, each with its own bytes; ``only`` and the exceptions are as in `read_container`."""
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
     parsed = _parsed(schema)
     records = []
-    for data in found:
+    for data in encoded:
         stream = in_memory(data)
         records.append(schemaless_reader(stream, parsed, only))
         if stream.tell() < len(data):
@@ -67,9 +67,9 @@ def _parsed(text: bytes) -> Any:
 def _schema(text: bytes) -> Any:
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 
-    found = parse_json(text)
-    _Types().check(found, "")
-    return parse_schema(_without_defaults(found))
+    schema = parse_json(text)
+    _Types().check(schema, "")
+    return parse_schema(_without_defaults(schema))
 
 
 # The instants of a table share few schemas, and parsing a schema takes longer than decoding an instant.
@@ -87,7 +87,7 @@ def _without_defaults(kind: Any) -> Any:
 
 def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
     if codec not in {b"null", b"deflate"}:
-        raise ValueError(f"its codec is {codec!r}, where Apache Hudi compresses no instant")
+        raise ValueError(f"its codec is {codec!r}, but Apache Hudi compresses no instant")
     sync = data[at : at + _SYNC]
     at += _SYNC
     inflated = 0
@@ -107,17 +107,17 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with Avro's magic bytes")
-    found: dict[str, bytes] = {}
+    header: dict[str, bytes] = {}
     at = len(MAGIC)
     while True:
         count, at = _long(data, at)
         if count == 0:
-            return found, at
+            return header, at
         if count < 0:
             _, at = _long(data, at)
         for _ in range(abs(count)):
             key, at = _bytes(data, at)
-            found[key.decode()], at = _bytes(data, at)
+            header[key.decode()], at = _bytes(data, at)
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
@@ -158,7 +158,7 @@ class _Types:
     def __init__(self) -> None:
         self._seen = 0
         # Nesting depth of each named type; None while `check` is inside it.
-        self._known: dict[str, int | None] = {}
+        self._depths: dict[str, int | None] = {}
 
     def check(self, kind: Any, namespace: str) -> int:
         """Return how deep the values of a type nest."""
@@ -181,10 +181,10 @@ class _Types:
     def _named(self, name: Any, namespace: str) -> int:
         if name in _PRIMITIVES:
             return 0
-        known = self._known.get(_full_name(name, namespace)) if isinstance(name, str) else None
-        if known is None:
+        depth = self._depths.get(_full_name(name, namespace)) if isinstance(name, str) else None
+        if depth is None:
             raise ValueError(f"its schema has a type {name!r} that is unknown, has no bytes, or contains itself")
-        return known
+        return depth
 
     def _complex(self, kind: dict[str, Any], namespace: str) -> int:
         base = kind.get("type")
@@ -197,13 +197,13 @@ class _Types:
         if base == "record":
             return self._record(kind, namespace)
         if base == "enum":
-            self._known[_name_of(kind, namespace)] = 0
+            self._depths[_name_of(kind, namespace)] = 0
             return 0
         if base == "fixed":
             size = kind.get("size")
             if not isinstance(size, int) or not 0 < size <= _LONGEST_FIXED:
                 raise ValueError(f"its schema has a fixed type of {size!r} bytes")
-            self._known[_name_of(kind, namespace)] = 0
+            self._depths[_name_of(kind, namespace)] = 0
             return 0
         return self.check(base, namespace)
 
@@ -214,9 +214,9 @@ class _Types:
             raise ValueError(f"its schema has a record {full} without fields")
         if not all(isinstance(field, dict) for field in fields):
             raise ValueError(f"its schema has a record {full} with malformed fields")
-        self._known[full] = None
+        self._depths[full] = None
         depth = max(self.check(field.get("type"), full.rpartition(".")[0]) for field in fields)
-        self._known[full] = depth
+        self._depths[full] = depth
         return depth
 
 

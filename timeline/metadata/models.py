@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 class InstantModel(BaseModel):
     """A record of the timeline; Python names in the code, Hudi's names in the file."""
 
-    # A process meets a few of the models, and builds those when it does.
+    # A process needs few of the models, and builds each at its first use.
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, defer_build=True
     )
@@ -293,7 +293,7 @@ class CleanMetadata(InstantModel):
 
 
 class IndexPartitionInfo(InstantModel):
-    """A partition of the metadata table that an indexing builds, with all up to an instant of the table."""
+    """A partition of the metadata table that an indexing builds, from all instants of the table up to one."""
 
     version: int | None = 1
     metadata_partition_path: str | None = None

@@ -36,9 +36,9 @@ class BucketRuleText(NamedTuple):
     expressions: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> BucketRuleText:
-        expressions = tuple((str(text), int(number)) for text, number in found["expressions"])
-        return cls(int(found["default"]), expressions)
+    def of(cls, rule: Mapping[str, Any]) -> BucketRuleText:
+        expressions = tuple((str(text), int(number)) for text, number in rule["expressions"])
+        return cls(int(rule["default"]), expressions)
 
 
 class DecisionKind(str, Enum):
@@ -58,14 +58,14 @@ class Decision:
             `DecisionKind.SET_PROPERTIES` it is on no timeline: it says what the properties change for, and when. Of
             `DecisionKind.TAKE_STEPS` it is an instant of the metadata table.
         body: The content of that file. Of `DecisionKind.SET_PROPERTIES` the state of the timeline that the change
-            depends on (`state_of`), empty for any: it is not carried out once that is another.
+            depends on (`state_of`), empty for any: if the timeline has another state, the change is not carried out.
         new_table: Properties of the table that the instant creates; empty if the table exists.
         changes: Properties to be set before, None to remove one; of `DecisionKind.SET_PROPERTIES`, all that is set.
         maker: Distinguishes two processes that make the same decision.
         first: What is to be done right before that file, in this order; of `DecisionKind.TAKE_STEPS` all that is done.
         rule: The rule of buckets to be made right before that file, which an earlier release decided; None for none.
-        replaces: Of `DecisionKind.SET_PROPERTIES` the checksum of the file of properties that it changes. Any other
-            file was changed by this decision, or since: then it is carried out.
+        replaces: Of `DecisionKind.SET_PROPERTIES` the checksum of the file of properties that it changes. A file with
+            another checksum was changed by this decision, or later: then the decision is carried out already.
     """
 
     kind: DecisionKind
@@ -107,26 +107,26 @@ class Decision:
     @classmethod
     def parse(cls, data: bytes) -> Decision | None:
         """Return the decision in a file; None if the file is incomplete, or in a newer format."""
-        found, body = _parts(data)
+        head, body = _head_and_body(data)
         try:
-            completed = None if found["completed"] is None else str(found["completed"])
-            instant = Instant(str(found["instant"]), str(found["action"]), State[found["state"]], completed)
+            completed = None if head["completed"] is None else str(head["completed"])
+            instant = Instant(str(head["instant"]), str(head["action"]), State[head["state"]], completed)
             decision = cls(
-                DecisionKind[found["does"]],
+                DecisionKind[head["does"]],
                 instant,
                 body,
-                parse_properties(found["newTable"]),
-                parse_properties(found["changes"], none=True),
-                tuple(str(path) for path in found["partitions"]),
-                str(found["maker"]),
-                parse_first(found.get("first", ())),
-                None if found.get("rule") is None else BucketRuleText.of(found["rule"]),
-                str(found.get("replaces", "")),
+                parse_properties(head["newTable"]),
+                parse_properties(head["changes"], none=True),
+                tuple(str(path) for path in head["partitions"]),
+                str(head["maker"]),
+                parse_first(head.get("first", ())),
+                None if head.get("rule") is None else BucketRuleText.of(head["rule"]),
+                str(head.get("replaces", "")),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
-        known = formats.number_of(found) <= formats.DECISION
-        return decision if known and _is_nameable(decision) else None
+        readable = formats.number_of(head) <= formats.DECISION
+        return decision if readable and _is_nameable(decision) else None
 
 
 def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
@@ -139,7 +139,7 @@ def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
 
 def format_of(data: bytes) -> int:
     """Return the format number of a decision's file; an incomplete file has the first."""
-    return formats.number_of(_parts(data)[0])
+    return formats.number_of(_head_and_body(data)[0])
 
 
 def numbers(storage: Storage) -> list[int]:
@@ -149,12 +149,12 @@ def numbers(storage: Storage) -> list[int]:
 
 def newest(storage: Storage) -> Decision | None:
     """Return the newest decision, which alone may wait to be carried out; None if it is not whole."""
-    while known := numbers(storage):
+    while stored := numbers(storage):
         try:
-            data = storage.read(path_of(known[-1]))
+            data = storage.read(path_of(stored[-1]))
         except FileNotFoundError:
             continue  # old decisions go when newer decisions are made
-        refuse_newer(storage, known[-1], data)
+        refuse_newer(storage, stored[-1], data)
         return Decision.parse(data)
     return None
 
@@ -163,7 +163,7 @@ def path_of(number: int) -> str:
     return join(FOLDER, f"{number:012d}")
 
 
-def _parts(data: bytes) -> tuple[Any, bytes]:
+def _head_and_body(data: bytes) -> tuple[Any, bytes]:
     """Return the JSON of a decision's first line, None if the file is incomplete, and the body after it."""
     checksum, _, content = data.partition(b"\n")
     if checksum != f"{zlib.crc32(content):08x}".encode():

@@ -39,16 +39,16 @@ NEVER = Failed(0, "", "")
 
 def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
     """Return the failures by the plan's requested time. ``writing`` refuses notes of a newer release."""
-    found = {}
+    failures = {}
     for info in storage.list(FOLDER, strict=False):
         try:
-            said = parse_json(storage.read(info.path, MOST_OF_A_NOTE))
+            content = parse_json(storage.read(info.path, MOST_OF_A_NOTE))
             if writing:
-                formats.refuse_newer(storage.path, info.path, formats.number_of(said), formats.FAILURE)
-            found[split(info.path)[1]] = Failed(int(said["times"]), str(said["after"]), str(said["error"]))
+                formats.refuse_newer(storage.path, info.path, formats.number_of(content), formats.FAILURE)
+            failures[split(info.path)[1]] = Failed(int(content["times"]), str(content["after"]), str(content["error"]))
         except (FileNotFoundError, CorruptFileError, ValueError, TypeError, KeyError):
             continue
-    return {time: failure for time, failure in found.items() if failure.times > 0}
+    return {time: failure for time, failure in failures.items() if failure.times > 0}
 
 
 def note(storage: Storage, instant_time: str, failed: Failed) -> None:

@@ -23,10 +23,10 @@ _FAILED = "table %s: the note of the process at work on instant %s is missing or
 
 
 class LongWork:
-    """Shows this process as the owner of an instant until the block ends, from some seconds after its begin or at once.
+    """Shows this process as the owner of an instant until the block ends, from some seconds after its begin.
 
-    If the block of a process fails that showed itself at once, its note stays, and others judge by it as if the
-    process had died.
+    With ``at_once`` it shows the process from the begin on. Then the note stays if the block fails, and others judge as
+    if the process had died.
     """
 
     def __init__(self, storage: Storage, instant_time: str, *, at_once: bool = False) -> None:
@@ -80,8 +80,8 @@ class LongWork:
             return True
         if not self._at_once:
             return False
-        known = claim.owner()
-        if known is not None and is_gone(known):
+        owner = claim.owner()
+        if owner is not None and is_gone(owner):
             self._storage.delete(claim.path, durable=False)
             claim.make(mine)
         return True

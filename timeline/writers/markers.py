@@ -83,8 +83,8 @@ class Markers:
         # Do not build a list of lines: a file of nothing but line breaks has as many lines as bytes.
         lines = (line[0] for text in texts for line in _LINE.finditer(text))
         matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
-        found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
-        return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
+        written = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
+        return sorted(written, key=lambda marker: (marker.path, marker.kind.value))
 
     def delete(self) -> None:
         self.storage.delete_folder(self.folder)

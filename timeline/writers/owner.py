@@ -48,7 +48,7 @@ _SECONDS = ("heartbeat_interval_s", "heartbeat_tolerance_s")
 _WAIT = "Wait until that writer is done and write again"
 
 _POLL_S = 0.5
-_MOST_KNOWN = 1000
+_MOST_SEEN = 1000
 
 # By table and path: the last modification time seen, and the monotonic time of its first sight.
 _seen: dict[tuple[str, str], tuple[float, float]] = {}
@@ -84,12 +84,12 @@ class Owner:
         cls, write_id: str, application: str = "", patience: Patience = _PATIENT, key: str = ""
     ) -> Owner:
         """Return the owner of a write that begins here: the nearest Java ancestor, else this process."""
-        found = process.responsible_process()
+        responsible = process.responsible_process()
         return cls(
             process.host_name(),
             "" if patience.heartbeats_alone else process.machine_id(),
-            found.pid,
-            found.started,
+            responsible.pid,
+            responsible.started,
             application,
             write_id,
             patience.heartbeat_interval_s,
@@ -148,8 +148,8 @@ class Claim:
 
     def make(self, owner: Owner) -> bool:
         """Claim the instant time; False if this write or another has claimed it already."""
-        found = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
-        content = formats.numbered(found, formats.OWNER)
+        fields_of_owner = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
+        content = formats.numbered(fields_of_owner, formats.OWNER)
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
 
     def owner(self) -> Owner | None:
@@ -170,27 +170,27 @@ class Claim:
 
 
 def parse_owner(data: bytes) -> Owner:
-    found = parse_json(data)
-    if not isinstance(found, dict):
+    content = parse_json(data)
+    if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
-    known = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **found}
+    values = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **content}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
     for name, of in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
-        if type(known.get(name)) not in of:
+        if type(values.get(name)) not in of:
             raise ValueError(f"its {name} is missing or has a wrong type")
-    if not 0 < known["pid"] <= _GREATEST_PID:
+    if not 0 < values["pid"] <= _GREATEST_PID:
         raise ValueError("its pid is no process number")
-    return Owner(**{field.name: known[field.name] for field in fields(Owner)})
+    return Owner(**{field.name: values[field.name] for field in fields(Owner)})
 
 
 def is_gone(owner: Owner) -> bool | None:
     """Return whether an owner's process is gone; None if this machine cannot know."""
     if not owner.boot_id or (owner.host, owner.boot_id) != (process.host_name(), process.machine_id()):
         return None
-    found = process.find_process(owner.pid)
-    if found is None:
+    running = process.find_process(owner.pid)
+    if running is None:
         return True
-    return bool(owner.process_started and found.started and owner.process_started != found.started)
+    return bool(owner.process_started and running.started and owner.process_started != running.started)
 
 
 def is_dead(storage: Storage, sign: str, modified: float, owner: Owner, patience: Patience, now_s: float) -> bool:
@@ -232,10 +232,10 @@ class Seal:
             return None
 
     def set_for_good(self, key: str = "") -> None:
-        """Seal a write that is given up, so that a task which was about to begin it takes that back.
+        """Seal a write that is given up, so that a task that is just beginning the write stops.
 
-        Another release may have made the write: every release looks at the note that the write is given up. ``key`` is
-        its `Owner.key`, by which a write that takes the time later finds that it is another.
+        Every release looks at the note, as another release may have made the write. ``key`` is the write's `Owner.key`,
+        which tells it from a later write of the same time.
         """
         self.storage.write(self._note, _GIVEN_UP, durable=False)
         # Write it again: a commit may have made it long ago, and its age must count from now.
@@ -344,13 +344,13 @@ class Suspect:
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
         times = [(storage.modified(path), path) for path in paths]
-        known = [(time, path) for time, path in times if time is not None]
-        first = min(known, default=None)
+        changes = [(time, path) for time, path in times if time is not None]
+        first = min(changes, default=None)
         folder = markers.Markers(storage, instant.requested_time).folder
-        known += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
-        if known:
-            changed, path = max(known)
-            return (first or min(known))[0], path, changed
+        changes += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
+        if changes:
+            changed, path = max(changes)
+            return (first or min(changes))[0], path, changed
         try:
             asked = parse_time(instant.requested_time, self.zone) / 1000
         except ValueError:
@@ -362,12 +362,12 @@ def stood_still_s(storage: Storage, path: str, modified: float) -> float:
     """Return for how many seconds this process, by its monotonic clock, has found a file unchanged; 0 at first."""
     now = time.monotonic()
     with _lock:
-        if len(_seen) >= _MOST_KNOWN:
+        if len(_seen) >= _MOST_SEEN:
             _seen.clear()
-        known = _seen.get((storage.path, path))
-        if known is None or known[0] != modified:
-            known = _seen[storage.path, path] = modified, now
-    return now - known[1]
+        first_sight = _seen.get((storage.path, path))
+        if first_sight is None or first_sight[0] != modified:
+            first_sight = _seen[storage.path, path] = modified, now
+    return now - first_sight[1]
 
 
 def watch(storage: Storage, path: str, modified: float, longest_s: float) -> float:

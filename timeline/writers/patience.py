@@ -11,8 +11,8 @@ class Patience:
 
     ``foreign_age_s`` and ``eager`` are for foreign pending instants without a heartbeat: seconds without a change, None
     for never; and dead at once (failed writes policy EAGER). ``single_writer`` says that a write is refused, and waits,
-    where another writer of pyhudi may live. ``heartbeats_alone`` says that another process may have this one's host,
-    boot and number, so that these prove nothing.
+    if another writer of pyhudi may live. ``heartbeats_alone`` says that another process may have the host, boot and
+    number of this process, so that these prove nothing.
     """
 
     heartbeat_interval_s: float = 60.0
@@ -36,7 +36,7 @@ class Waited:
     met: tuple[str, ...] = ()
 
     def and_then(self, other: Waited) -> Waited:
-        """Return this wait with a further wait; the look at the tickets alone is none."""
+        """Return this wait with a further wait; to look at the tickets alone is no wait."""
         if not other.met:
             return self
         return Waited(self.seconds + other.seconds, tuple(dict.fromkeys((*self.met, *other.met))))

@@ -52,9 +52,9 @@ class RemovedFiles:
 
     def reasons(self) -> Mapping[str, str]:
         """Return why each file was moved; nothing if the note cannot be used. Raises for a newer format."""
-        found = self._content()
-        formats.refuse_newer(self.storage.path, self.note, formats.number_of(found), formats.REMOVED)
-        files = found.get(_FILES) if isinstance(found, dict) else None
+        content = self._content()
+        formats.refuse_newer(self.storage.path, self.note, formats.number_of(content), formats.REMOVED)
+        files = content.get(_FILES) if isinstance(content, dict) else None
         return {str(path): str(code) for path, code in files.items()} if isinstance(files, dict) else {}
 
     def is_known(self) -> bool:

@@ -2,7 +2,7 @@
 
 A write's seal is in the folder of the hour in which the write was requested, so that a task finds it by one request,
 and expiry lists only folders that are due, whatever the number of writes. Notes of writes that were given up are files
-beside these folders, if the previous release kept all seals.
+beside these folders, where the previous release kept all seals.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def expire(storage: Storage, zone: str) -> None:
     A folder is removed by its name, and by the age of its newest seal: a write that took days is sealed in the folder
     of the hour in which it was requested.
     """
-    found, now = storage.look(SEALS), storage.file_time()
-    formats.refuse_newer_names(storage.path, (join(SEALS, name) for name in found.folders), formats.SEALS)
-    storage.delete(*(info.path for info in found.files if now - info.modified > KEPT_S), durable=False)
+    folder, now = storage.look(SEALS), storage.file_time()
+    formats.refuse_newer_names(storage.path, (join(SEALS, name) for name in folder.folders), formats.SEALS)
+    storage.delete(*(info.path for info in folder.files if now - info.modified > KEPT_S), durable=False)
     oldest = format_time(int((now - KEPT_S - _LENIENCE_S) * 1000), zone)
-    hours = [match[1] for match in map(_FOLDER.fullmatch, found.folders) if match is not None]
+    hours = [match[1] for match in map(_FOLDER.fullmatch, folder.folders) if match is not None]
     due = [hour for hour in hours if hour < oldest[: len(hour)]]
     for hour in due[:_MOST_AT_ONCE]:
         _remove(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)

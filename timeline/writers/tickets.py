@@ -78,7 +78,7 @@ class Ticket:
 
 @contextmanager
 def in_turn(ticket: Ticket, patience: Patience, longest_s: float) -> Iterator[Waited]:
-    """Hold a ticket, unless it names no place, until the block ends, which begins after the older tickets' writes."""
+    """Hold a ticket, unless it names no place; the block begins once the older tickets' writes are done."""
     with nullcontext() if ticket.places == {} else held(ticket, patience):
         yield wait_for_older(ticket, patience, longest_s)
 
@@ -96,10 +96,10 @@ def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
 def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:
     """Wait until the older tickets that meet this one are given back, or their writers are dead, or time is over."""
     began, poll_s = time.monotonic(), _FIRST_POLL_S
-    known: dict[str, Ticket | None] = {}
+    tickets: dict[str, Ticket | None] = {}
     met: dict[str, None] = {}
     while True:
-        older = _older(ticket, patience, known)
+        older = _older(ticket, patience, tickets)
         seconds = time.monotonic() - began
         if not older or seconds > longest_s:
             return Waited(seconds, tuple(met))
@@ -116,23 +116,23 @@ def age_of(storage: Storage, write_id: str, begun: str) -> str:
     return begun if own is None else f"{own}.commit"
 
 
-def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) -> list[Ticket]:
-    found = []
+def _older(ticket: Ticket, patience: Patience, tickets: dict[str, Ticket | None]) -> list[Ticket]:
+    older = []
     now = ticket.storage.file_time()
     for info in ticket.storage.list(FOLDER, strict=False):
         name = split(info.path)[1]
         if name >= ticket.name:
             continue
-        if name not in known:
-            known[name] = _read(ticket.storage, name)
-        other = known[name]
+        if name not in tickets:
+            tickets[name] = _read(ticket.storage, name)
+        other = tickets[name]
         if other is None or not ticket.meets(other):
             continue
         if is_dead(ticket.storage, info.path, info.modified, other.owner, patience, now):
             ticket.storage.delete(other.path, durable=False)
         else:
-            found.append(other)
-    return found
+            older.append(other)
+    return older
 
 
 def remove_dead(storage: Storage, patience: Patience) -> None:
@@ -149,15 +149,15 @@ def _read(storage: Storage, name: str) -> Ticket | None:
     """Return a ticket; None if it was given back, or is of a later release."""
     try:
         data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)
-        found = parse_json(data)
-        if formats.number_of(found) > formats.TICKET:
+        content = parse_json(data)
+        if formats.number_of(content) > formats.TICKET:
             return None
-        told = found["places"]
+        buckets_by_path = content["places"]
         places = (
             None
-            if told is None
-            else {path: None if buckets is None else frozenset(buckets) for path, buckets in told.items()}
+            if buckets_by_path is None
+            else {path: None if buckets is None else frozenset(buckets) for path, buckets in buckets_by_path.items()}
         )
-        return Ticket(storage, name, parse_owner(json.dumps(found["owner"]).encode()), places)
+        return Ticket(storage, name, parse_owner(json.dumps(content["owner"]).encode()), places)
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -70,8 +70,8 @@ class WriteHeartbeat(HeartbeatThread):
 
     def _is_at_work(self, instant_time: str) -> bool:
         """Return whether the write holds the time, is not sealed, and its process is not known to be gone."""
-        found = Claim(self.notes.storage, instant_time).owner()
-        ours = found is not None and found.key == self.key and not is_gone(found)
+        owner = Claim(self.notes.storage, instant_time).owner()
+        ours = owner is not None and owner.key == self.key and not is_gone(owner)
         return ours and not Seal(self.notes.storage, instant_time).is_set()
 
     def _delete_of_over(self, instant_time: str) -> None:

@@ -1,8 +1,8 @@
 """Under which instant a write is on the timeline: a note that its tasks, its commit and its abort find by the write.
 
 The first task chooses the instant's time when it puts the instant on the timeline, and its other tasks run in other
-processes, in which nothing is known but the plan. The notes of one write are numbered, and the last counts: where
-another write holds the millisecond of a note, or an archiving has passed it, the next number names another time.
+processes, which have the plan alone. The notes of one write are numbered, and the last counts: if another write holds
+the millisecond of a note, or an archiving has passed it, the next note names another time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..clock import format_time
 from .owner import seal_folder
 
 _KEY = re.compile(r"[0-9]{10}/[0-9a-f]{32}")
-# The time that the note of a write names which was given up before it was on the timeline.
+# What the note of a write names in place of a time if the write was given up before it was on the timeline.
 GIVEN_UP = ""
 
 
@@ -53,13 +53,13 @@ class WriteNotes:
         """Return the requested time that a note names, from number 1 on; None if there is no such note."""
         path = self.path(number)
         try:
-            found = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
+            content = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
         except FileNotFoundError:
             return None
         except ValueError:
-            found = None
-        formats.refuse_newer(self.storage.path, path, formats.number_of(found), formats.WRITE_NOTE)
-        noted = found.get("instant") if isinstance(found, dict) else None
+            content = None
+        formats.refuse_newer(self.storage.path, path, formats.number_of(content), formats.WRITE_NOTE)
+        noted = content.get("instant") if isinstance(content, dict) else None
         if not isinstance(noted, str) or not (noted == GIVEN_UP or noted.isdecimal()):
             raise CorruptInstantError(
                 f"The file {join(self.storage.path, path)} does not name the instant of a write.",
@@ -69,13 +69,13 @@ class WriteNotes:
 
     def newest(self) -> str | None:
         """Return the time that the last note names; None without a note."""
-        found = None
+        newest = None
         for number in count(1):
             noted = self.find(number)
             if noted is None:
                 break
-            found = noted
-        return found
+            newest = noted
+        return newest
 
     def make(self, number: int, instant_time: str) -> bool:
         """Note the requested time; False if another process of the write has made the note already."""

@@ -19,7 +19,7 @@ from ....table.files.logs.noted_instants import NOTE
 from ....table.left_behind import remove_old_instants
 from ....table.table import Table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
-from ....timeline.archive.lsm_writer import Row, append, settle
+from ....timeline.archive.lsm_writer import Row, append, repair_archive
 from ....timeline.clock import format_time, free_time_after
 from ....timeline.held import CLUSTERING
 from ....timeline.instants import WRITE_ACTIONS, Instant, State
@@ -199,7 +199,7 @@ class TimelineCopy:
             append(archive, rows)
         if self.old.archive.is_there():
             # The process that put them there may have died before a manifest named them.
-            settle(archive)
+            repair_archive(archive)
 
     def _archived_rows(self, times: Mapping[str, str], known: frozenset[str]) -> Iterator[Sequence[Row]]:
         # What was archived since the times were read changes the state of the timeline, and all is copied again.

@@ -126,6 +126,6 @@ def _put(data: Octets, at: Integers, column: Encoded) -> None:
         for octet in range(width):  # O(bytes of one value)
             data[at + octet] = values[:, octet]
         return
-    places = np.repeat(at - (np.cumsum(lengths) - lengths), lengths)
-    places += np.arange(len(places))
-    data[places] = column.data
+    positions = np.repeat(at - (np.cumsum(lengths) - lengths), lengths)
+    positions += np.arange(len(positions))
+    data[positions] = column.data

@@ -1,4 +1,4 @@
-"""Decodes Avro rows column by column: values at the same place in many rows are read at once, far faster than by row.
+"""Decodes Avro rows column by column: the values of many rows at one position are read at once, far faster than by row.
 
 Of lists and maps the first items of all rows are read at once, then the second items. Rows with very long lists go to
 fastavro.
@@ -28,18 +28,18 @@ _MOST_ITEMS = 1_000
 def row_starts(data: Octets) -> Integers | None:
     """Return where rows begin, each with its length in four bytes in front, and where the last whole row ends.
 
-    The first row begins at the beginning; None if it is too long to be found so, or breaks off. Every pair of zeros
-    may begin a length, so each such place is linked to the place behind its row. Doubling the links finds all rows in a
+    None if the first row is too long to be found in this way, or breaks off. Every pair of zeros may begin a length, so
+    each pair is linked to the position behind the row that would begin there. Doubling the links finds all rows in a
     few steps, though a row's beginning follows from the row before.
     """
     maybe = np.flatnonzero((data[:-3] == 0) & (data[1:-2] == 0))
     if len(maybe) == 0 or maybe[0] != 0:
         return None
     follows = maybe + _LENGTH + (data[maybe + 2].astype(np.int64) << 8) + data[maybe + 3]
-    place = np.searchsorted(maybe, follows)
+    following = np.searchsorted(maybe, follows)
     nowhere = len(maybe)
-    known = np.append(maybe, -1)[place] == follows
-    jump = np.append(np.where(known, place, nowhere), nowhere)
+    is_start = np.append(maybe, -1)[following] == follows
+    jump = np.append(np.where(is_start, following, nowhere), nowhere)
     reached = np.zeros(1, dtype=np.int64)
     while reached[-1] != nowhere:
         reached = np.concatenate((reached, jump[reached]))
@@ -78,7 +78,7 @@ def decode(
     """Yield the wanted columns of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists."""
     for first in range(0, len(starts) - 1, _CHUNK_ROWS):
         ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
-        rows = AvroPlaces(data, starts[first : first + len(ends)] + _LENGTH, ends)
+        rows = AvroPositions(data, starts[first : first + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
         except TooManyError:
@@ -89,19 +89,19 @@ class TooManyError(Exception):
     """A list has more items than can well be read one after another."""
 
 
-def _batch(rows: AvroPlaces, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
+def _batch(rows: AvroPositions, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
     fields = zip(record["fields"], columns, strict=True)
     read = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
     if (rows.at != rows.ends).any():
         raise ValueError("a row in it does not end where it says")
     chosen = pa.struct([field for field in columns if field.name in names])
-    found = struct_array(chosen, len(rows.at), None, [values for values in read if values is not None])
-    return pa.RecordBatch.from_struct_array(found)
+    structs = struct_array(chosen, len(rows.at), None, [values for values in read if values is not None])
+    return pa.RecordBatch.from_struct_array(structs)
 
 
 @dataclass(slots=True)
-class AvroPlaces:
-    """A place in each of many rows, before a value of the same type; ``ends`` are the rows' ends."""
+class AvroPositions:
+    """A position in each of many rows, before a value of the same type; ``ends`` are the rows' ends."""
 
     data: Octets
     at: Integers
@@ -137,10 +137,10 @@ class AvroPlaces:
         Each type is a record of one field, whose value it wraps.
         """
         columns, types = [], iter(children(kind))
-        for place, wrapper in enumerate(avro):
+        for number, wrapper in enumerate(avro):
             if wrapper == "null":
                 continue
-            chosen, field = branch == place, next(types)
+            chosen, field = branch == number, next(types)
             rows = self._some(chosen)
             values = rows.read(wrapper["fields"][0]["type"], field, wanted=wanted)
             self.at[chosen] = rows.at
@@ -192,7 +192,7 @@ class AvroPlaces:
 
     def _lists(self, avro: Any, items: pa.Field, kind: pa.DataType, wanted: bool) -> pa.Array | None:
         """Return the next list of each row: its items come in blocks, each with their number in front, and then a 0."""
-        whose, found = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
+        whose, parts = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
         going = np.arange(len(self.at))
         while len(going):
             counts = self._counts(going)
@@ -205,12 +205,12 @@ class AvroPlaces:
                 values = taken.read(avro, items, wanted=wanted)
                 self.at[rows] = taken.at
                 whose.append(rows)
-                found.extend([] if values is None else [values])
+                parts.extend([] if values is None else [values])
                 rows, left = rows[left > 1], left[left > 1] - 1
         if not wanted:
             return None
         rows = np.concatenate(whose)
-        in_order = pa.concat_arrays(found).take(pa.array(np.argsort(rows, kind="stable")))
+        in_order = pa.concat_arrays(parts).take(pa.array(np.argsort(rows, kind="stable")))
         return list_array(kind, None, np.bincount(rows, minlength=len(self.at)), in_order)
 
     def _counts(self, rows: Integers) -> Integers:
@@ -223,13 +223,13 @@ class AvroPlaces:
             behind._numbers()
             taken.at[sized] = behind.at
         self.at[rows] = taken.at
-        found: Integers = np.abs(counts)
-        if (found > taken.ends - taken.at).any():
+        items: Integers = np.abs(counts)
+        if (items > taken.ends - taken.at).any():
             raise ValueError("a list in it has more items than its row has bytes")
-        return found
+        return items
 
-    def _some(self, rows: Any) -> AvroPlaces:
-        return AvroPlaces(self.data, self.at[rows], self.ends[rows])
+    def _some(self, rows: Any) -> AvroPositions:
+        return AvroPositions(self.data, self.at[rows], self.ends[rows])
 
     def _pass(self, lengths: Integers) -> None:
         if ((lengths < 0) | (lengths > self.ends - self.at)).any():
@@ -240,37 +240,37 @@ class AvroPlaces:
         if (self.at >= self.ends).any():
             raise ValueError("a row in it breaks off")
         octets = self.data[self.at]
-        found = (octets & 0x7F).astype(np.uint64)
+        unsigned = (octets & 0x7F).astype(np.uint64)
         lengths = np.ones(len(octets), dtype=np.int64)
         more = np.flatnonzero(octets >= 0x80)
         for group in range(1, _LONGEST_NUMBER):
             if len(more) == 0:
                 break
-            place = self.at[more] + group
-            if (place >= self.ends[more]).any():
+            position = self.at[more] + group
+            if (position >= self.ends[more]).any():
                 raise ValueError("a row in it breaks off")
-            octets = self.data[place]
-            found[more] |= (octets & 0x7F).astype(np.uint64) << np.uint64(7 * group)
+            octets = self.data[position]
+            unsigned[more] |= (octets & 0x7F).astype(np.uint64) << np.uint64(7 * group)
             lengths[more] += 1
             more = more[octets >= 0x80]
         if len(more):
             raise ValueError("a number in it has no end")
         self.at = self.at + lengths
-        values: Integers = (found >> np.uint64(1)).view(np.int64) ^ -(found & np.uint64(1)).view(np.int64)
+        values: Integers = (unsigned >> np.uint64(1)).view(np.int64) ^ -(unsigned & np.uint64(1)).view(np.int64)
         return values
 
     def _binary(self, lengths: Integers, kind: pa.DataType) -> pa.Array:
         """Return the bytes just passed."""
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        places = np.repeat(self.at - lengths - offsets[:-1], lengths)
-        places += np.arange(len(places))
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self.data[places])]
+        positions = np.repeat(self.at - lengths - offsets[:-1], lengths)
+        positions += np.arange(len(positions))
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self.data[positions])]
         if pa.types.is_decimal(kind):
             return decimals(pa.Array.from_buffers(pa.binary(), len(lengths), buffers), kind)
-        found = pa.Array.from_buffers(kind, len(lengths), buffers)
-        found.validate(full=True)
-        return found
+        array = pa.Array.from_buffers(kind, len(lengths), buffers)
+        array.validate(full=True)
+        return array
 
 
 _NUMBERS = {"int": np.int32, "long": np.int64}

@@ -20,7 +20,7 @@ from ...arrow.arrays import plain, struct_array
 from ...schema.casts import cast, fits
 from ...schema.conform import conform_array
 from .avro_bytes import Encoded, beside, fixed, numbers, same, sized, slices, spread, texts
-from .avro_columns import AvroPlaces
+from .avro_columns import AvroPositions
 from .avro_records import decoded, number, read_number
 from .decimals import decimals, shortest, unscaled
 
@@ -200,7 +200,7 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     parts[-1] = parts[-1][: -len(number(0))] + number(1) + number(0)
     known = slices(pa.array(parts, pa.binary()))
     ends = np.cumsum(known.lengths)
-    places = AvroPlaces(known.data, ends - known.lengths, ends)
+    places = AvroPositions(known.data, ends - known.lengths, ends)
     name, avro, kind = _WRAPPED[place - 1]
     try:
         found = places.read(avro, pa.field(name, kind), wanted=True)

@@ -298,7 +298,7 @@ class _AvroContent:
         self.given += batch.nbytes
 
     def bounds(self) -> Sequence[ColumnBounds]:
-        return self._bounds.found()
+        return self._bounds.bounds()
 
     def end(self) -> list[Any]:
         return [avro_rows.encode_head(self.rows), *self._encoded]

@@ -60,7 +60,7 @@ def test_many_keys_are_found_where_few_would_be(table: tuple[KeyedFiles, Places]
 def test_many_keys_are_all_possible_where_a_filter_lets_one_pass(present: list[int], possible: int) -> None:
     keys = pa.array([f"{number:05}" for number in range(5_000)])
     made = FileFilter(BloomSettings(), {}, 0)
-    made.add(pa.array(["x", *keys.take(pa.array(present, pa.int64())).to_pylist()]), kept=False)
+    made.add(pa.array(["x", *keys.take(pa.array(present, pa.int64())).to_pylist()]), from_previous=False)
     footer = {name.encode(): value.encode() for name, value in made.footer().items()}
 
     assert len(KeyFooter.of(footer, "a file").possible(keys)) == possible

@@ -216,8 +216,8 @@ def test_a_filter_never_denies_a_key_that_it_holds(
 def written(keys: list[str], settings: BloomSettings, before: Mapping[str, str], rows: int) -> dict[str, str]:
     """What the footer of a file says that keeps the rows of another, and takes more in."""
     made = FileFilter(settings, {name.encode(): value.encode() for name, value in before.items()}, rows)
-    made.add(pa.array([f"old {number}" for number in range(rows)], pa.string()), kept=True)
-    made.add(pa.array(keys, pa.string()), kept=False)
+    made.add(pa.array([f"old {number}" for number in range(rows)], pa.string()), from_previous=True)
+    made.add(pa.array(keys, pa.string()), from_previous=False)
     return made.footer()
 
 

@@ -38,7 +38,7 @@ def _file(name: str, *rows: tuple[Any, ...], partition: str = "p") -> FileBounds
     found = BoundsOfRows(FIELDS)
     arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(FIELDS)]
     found.add(pa.record_batch(arrays, schema=pa.schema(FIELDS)))
-    return FileBounds(partition, name, len(rows), found.found())
+    return FileBounds(partition, name, len(rows), found.bounds())
 
 
 FILES = [
@@ -112,7 +112,7 @@ def test_records_of_milliseconds_say_that_they_are_milliseconds(zone: str | None
     found = BoundsOfRows([column])
     found.add(pa.record_batch([values], names=["at"]))
 
-    said = bounds_records([FileBounds("p", "a", 1, found.found())], [column], record_schema(), typed=True)
+    said = bounds_records([FileBounds("p", "a", 1, found.bounds())], [column], record_schema(), typed=True)
 
     micros = values.cast(pa.timestamp("us", zone))
     spans = column_spans(decode(said.values, record_schema()).field("ColumnStatsMetadata"), micros.type)

@@ -122,7 +122,7 @@ def test_numbers_of_rows_are_bounded_in_the_order_of_spark(
     for value in values:
         found.add(pa.record_batch({"c": pa.array([value], pa.float64())}))
 
-    (bounds,) = found.found()
+    (bounds,) = found.bounds()
 
     expected = [None if bound is None else struct.pack("<d", bound) for bound in (least, greatest)]
     assert [bounds.least, bounds.greatest] == expected
