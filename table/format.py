@@ -99,11 +99,11 @@ _WITH_OLD_LOG_NAMES = {
 
 
 def format_of(config: TableConfig) -> TableFormat:
-    found = _FORMATS.get(config.version)
-    if found is None:
+    table_format = _FORMATS.get(config.version)
+    if table_format is None:
         raise TableVersionError(
             f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does "
             "not know yet.",
             RAISED_BY_A_WRITE,
         )
-    return _WITH_OLD_LOG_NAMES[config.version] if config.has_old_log_names else found
+    return _WITH_OLD_LOG_NAMES[config.version] if config.has_old_log_names else table_format

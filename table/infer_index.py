@@ -32,7 +32,7 @@ class InferredIndex:
     Attributes:
         kind: BUCKET by the names of the file groups; the kind of a record index; else SIMPLE, which finds rows in any
             file group of their partition. None if file groups contradict each other.
-        mixture: Then a bucket, judged by its name, and a file group that is none.
+        mixture: If they do, a file group that is a bucket by its name, and a file group that is none.
         by_record_index: Whether a record index shows it.
     """
 
@@ -120,7 +120,7 @@ def mixture(inferred: InferredIndex) -> str:
     )
 
 
-def _may_be_chance(found: int, greatest: int, total: int) -> bool:
-    """Return whether so many random ids of so many may well begin with numbers that are no greater (Poisson's law)."""
+def _may_be_chance(count: int, greatest: int, total: int) -> bool:
+    """Return whether ``count`` of ``total`` random ids may begin with numbers up to ``greatest`` (Poisson's law)."""
     expected = total * (greatest + 1) / _RANDOM_IDS
-    return found * math.log(expected) - math.lgamma(found + 1) > math.log(_HARDLY_EVER)
+    return count * math.log(expected) - math.lgamma(count + 1) > math.log(_HARDLY_EVER)

@@ -65,8 +65,10 @@ def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
     stored = _find_rows(table)
     if stored is None:
         return {}
-    known = {**config.properties, **options}
-    fitting = [zone for zone in _candidates() if stored.fits(TableConfig({**known, key.TIME_OUTPUT_ZONE: zone.name}))]
+    properties = {**config.properties, **options}
+    fitting = [
+        zone for zone in _candidates() if stored.fits(TableConfig({**properties, key.TIME_OUTPUT_ZONE: zone.name}))
+    ]
     moments = _weeks_to_compare(stored, config, options)
     first = fitting[0].local(moments) if fitting else moments
     other = next((zone for zone in fitting[1:] if not np.array_equal(zone.local(moments), first)), None)
@@ -90,13 +92,13 @@ def _find_rows(table: Table) -> _StoredRows | None:
     # Rows on both sides of a border between partitions tell most, so that two neighbours are looked into at a time.
     step = max(2, -(-len(partitions) // (_SLICES_LOOKED_INTO // 2)))
     wanted = pa.schema([schema.field(name) for name in {root_of(field) for field in table.config.partition_fields}])
-    found, paths = [], []
-    for partition in (name for place, name in enumerate(partitions) if place % step < 2):
+    batches, paths = [], []
+    for partition in (name for number, name in enumerate(partitions) if number % step < 2):
         for file_slice in [*view.slices(partition).values()][:1]:
             for _, rows in some_rows(table.storage, file_slice, wanted):
-                found.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
-                paths += [partition] * found[-1].num_rows
-    rows = pa.Table.from_batches(found, wanted).combine_chunks()
+                batches.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
+                paths += [partition] * batches[-1].num_rows
+    rows = pa.Table.from_batches(batches, wanted).combine_chunks()
     return _StoredRows(rows, pa.array(paths, pa.string()), schema) if rows.num_rows else None
 
 
@@ -104,8 +106,8 @@ def _bounds(times: Iterable[pa.Array]) -> list[int]:
     """Return the positions of a row with the least and a row with the greatest value of each column of times."""
     positions = set()
     for values in times:
-        found = pc.min_max(values)
-        positions |= {pc.index(values, found[end]).as_py() for end in ("min", "max")}  # one value a batch
+        extremes = pc.min_max(values)
+        positions |= {pc.index(values, extremes[end]).as_py() for end in ("min", "max")}  # one value a batch
     return sorted(positions - {-1})
 
 
@@ -118,9 +120,9 @@ def _times(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
 def _weeks_to_compare(stored: _StoredRows, config: TableConfig, options: Mapping[str, str]) -> Millis:
     """Return a moment in each week from the earliest row to some years from now."""
     times = TimeOptions({**options, key.TIME_OUTPUT_ZONE: "UTC"}, config.name).partitions()
-    found = [times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _times(rows, config)]
+    earliest = [times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _times(rows, config)]
     last = dt.datetime(dt.datetime.now(dt.timezone.utc).year + _YEARS_AHEAD, 1, 1, tzinfo=dt.timezone.utc)
-    first = np.clip(min(found), FIRST_MS, LAST_MS)
+    first = np.clip(min(earliest), FIRST_MS, LAST_MS)
     return np.arange(first, max(first, int(last.timestamp()) * 1000) + 7 * DAY, 7 * DAY, dtype=np.int64)
 
 

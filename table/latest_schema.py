@@ -26,9 +26,9 @@ def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = Fa
     the table keeps such a history or a newer release of pyhudi wrote its newest commit in a format of its own.
     """
     check_history(timeline.storage, writing=writing)
-    found = newest_schema(timeline, writing=writing)
-    if found is not None:
-        return found[1]
+    newest = newest_schema(timeline, writing=writing)
+    if newest is not None:
+        return newest[1]
     if config.create_schema:
         return arrow_schema(config.create_schema)
     return _schema_of_a_file(timeline) if timeline.writes else None

@@ -22,7 +22,7 @@ _UNDOES = frozenset({"rollback", "restore"})
 
 
 def left_behind(table: Table) -> tuple[str, ...]:
-    """Return the files of writes and services that lie in the place of the layout before, and nowhere else."""
+    """Return the files of writes and services that lie in the folder of the previous layout, and nowhere else."""
     # A write that is not complete hides no rows: it meets the other version, and its writer takes its files back.
     return tuple(
         path
@@ -32,7 +32,7 @@ def left_behind(table: Table) -> tuple[str, ...]:
 
 
 def remove_old_instants(table: Table) -> None:
-    """Delete the files of instants in the place of the layout before, but for writes and services that lie only there.
+    """Delete the files of instants in the folder of the previous layout, but for writes and services only it has.
 
     A writer that lives has its pending files there.
     """
@@ -57,21 +57,21 @@ def _missing(table: Table, old: Mapping[str, Instant]) -> dict[str, Instant]:
 
 
 def _old_instants(table: Table) -> dict[str, Instant]:
-    """Return the states of instants in the place of the layout before, by the paths of their files."""
+    """Return the states of instants in the folder of the previous layout, by the paths of their files."""
     layout = table.instants.layout.previous
     if layout is None:
         return {}
-    found = {join(layout.folder, name): layout.parse(name) for name in table.storage.look(layout.folder).names}
-    return {path: instant for path, instant in found.items() if instant is not None}
+    instants = {join(layout.folder, name): layout.parse(name) for name in table.storage.look(layout.folder).names}
+    return {path: instant for path, instant in instants.items() if instant is not None}
 
 
 def refuse_left_behind(table: Table) -> None:
     """Raise `UnsupportedTableError` if an upgrade left instants behind: a write could delete what they wrote."""
-    found = left_behind(table) if table.config.left_old_layout else ()
-    if found:
+    files = left_behind(table) if table.config.left_old_layout else ()
+    if files:
         raise UnsupportedTableError(
-            f"The table {table.path} was upgraded without {found[0]}"
-            + (f" and {len(found) - 1} more files of instants" if len(found) > 1 else "")
+            f"The table {table.path} was upgraded without {files[0]}"
+            + (f" and {len(files) - 1} more files of instants" if len(files) > 1 else "")
             + ": readers do not see what they wrote, and a write could delete it.",
             "validate() names each file, and says what can be done.",
         )

@@ -47,8 +47,8 @@ def defined_indexes(storage: Storage) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     try:
-        found = json.loads(stored)["indexDefinitions"]
-        return {str(name): dict(definition) for name, definition in found.items()}
+        definitions = json.loads(stored)["indexDefinitions"]
+        return {str(name): dict(definition) for name, definition in definitions.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TableConfigError(
             f"{INDEXES_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown what its "

@@ -53,7 +53,7 @@ class InstantFiles:
         return self.layout.folder
 
     @property
-    def place(self) -> str:
+    def source(self) -> str:
         """A name that separates these instants from other instants of the same store."""
         return self.folder
 
@@ -130,11 +130,11 @@ class InstantFiles:
 
     def read_of_streams(self, instant: Instant) -> StreamTexts:
         """Return what a completed write says of streams; a body that this process has read is not read again."""
-        texts = _OF_STREAMS.get((self.storage.path, self.place, instant))
+        texts = _OF_STREAMS.get((self.storage.path, self.source, instant))
         return texts or self._keep(instant, StreamTexts.of(self.read_summary(instant).extra_metadata))
 
     def _keep(self, instant: Instant, texts: StreamTexts) -> StreamTexts:
-        keep(_OF_STREAMS, (self.storage.path, self.place, instant), texts, _MOST_OF_STREAMS)
+        keep(_OF_STREAMS, (self.storage.path, self.source, instant), texts, _MOST_OF_STREAMS)
         return texts
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:

@@ -1,4 +1,4 @@
-"""File groups that a replacecommit took away which has left the timeline since, after a clean took their files."""
+"""Lost files that no reader misses: a clean deleted them, and an archived replacecommit took their file groups away."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .file_group import DataFile
 def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
     """Return the lost files whose file groups no archived replacecommit took away.
 
-    A clean may stay on the timeline for longer than the replacecommit whose files it took. It still names them, and
-    nothing on the timeline says any more that the table does not need them.
+    A clean may stay on the timeline for longer than the replacecommit whose files it deleted. It still names the files,
+    and nothing on the timeline says any more that the table does not need them.
     """
     waiting = list(lost)
     first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")

@@ -32,7 +32,7 @@ def open_view(timeline: Timeline) -> WholeView:
 
 
 def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
-    """Return the lost files that the table does not need as it is now, so that a clean may have taken them.
+    """Return the lost files that the table does not need now: a clean may have deleted them.
 
     ``now`` is the timeline after the files were listed; None if it is to be read. Files that a clean of that
     timeline names are neither returned nor missed. Raises `MissingFileError` if the table needs another lost file,
@@ -75,7 +75,7 @@ def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | Stora
 
 
 def _taken_meanwhile(storage: Storage, file: DataFile, *, is_undone: bool = False) -> StorageError:
-    what = "was rolled back, or is being" if is_undone else "was replaced by a newer one and removed"
+    what = "was rolled back, or is being rolled back," if is_undone else "was replaced by a newer file and removed"
     return StorageError(
         f"The {file.kind} {file.path} of the table {storage.path} {what} by another writer while it was needed.",
         "Run it again.",

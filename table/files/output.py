@@ -40,7 +40,7 @@ class Output:
     def shared_by(self, threads: int) -> Output:
         """Return how a process with so many threads writes files, in order to stay within the memory as a whole.
 
-        What the threads hold at once is taken off; what remains is for rows that wait.
+        Its ``memory`` is for rows that wait: it excludes what the threads hold at once.
         """
         row_group_bytes = min(self.row_group_bytes, self.memory // (_SHARES_OF_ROW_GROUPS * threads))
         taken = threads * (2 * row_group_bytes + _OF_A_THREAD) + _OF_THE_PROCESS

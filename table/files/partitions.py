@@ -88,7 +88,7 @@ def walk_partitions(
     def look(folder: str) -> Folder | None:
         return None if folder and left_out(folder) else storage.look(folder)
 
-    found: dict[str, tuple[FileInfo, ...]] = {}
+    files_by_partition: dict[str, tuple[FileInfo, ...]] = {}
     level = [""]
     while level:
         answer = instead(level)
@@ -100,11 +100,11 @@ def walk_partitions(
                 continue
             refuse_links(storage.path, folder, content.links)
             if is_partition(folder, content.files):
-                found[folder] = content.files
+                files_by_partition[folder] = content.files
             else:
                 below += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
         level = below
-    return found
+    return files_by_partition
 
 
 def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
@@ -138,18 +138,18 @@ def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def choose_partitions(table_path: str, there: Sequence[str], named: Sequence[str] | None) -> list[str]:
+def choose_partitions(table_path: str, partitions: Sequence[str], named: Sequence[str] | None) -> list[str]:
     """Return the partitions of a table that a caller names, in the table's order; all of them with None.
 
     Raises `InvalidOptionError` for a name that is no partition.
     """
     if named is None:
-        return [*there]
-    unknown = [path for path in named if path not in there]
+        return [*partitions]
+    unknown = [path for path in named if path not in partitions]
     if unknown:
         raise InvalidOptionError(
             f"The table {table_path} has no partition {unknown[0]!r}.",
             "Name partitions by their paths below the table's root, as the meta column _hoodie_partition_path has "
             "them.",
         )
-    return [path for path in there if path in set(named)]
+    return [path for path in partitions if path in set(named)]

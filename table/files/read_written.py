@@ -22,17 +22,17 @@ from .written import Written
 from .written_note import read_note, write_note
 
 # Bounds of what a process keeps: enough for the tables of one job, or for a few large tables.
-_MOST_KNOWN = 32
+_MOST_TABLES = 32
 _MOST_NAMES = 500_000
 # So many bodies take longer to read than a note.
 _MANY = 100
 _YOUNGEST = 32
 
-_Place = tuple[str, str]
+_Source = tuple[str, str]
 # The key is the table's path with its timeline's folder, and the writes.
-_KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
+_WRITTEN: OrderedDict[tuple[_Source, frozenset[Instant]], Written] = OrderedDict()
 # The note of each table as this process last read or wrote it.
-_NOTED: dict[_Place, Written] = {}
+_NOTED: dict[_Source, Written] = {}
 _LOCK = Lock()
 
 
@@ -41,19 +41,19 @@ def read_written(timeline: Timeline) -> Written:
     writes = timeline.writes
     if not writes:
         return Written()
-    place, wanted = _place(timeline), frozenset(writes)
-    base = _best_known(timeline, wanted, writes)
+    source, wanted = _source_of(timeline), frozenset(writes)
+    base = _nearest_written(timeline, wanted, writes)
     if base.instants == wanted:
         return base
-    found = _joined(timeline, base.since(writes[0].requested_time), writes)
+    answer = _joined(timeline, base.since(writes[0].requested_time), writes)
     with _LOCK:
-        _KNOWN.pop((place, base.instants), None)
-        _KNOWN[place, wanted] = found
-        while len(_KNOWN) > _MOST_KNOWN or (
-            len(_KNOWN) > 1 and sum(written.size for written in _KNOWN.values()) > _MOST_NAMES
+        _WRITTEN.pop((source, base.instants), None)
+        _WRITTEN[source, wanted] = answer
+        while len(_WRITTEN) > _MOST_TABLES or (
+            len(_WRITTEN) > 1 and sum(written.size for written in _WRITTEN.values()) > _MOST_NAMES
         ):
-            _KNOWN.popitem(last=False)
-    return found
+            _WRITTEN.popitem(last=False)
+    return answer
 
 
 def read_replaced(timeline: Timeline) -> Written:
@@ -70,10 +70,10 @@ def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
 
 
 def note_written(timeline: Timeline) -> None:
-    """Leave a note of what the old writes on a timeline say, if they are many and the last note lacks many."""
-    writes, place = timeline.writes, _place(timeline)
-    if writes and _covers(_NOTED.get(place), writes, writes):
-        # It is cheaper to see than which of the writes are old.
+    """Leave a note of what the old writes on a timeline say, if there are many and the last note lacks many of them."""
+    writes, source = timeline.writes, _source_of(timeline)
+    if writes and _covers(_NOTED.get(source), writes, writes):
+        # This is cheaper to find out than which of the writes are old.
         return
     # Not the youngest: a note is of no use if a timeline lacks a write, as it was planned before or rolled it back.
     older = sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST]
@@ -81,33 +81,33 @@ def note_written(timeline: Timeline) -> None:
     if len(old) < _MANY:
         return
     named = [write for write in writes if write in old]
-    if _covers(_NOTED.get(place), writes, named):
+    if _covers(_NOTED.get(source), writes, named):
         return
-    known = _noted(timeline)
-    if not _covers(known, writes, named):
-        base = known if _holds(known, frozenset(writes), writes[0].requested_time) else Written()
+    noted = _noted(timeline)
+    if not _covers(noted, writes, named):
+        base = noted if _holds(noted, frozenset(writes), writes[0].requested_time) else Written()
         fresh = [write for write in named if write not in base.instants]
         try:
             bodies = for_each(timeline.storage, timeline.files.read_written_files, fresh)
         except StorageError:
             # A write was archived meanwhile. Other processes may still see it on the timeline, so no note may name it.
             return
-        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), log_names(timeline))
-        if known.size <= _MOST_NAMES:
-            write_note(timeline, known)
-    keep(_NOTED, place, known, _MOST_KNOWN)
+        noted = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), log_names(timeline))
+        if noted.size <= _MOST_NAMES:
+            write_note(timeline, noted)
+    keep(_NOTED, source, noted, _MOST_TABLES)
 
 
-def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
-    if known is None or sum(write not in known.instants for write in named) >= _MANY:
+def _covers(noted: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
+    if noted is None or sum(write not in noted.instants for write in named) >= _MANY:
         return False
-    return _holds(known, frozenset(writes), writes[0].requested_time)
+    return _holds(noted, frozenset(writes), writes[0].requested_time)
 
 
 def _noted(timeline: Timeline) -> Written:
-    found = read_note(timeline)
-    keep(_NOTED, _place(timeline), found, _MOST_KNOWN)
-    return found
+    noted = read_note(timeline)
+    keep(_NOTED, _source_of(timeline), noted, _MOST_TABLES)
+    return noted
 
 
 def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
@@ -115,37 +115,43 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
     if not writes:
         return Written()
     asked = [write for write in writes if wanted(write)]
-    return _joined(timeline, _best_known(timeline, frozenset(writes), asked).since(writes[0].requested_time), asked)
+    return _joined(
+        timeline, _nearest_written(timeline, frozenset(writes), asked).since(writes[0].requested_time), asked
+    )
 
 
-def _joined(timeline: Timeline, known: Written, writes: Sequence[Instant]) -> Written:
-    fresh = [write for write in writes if write not in known.instants]
-    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True), log_names(timeline))
+def _joined(timeline: Timeline, before: Written, writes: Sequence[Instant]) -> Written:
+    fresh = [write for write in writes if write not in before.instants]
+    return before.joined_by(zip(fresh, _read(timeline, fresh), strict=True), log_names(timeline))
 
 
-def _place(timeline: Timeline) -> _Place:
-    return timeline.storage.path, timeline.files.place
+def _source_of(timeline: Timeline) -> _Source:
+    return timeline.storage.path, timeline.files.source
 
 
-def _best_known(timeline: Timeline, there: frozenset[Instant], asked: Sequence[Instant]) -> Written:
+def _nearest_written(timeline: Timeline, writes: frozenset[Instant], asked: Sequence[Instant]) -> Written:
     """Return what the process, or the note, knows of most writes; older, since archived writes may be among them."""
-    place, first = _place(timeline), timeline.writes[0].requested_time
+    source, first = _source_of(timeline), timeline.writes[0].requested_time
     with _LOCK:
-        exact = _KNOWN.get((place, there))
+        exact = _WRITTEN.get((source, writes))
         if exact is not None:
-            _KNOWN.move_to_end((place, there))
+            _WRITTEN.move_to_end((source, writes))
             return exact
-        usable = [known for (where, _), known in _KNOWN.items() if where == place and _holds(known, there, first)]
-    best = max(usable, key=lambda known: len(known.instants & there), default=Written())
+        usable = [
+            answer for (where, _), answer in _WRITTEN.items() if where == source and _holds(answer, writes, first)
+        ]
+    best = max(usable, key=lambda answer: len(answer.instants & writes), default=Written())
     if sum(write not in best.instants for write in asked) < _MANY:
         return best
     noted = _noted(timeline)
-    return noted if _holds(noted, there, first) and len(noted.instants & there) > len(best.instants & there) else best
+    return (
+        noted if _holds(noted, writes, first) and len(noted.instants & writes) > len(best.instants & writes) else best
+    )
 
 
-def _holds(known: Written, writes: frozenset[Instant], first: str) -> bool:
+def _holds(written: Written, writes: frozenset[Instant], first: str) -> bool:
     """Return whether what some writes say is part of what the writes on a timeline say, or of archived writes."""
-    return all(instant.requested_time < first for instant in known.instants - writes)
+    return all(instant.requested_time < first for instant in written.instants - writes)
 
 
 def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:

@@ -21,16 +21,16 @@ class SliceRule(Protocol):
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         """Return the requested times of the instants that wrote some files, as names or completed writes say.
 
-        With ``open_log`` also of log files that names and completed writes say nothing of.
+        With ``open_log`` it opens the log files of which neither says who wrote them.
         """
 
     def may_be_of(self, file: DataFile, requested_time: str) -> bool:
         """Return whether an instant may have written a file, going by its name alone."""
 
     def shows(self, file: DataFile, sees: Callable[[str], bool], until: str | None = None) -> bool:
-        """Return whether a file is part of what readers see, who see instants of some requested times.
+        """Return whether a file is part of what readers see; ``sees`` says whether they see an instant.
 
-        ``until`` is the time of the newest of these; None if it does not matter.
+        ``until`` is the time of the newest instant that they see; None if it does not matter.
         """
 
     def slices(
@@ -58,9 +58,9 @@ class SliceRule(Protocol):
 
 
 class ByCompletionTime:
-    """The rule from table version 8 on, where a log file has the delta commit that wrote it in its name.
+    """The rule from table version 8 on: the name of a log file has the delta commit that wrote it.
 
-    It belongs to the newest base file whose instant had been requested when the delta commit completed. A compaction
+    The file goes with the newest base file whose instant had been requested when the delta commit completed. Compaction
     merges what is complete when it is requested, and an append in flight then completes later: so compactions and
     appends need not wait for each other. Log files without such a base file make up the first slice of their file
     group, which has none. Source: ``HoodieFileGroup.getBaseInstantTime``.
@@ -121,12 +121,12 @@ class ByEitherName(ByCompletionTime):
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         every_file = tuple(files)
-        found = _BY_NAME.makers(every_file, completed, open_log)
+        makers = _BY_NAME.makers(every_file, completed, open_log)
         if open_log is not None:
-            return found
+            return makers
         logs = [file for file in every_file if isinstance(file, LogFile)]
         written = read_written(completed) if logs else None
-        return found.union(log.named_time for log in logs if written is not None and written.stated(log) is None)
+        return makers.union(log.named_time for log in logs if written is not None and written.stated(log) is None)
 
     def may_be_of(self, file: DataFile, requested_time: str) -> bool:
         return _BY_NAME.may_be_of(file, requested_time)
@@ -137,11 +137,11 @@ class ByEitherName(ByCompletionTime):
 
 def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) -> str | None:
     """Return the base file's time that a log file goes with, None for none; ``times`` are in order."""
-    known = bisect_right(times, log.named_time)
+    count = bisect_right(times, log.named_time)
     # An instant completes after it is requested, so the completion time matters only if a younger base file exists.
-    if known < len(times):
-        known = bisect_right(times, completed_at(log.named_time))
-    return times[known - 1] if known else None
+    if count < len(times):
+        count = bisect_right(times, completed_at(log.named_time))
+    return times[count - 1] if count else None
 
 
 _BY_NAME = ByName()

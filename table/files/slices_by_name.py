@@ -50,22 +50,22 @@ class ByName:
     """
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
-        found: set[str] = set()
+        makers: set[str] = set()
         logs = []
         for file in files:
             if isinstance(file, LogFile):
                 logs.append(file)
             else:
-                found.add(file.instant_time)
+                makers.add(file.instant_time)
         written = read_written(completed) if logs else None
         for log in logs:
             stated = None if written is None else written.stated(log)
             if stated is not None:
-                found.update(stated.makers)
+                makers.update(stated.makers)
             # A write that failed may have appended what no completed write states.
             if open_log is not None and (stated is None or log.size > stated.size):
-                found.update(open_log(log))
-        return frozenset(found)
+                makers.update(open_log(log))
+        return frozenset(makers)
 
     def may_be_of(self, file: DataFile, requested_time: str) -> bool:
         if isinstance(file, LogFile):

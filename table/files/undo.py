@@ -30,12 +30,12 @@ class Undo(Protocol):
     def results(self, plan: RollbackPlan) -> dict[str, RollbackPartition]:
         """Return what a completed rollback says of these files, by partition path."""
 
-    def taken(self, done: RollbackMetadata) -> Iterator[str]:
+    def taken(self, rollback: RollbackMetadata) -> Iterator[str]:
         """Yield the paths of the files of which a completed rollback says that it took data back."""
 
 
 class DeletesFiles:
-    """The way from table version 8 on, where a log file has data of one instant alone."""
+    """The way from table version 8 on: a log file has data of one instant alone."""
 
     def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
         storage.delete(*chain.from_iterable(left.values()))
@@ -80,6 +80,6 @@ class DeletesFiles:
             for path, files in deleted.items()
         }
 
-    def taken(self, done: RollbackMetadata) -> Iterator[str]:
-        for path, part in done.partition_metadata.items():
+    def taken(self, rollback: RollbackMetadata) -> Iterator[str]:
+        for path, part in rollback.partition_metadata.items():
             yield from (join(path, split(file)[1]) for file in part.success_delete_files)

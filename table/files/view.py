@@ -19,8 +19,8 @@ from .written import Written
 class FileView:
     """The file slices of a table as of one timeline, which decides what is committed.
 
-    ``listings`` has the files of partitions that were listed already, and ``listing`` lists others: the store, where
-    nothing else is given. ``cleaned`` has files that a clean took away since, which only `lost` returns.
+    ``listings`` has the files of partitions that were listed already, and ``listing`` lists others, by default the
+    store. ``cleaned`` has files that a clean took away since, which only `lost` returns.
     """
 
     def __init__(
@@ -92,21 +92,24 @@ class FileView:
     def _groups(
         self, partition_path: str, files: Iterable[DataFile], *, replaced: bool = False
     ) -> dict[str, FileGroup]:
-        found: dict[str, list[DataFile]] = {}
+        files_by_id: dict[str, list[DataFile]] = {}
         shows = self.shows
         for file in files:
             is_replaced = (partition_path, file.file_id) in self._replaced
             if is_replaced == replaced and shows(file):
-                found.setdefault(file.file_id, []).append(file)
-        return {file_id: self._group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
+                files_by_id.setdefault(file.file_id, []).append(file)
+        return {
+            file_id: self._group(FileGroupId(partition_path, file_id), files_by_id[file_id])
+            for file_id in sorted(files_by_id)
+        }
 
     def _group(self, group: FileGroupId, files: list[DataFile]) -> FileGroup:
         """Return a file group of its files; of two base files of one instant, the later attempt's counts."""
         bases: dict[str, BaseFile] = {}
         for file in files:
             if isinstance(file, BaseFile):
-                known = bases.get(file.instant_time)
-                if known is None or _attempt(file) > _attempt(known):
+                other = bases.get(file.instant_time)
+                if other is None or _attempt(file) > _attempt(other):
                     bases[file.instant_time] = file
         stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
@@ -125,10 +128,10 @@ class FileView:
         return self._rule.shows(file, self.sees, self._until)
 
     def sees(self, instant_time: str) -> bool:
-        known = self._committed.get(instant_time)
-        if known is None:
-            known = self._committed[instant_time] = self.timeline.is_committed(instant_time)
-        return known
+        is_committed = self._committed.get(instant_time)
+        if is_committed is None:
+            is_committed = self._committed[instant_time] = self.timeline.is_committed(instant_time)
+        return is_committed
 
     def all_slices(self) -> list[FileSlice]:
         return [file_slice for partition in self.partitions() for file_slice in self.slices(partition).values()]
@@ -139,5 +142,5 @@ def _attempt(file: BaseFile) -> WriteToken:
 
 
 def _data_files(listing: Iterable[FileInfo]) -> Iterator[DataFile]:
-    found = (data_file(info.path, info.size) for info in listing)
-    return (file for file in found if file is not None)
+    files = (data_file(info.path, info.size) for info in listing)
+    return (file for file in files if file is not None)

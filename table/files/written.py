@@ -85,8 +85,8 @@ class Written:
 
     def stated(self, log: LogFile) -> StatedLog | None:
         """Return what the write that made a log file states about it; None if none of the writes names it."""
-        found = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
-        return None if found is None or not found.stated.size else found.stated
+        log_written = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
+        return None if log_written is None or not log_written.stated.size else log_written.stated
 
     def stated_size(self, base: BaseFile) -> int:
         """Return the size of a base file as the write that made it states it; 0 if none of the writes states it."""
@@ -104,12 +104,12 @@ class Written:
         gone = [instant for instant in self.instants if instant.requested_time < first]
         if not gone:
             return self
-        kept = self.instants.difference(gone)
+        instants = self.instants.difference(gone)
         newest = {
             partition: {file_id: base for file_id, base in bases.items() if time_in(base.name) >= first}
             for partition, bases in self.newest.items()
         }
-        replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in kept}
+        replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in instants}
         logs = {
             partition: {
                 file_id: left
@@ -119,7 +119,7 @@ class Written:
             for partition, groups in self.logs.items()
         }
         return Written(
-            kept,
+            instants,
             {partition: bases for partition, bases in newest.items() if bases},
             replaced_by,
             {partition: groups for partition, groups in logs.items() if groups},
@@ -139,14 +139,14 @@ class Written:
             if replaced:
                 replaced_by[instant] = frozenset((path, file_id) for path, groups in replaced for file_id in groups)
             for partition, stats in body.stats.items():
-                known, bases = newest.get(partition, {}), bases_in(stats)
+                old_bases, bases = newest.get(partition, {}), bases_in(stats)
                 if instant.requested_time < last:  # requested before a write that completed earlier
                     bases = {
                         file_id: base
                         for file_id, base in bases.items()
-                        if time_in(base.name) > _base_time(known, file_id)
+                        if time_in(base.name) > _base_time(old_bases, file_id)
                     }
-                newest[partition] = {**known, **bases}
+                newest[partition] = {**old_bases, **bases}
                 for file_id, name, stated in logs_in(stats, instant, body.by_pyhudi):
                     of_group = logs.setdefault(partition, {}).setdefault(file_id, {})
                     before = of_group.get(name) or self.logs.get(partition, {}).get(file_id, {}).get(name)
@@ -154,32 +154,32 @@ class Written:
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest, names), ids)
 
 
-def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
+def _still_newest(old: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
     """Return the log files that go with the newest base file of their file group, or with none."""
-    if not known and not fresh:
-        return known
-    found: dict[str, dict[str, Mapping[str, LogWritten]]] = {}
-    for partition in {**known, **fresh}:
-        before, added = known.get(partition, {}), fresh.get(partition, {})
+    if not old and not fresh:
+        return old
+    newest_logs: dict[str, dict[str, Mapping[str, LogWritten]]] = {}
+    for partition in {**old, **fresh}:
+        before, added = old.get(partition, {}), fresh.get(partition, {})
         for file_id in {**before, **added}:
             since = _base_time(newest.get(partition, {}), file_id)
             names = {**before.get(file_id, {}), **added.get(file_id, {})}
             left = {name: log for name, log in names.items() if rule.fits(name, log.instant, since)}
             if left:
-                found.setdefault(partition, {})[file_id] = left
-    return found
+                newest_logs.setdefault(partition, {})[file_id] = left
+    return newest_logs
 
 
 def _shared(stated: StatedLog, before: LogWritten | None) -> StatedLog:
     """Return what a write, and those before it, state of a log file to which others may append."""
     if before is None:
         return replace(stated, shared=True)
-    known = before.stated
+    earlier = before.stated
     return StatedLog(
-        max(known.size, stated.size),
-        known.records + stated.records,
-        known.by_pyhudi and stated.by_pyhudi,
-        tuple(dict.fromkeys([*known.makers, *stated.makers])),
+        max(earlier.size, stated.size),
+        earlier.records + stated.records,
+        earlier.by_pyhudi and stated.by_pyhudi,
+        tuple(dict.fromkeys([*earlier.makers, *stated.makers])),
         shared=True,
     )
 
@@ -202,25 +202,25 @@ def bases_in(stats: Iterable[Stat]) -> dict[str, BaseWritten]:
     Apache Hudi's writers for Flink may write one file anew, with a statistic each time; its size counts as unstated.
     Source: ``FlinkMergeHandle``.
     """
-    found: dict[str, BaseWritten] = {}
+    bases: dict[str, BaseWritten] = {}
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.endswith(PARQUET):
             base = BaseWritten(name, stat.get("fileSizeInBytes") or 0)
-            before = found.get(file_id, base)
-            found[file_id] = base if before.name != name or before.size == base.size else BaseWritten(name, 0)
-    return found
+            before = bases.get(file_id, base)
+            bases[file_id] = base if before.name != name or before.size == base.size else BaseWritten(name, 0)
+    return bases
 
 
 def logs_in(stats: Iterable[Stat], write: Instant, by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:
     """Yield file id and name of each log file in a write's statistics of one partition, and what they state of it."""
-    found: dict[tuple[str, str], StatedLog] = {}
+    logs: dict[tuple[str, str], StatedLog] = {}
     makers = (write.requested_time,)
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.startswith(".") and log_file(name) is not None:
             size = stat.get("fileSizeInBytes") or 0
             records = (stat.get("numWrites") or 0) + (stat.get("numDeletes") or 0)
-            known = found.get((file_id, name), StatedLog(0, 0, by_pyhudi, makers))
-            found[file_id, name] = StatedLog(max(known.size, size), max(known.records, records), by_pyhudi, makers)
-    yield from ((file_id, name, stated) for (file_id, name), stated in found.items())
+            earlier = logs.get((file_id, name), StatedLog(0, 0, by_pyhudi, makers))
+            logs[file_id, name] = StatedLog(max(earlier.size, size), max(earlier.records, records), by_pyhudi, makers)
+    yield from ((file_id, name, stated) for (file_id, name), stated in logs.items())

@@ -30,7 +30,7 @@ logger = logging.getLogger("pyhudi")
 
 def read_note(timeline: Timeline) -> Written:
     """Return the note of a table; an empty note if it is missing, damaged or in a newer format."""
-    if timeline.files.place != timeline.files.folder:
+    if timeline.files.source != timeline.files.folder:
         # A timeline with archived instants, for which no writer makes notes.
         return Written()
     try:
@@ -42,34 +42,34 @@ def read_note(timeline: Timeline) -> Written:
         return Written()
 
 
-def write_note(timeline: Timeline, found: Written) -> None:
+def write_note(timeline: Timeline, written: Written) -> None:
     """Put a note in the place of the last; a process that cannot write it goes without."""
     try:
-        timeline.storage.write(NOTE, _encoded(found, timeline.files.layout), durable=False)
+        timeline.storage.write(NOTE, _encoded(written, timeline.files.layout), durable=False)
     except PyHudiError as error:
         logger.info("table %s: no note %s was made: %s", timeline.storage.path, NOTE, error)
 
 
-def _encoded(found: Written, layout: Layout) -> bytes:
-    instants = sorted(found.instants, key=lambda instant: instant.identity)
+def _encoded(written: Written, layout: Layout) -> bytes:
+    instants = sorted(written.instants, key=lambda instant: instant.identity)
     numbers = {instant: number for number, instant in enumerate(instants)}
     content = {
         "instants": [layout.format(instant) for instant in instants],
         "newest": {
             partition: {file_id: base.name for file_id, base in bases.items()}
-            for partition, bases in found.newest.items()
+            for partition, bases in written.newest.items()
         },
         # Apart from the names, which older releases read too.
         "sizes": {
             partition: {file_id: base.size for file_id, base in bases.items() if base.size}
-            for partition, bases in found.newest.items()
+            for partition, bases in written.newest.items()
         },
-        "replaced": [[numbers[instant], sorted(groups)] for instant, groups in found.replaced_by.items()],
+        "replaced": [[numbers[instant], sorted(groups)] for instant, groups in written.replaced_by.items()],
         "logs": {
             partition: {file_id: _encoded_logs(logs, numbers) for file_id, logs in groups.items()}
-            for partition, groups in found.logs.items()
+            for partition, groups in written.logs.items()
         },
-        "ids": found.ids,
+        "ids": written.ids,
     }
     text = json.dumps(formats.numbered(content, formats.WRITTEN_NOTE), separators=(",", ":")).encode()
     return b"%08x\n%b" % (zlib.crc32(text), text)
@@ -121,7 +121,7 @@ def _pair(group: Sequence[str]) -> tuple[str, str]:
 
 
 def _instant(name: str, layout: Layout) -> Instant:
-    found = layout.parse(name)
-    if found is None or found.state != State.COMPLETED or not layout.is_whole(found):
+    instant = layout.parse(name)
+    if instant is None or instant.state != State.COMPLETED or not layout.is_whole(instant):
         raise ValueError(f"it names {name!r}, which is no completed instant")
-    return found
+    return instant

@@ -73,7 +73,7 @@ class BlockErrors:
 def read_block(
     data: memoryview, at: int, compression: Compression, wanted: Sequence[Magic], errors: BlockErrors
 ) -> Block:
-    """Return the block that begins ``at`` a place of ``data``; raises if it is damaged or no ``wanted`` one."""
+    """Return the block that begins ``at`` a position of ``data``; raises if it is damaged or of no ``wanted`` kind."""
     if len(data) - at < HEADER_BYTES:
         raise errors.damaged("for it breaks off in its header")
     magic, size, content_size, _, kind, per_checksum, on_disk = _HEADER.unpack_from(data, at)
@@ -136,7 +136,7 @@ def write_block(magic: Magic, content: bytes, before: int, compression: Compress
 
 
 def moved_block(data: bytes, before: int, errors: BlockErrors) -> bytes | None:
-    """Return a block of data for another place, with all of its bytes but where the block before it begins.
+    """Return a data block with another beginning of the block before it, and otherwise the same bytes.
 
     None if its checksums are of a type that is slow to make. Raises if it is damaged, as far as its checksums
     tell.

@@ -41,8 +41,8 @@ def _moved(words: Words, level: int) -> Words:
     """Return checksums moved over 2**level zeros."""
     tables = _tables(level)
     moved: Words = tables[0][words & 0xFF]
-    for place in range(1, 4):
-        moved = moved ^ tables[place][(words >> np.uint32(8 * place)) & 0xFF]
+    for byte in range(1, 4):
+        moved = moved ^ tables[byte][(words >> np.uint32(8 * byte)) & 0xFF]
     return moved
 
 
@@ -50,10 +50,10 @@ def _moved(words: Words, level: int) -> Words:
 def _tables(level: int) -> Words:
     """Return for each value of each byte of a checksum what it becomes behind 2**level zeros."""
     values = np.arange(256, dtype=np.uint32)
-    words = np.stack([values << np.uint32(8 * place) for place in range(4)])
+    words = np.stack([values << np.uint32(8 * byte) for byte in range(4)])
     if level == 0:
         first = _bytes_table()
-        return np.stack([first, *(words[place] >> np.uint32(8) for place in range(1, 4))])
+        return np.stack([first, *(words[byte] >> np.uint32(8) for byte in range(1, 4))])
     half = level - 1
     return np.stack([_moved(_moved(row, half), half) for row in words])
 

@@ -58,10 +58,10 @@ class DataBlock:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._bytes = np.frombuffer(content, dtype=np.uint8)
-        self._found: tuple[Integers, Integers, Integers] | None = None
+        self._all_positions: tuple[Integers, Integers, Integers] | None = None
 
     def all(self) -> Entries:
-        starts, key_sizes, value_sizes = self._places()
+        starts, key_sizes, value_sizes = self._positions()
         return self._of(starts, key_sizes, value_sizes)
 
     def find(self, keys: Sequence[bytes]) -> Entries:
@@ -81,17 +81,17 @@ class DataBlock:
         return self._some(np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
 
     def _few(self, keys: Sequence[bytes]) -> Integers:
-        """Return which entries have some keys: only what looks like one of them needs all entries' places."""
+        """Return which entries have some keys: only what looks like one of them needs all entries' positions."""
         numbers = []
         for key in keys:
             looks = len(key).to_bytes(2, "big") + key + _AFTER_KEY
             at = self._content.find(looks)
             while at >= 0:
                 # A value may hold the same bytes as a key.
-                place = at - _BEFORE_SIZE
-                starts = self._places()[0]
-                entry = int(np.searchsorted(starts, place))
-                if entry < len(starts) and starts[entry] == place:
+                position = at - _BEFORE_SIZE
+                starts = self._positions()[0]
+                entry = int(np.searchsorted(starts, position))
+                if entry < len(starts) and starts[entry] == position:
                     numbers.append(entry)
                     break
                 at = self._content.find(looks, at + 1)
@@ -102,28 +102,28 @@ class DataBlock:
         return np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
 
     def _keys(self) -> pa.BinaryArray:
-        starts, key_sizes, _ = self._places()
+        starts, key_sizes, _ = self._positions()
         return _binary(self._content, starts + _BEFORE_KEY, key_sizes)
 
     def _some(self, chosen: Integers) -> Entries:
         if len(chosen) == 0:
             return NONE
-        return self._of(*(places[chosen] for places in self._places()))
+        return self._of(*(positions[chosen] for positions in self._positions()))
 
     def _of(self, starts: Integers, key_sizes: Integers, value_sizes: Integers) -> Entries:
         keys = starts + _BEFORE_KEY
         values = keys + key_sizes + len(_AFTER_KEY)
         return Entries(_binary(self._content, keys, key_sizes), _binary(self._content, values, value_sizes))
 
-    def _places(self) -> tuple[Integers, Integers, Integers]:
+    def _positions(self) -> tuple[Integers, Integers, Integers]:
         """Return where entries begin, and the sizes of their row keys and of their values."""
-        if self._found is None:
-            self._found = _found_in(self._bytes)
-        return self._found
+        if self._all_positions is None:
+            self._all_positions = _positions_in(self._bytes)
+        return self._all_positions
 
 
-def _found_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
-    """Return the places of a block's entries; ValueError if it is not made of entries.
+def _positions_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
+    """Return the positions of a block's entries; ValueError if it is not made of entries.
 
     Where an entry begins follows from the entry before. But each key has the same ten bytes after it, and in most
     blocks all keys are of one size. Other blocks take longer.
@@ -138,15 +138,15 @@ def _found_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
     ends = ends[ends >= _BEFORE_KEY + first]
     chain = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first))
     if chain is None:
-        places = np.flatnonzero((data[: -FRAME + 1] == 0) & (data[1 : -FRAME + 2] == 0))
-        chain = _linked(data, _with_ends(data, places))
+        positions = np.flatnonzero((data[: -FRAME + 1] == 0) & (data[1 : -FRAME + 2] == 0))
+        chain = _linked(data, _with_ends(data, positions))
     if chain is None:
         raise ValueError("for its entries do not follow one another to its end")
     return chain
 
 
 def _with_ends(data: Bytes, at: Integers) -> Integers:
-    """Return those of some places at which something like an entry begins.
+    """Return those of some positions at which something like an entry begins.
 
     It has two sizes of its key, which agree, and after the key what all keys have.
     """
@@ -157,8 +157,8 @@ def _with_ends(data: Bytes, at: Integers) -> Integers:
     at, end = at[looks], end[looks]
     keeps = _number(data, end, 8) == int.from_bytes(_AFTER_KEY[:8], "big")
     keeps &= _number(data, end + 8, 2) == int.from_bytes(_AFTER_KEY[8:], "big")
-    kept_places: Integers = at[keeps]
-    return kept_places
+    kept_positions: Integers = at[keeps]
+    return kept_positions
 
 
 def _linked(data: Bytes, at: Integers) -> tuple[Integers, Integers, Integers] | None:
@@ -177,26 +177,26 @@ def _linked(data: Bytes, at: Integers) -> tuple[Integers, Integers, Integers] | 
 
 
 def _number(data: Bytes, at: Integers, size: int) -> Integers:
-    """Return the numbers of some bytes at some places."""
+    """Return the numbers of some bytes at some positions."""
     at_each_byte: Integers = np.ndarray((len(data) - size + 1,), f">u{size}", data, strides=(1,))
     return at_each_byte[at].astype(np.int64)
 
 
 def _chain(at: Integers, follows: Integers) -> Integers:
-    """Return the places that the first leads to, one after the other.
+    """Return the positions that the first leads to, one after the other.
 
     Doubling the links finds them in a few steps.
     """
     nowhere = len(at)
-    place = np.searchsorted(at, follows)
-    links = np.append(at, -1)[place] == follows
-    jump = np.append(np.where(links, place, nowhere), nowhere)
+    position = np.searchsorted(at, follows)
+    links = np.append(at, -1)[position] == follows
+    jump = np.append(np.where(links, position, nowhere), nowhere)
     linked = np.zeros(1, dtype=np.int64)
     while linked[-1] != nowhere:
         linked = np.concatenate((linked, jump[linked]))
         jump = jump[jump]
-    places: Integers = linked[linked != nowhere]
-    return places
+    positions: Integers = linked[linked != nowhere]
+    return positions
 
 
 def _binary(content: bytes, starts: Integers, sizes: Integers) -> pa.BinaryArray:
@@ -220,19 +220,19 @@ def encode(entries: Entries) -> tuple[bytes, Integers]:
     """Return the bytes of entries, one after the other, and where each begins and the last ends."""
     keys, key_sizes = _bytes(entries.keys)
     values, value_sizes = _bytes(entries.values)
-    places = np.concatenate(([0], np.cumsum(key_sizes + value_sizes + FRAME)))
-    starts = places[:-1]
-    data = np.zeros(int(places[-1]), dtype=np.uint8)
+    positions = np.concatenate(([0], np.cumsum(key_sizes + value_sizes + FRAME)))
+    starts = positions[:-1]
+    data = np.zeros(int(positions[-1]), dtype=np.uint8)
     head = np.empty((len(starts), _BEFORE_KEY), dtype=np.uint8)
     head[:, 0:4] = _encoded(key_sizes + _BESIDE_KEY, ">u4")
     head[:, 4:8] = _encoded(value_sizes, ">u4")
     head[:, 8:10] = _encoded(key_sizes, ">u2")
     tail = np.frombuffer(_AFTER_KEY, dtype=np.uint8)
-    for place in range(_BEFORE_KEY):  # O(bytes of the beginning)
-        data[starts + place] = head[:, place]
+    for position in range(_BEFORE_KEY):  # O(bytes of the beginning)
+        data[starts + position] = head[:, position]
     end = starts + _BEFORE_KEY + key_sizes
-    for place, value in enumerate(tail):  # O(bytes of the end)
-        data[end + place] = value
+    for position, value in enumerate(tail):  # O(bytes of the end)
+        data[end + position] = value
     if len(starts):
         for content, begins, sizes in (
             (keys, starts + _BEFORE_KEY, key_sizes),
@@ -240,7 +240,7 @@ def encode(entries: Entries) -> tuple[bytes, Integers]:
         ):
             inside = _inside(begins, sizes)
             data[: len(inside)][inside] = content
-    return data.tobytes(), places
+    return data.tobytes(), positions
 
 
 def _encoded(numbers: Integers, kind: str) -> Bytes:

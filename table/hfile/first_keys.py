@@ -2,7 +2,7 @@
 
 Apache HBase, and with it Apache Hudi before 1.1, sorts keys as bytes. Apache Hudi's own writer sorts them as Java
 compares texts: by UTF-16, in which characters from U+10000 on come before those from U+E000 to U+FFFF. No file says
-which writer made it. A key without a character from U+E000 on has the same place in both orders.
+which writer made it. A key without a character from U+E000 on has the same position in both orders.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def first_keys(keys: Sequence[bytes]) -> list[FirstKeys]:
     return [found for found in by_order if all(before <= after for before, after in pairwise(found.keys))]
 
 
-def of_two_places(asked: Sequence[bytes]) -> list[bytes]:
-    """Return the keys that each order has in another place."""
+def of_two_positions(asked: Sequence[bytes]) -> list[bytes]:
+    """Return the keys whose position differs between the orders."""
     return [key for key in asked if key.translate(_BY_UTF_16) != key]
 
 
 def _after(prefix: bytes) -> bytes | None:
     """Return the least key that is greater than all keys with a prefix; None if there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

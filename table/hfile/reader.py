@@ -13,7 +13,7 @@ from ...storage.base import storage_errors
 from . import entries as stored
 from .blocks import Block, BlockErrors, Compression, Magic, moved_block, read_block
 from .entries import FRAME, DataBlock, Entries
-from .first_keys import FirstKeys, first_keys, of_two_places
+from .first_keys import FirstKeys, first_keys, of_two_positions
 from .tail import (
     MAGIC,
     TRAILER_BYTES,
@@ -115,7 +115,7 @@ class HFile:
         return stored.joined([self._parsed(at, block.all) for _, block, at in self._read(numbers)])
 
     def moved_block(self, number: int, before: int) -> bytes | None:
-        """Return a data block for a place behind a block that begins at ``before``; None if it has to be made anew.
+        """Return a data block to follow a block that begins at ``before``; None if it has to be made anew.
 
         Blocks side by side are read at once.
         """
@@ -169,14 +169,14 @@ class HFile:
         """Yield what leads to some keys or prefixes, and to which of them."""
         for index in self._first_keys:
             yield index, asked
-            asked = of_two_places(asked)
+            asked = of_two_positions(asked)
 
     @cached_property
     def _first_keys(self) -> list[FirstKeys]:
-        found = first_keys([place.key for place in self.blocks])
-        if not found:
+        orders = first_keys([place.key for place in self.blocks])
+        if not orders:
             raise self._errors(self.trailer.load_on_open).damaged("for its entries are out of order")
-        return found
+        return orders
 
     def _entries_in(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
         parts = []

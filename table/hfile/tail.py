@@ -48,7 +48,7 @@ class Trailer:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """Where a block is; no key in it is less than ``key``, and none of the block before is greater or the same."""
+    """Where a block is; no key in it is less than ``key``, and all keys of the block before it are less."""
 
     at: int
     size: int
@@ -230,11 +230,11 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _write_varint(value: int) -> bytes:
-    found = bytearray()
+    octets = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        octets.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*octets, value])
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

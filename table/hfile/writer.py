@@ -19,7 +19,7 @@ from .tail import BlockPlace, Trailer, index_key, write_file_info, write_root_in
 # Apache Hudi's reader looks for no entry in the last bytes of a block, four for each checksum: in a block of at most
 # 64 KiB these are fewer than any entry has.
 BLOCK_BYTES = 64 << 10
-# How full blocks are that more entries will be put between.
+# How full a block is that has room for more entries.
 _FILLED = 0.75
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
@@ -67,8 +67,8 @@ class HFileWriter:
     def _note(self, entries: Entries) -> None:
         self.count += len(entries)
         self._last_key = entries.keys[-1].as_py()  # one value a call
-        for place, array in enumerate((entries.keys, entries.values)):
-            self._sizes[place] += int(pc.sum(pc.binary_length(array)).as_py())  # one value a call
+        for number, array in enumerate((entries.keys, entries.values)):
+            self._sizes[number] += int(pc.sum(pc.binary_length(array)).as_py())  # one value a call
 
     def add_evenly(self, entries: Entries) -> None:
         """Write entries as `add` does, in blocks of about the same size that have room for more entries."""
@@ -85,9 +85,9 @@ class HFileWriter:
         self._note(entries)
 
     def copy(self, block: bytes, first: bytes) -> None:
-        """Write a whole data block of another file that has this file's compression and was made for this place.
+        """Write a whole data block of another file with the same compression, as `HFile.moved_block` made it.
 
-        ``first`` is not greater than any of its keys. `note_copied` has to tell of its entries.
+        ``first`` is not greater than any of its keys. The caller counts its entries by `note_copied`.
         """
         self._before = self.size
         self._blocks.append(BlockPlace(self.size, len(block), first))

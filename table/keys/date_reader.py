@@ -64,15 +64,15 @@ def check_readable(pattern: DatePattern) -> None:
 
 
 def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
-    found = pc.extract_regex(texts, _expression(pattern))
+    matches = pc.extract_regex(texts, _expression(pattern))
     fields: dict[str, tuple[Token, Millis]] = {}
     for position, token in enumerate(pattern.tokens):
         if token.letter:
-            part = pc.fill_null(found.field(f"f{position}"), "")
+            part = pc.fill_null(matches.field(f"f{position}"), "")
             fields[token.what] = (token, _values(token, part))
     local, valid = _local(fields, len(texts))
     offset = fields["zone offset"][1] if "zone offset" in fields else np.zeros(len(texts), np.int64)
-    matched = np.asarray(found.is_valid()) & (np.abs(offset) < DAY)
+    matched = np.asarray(matches.is_valid()) & (np.abs(offset) < DAY)
     return ReadTimes(local, offset, matched, matched & valid)
 
 
@@ -120,8 +120,8 @@ def _values(token: Token, parts: pa.StringArray) -> Millis:
     if token.is_name:
         names = [name.lower() for name in _names(token)]
         count = {"a": len(HALVES), "M": len(MONTHS), "E": len(WEEKDAYS)}[token.letter]
-        found = _integers(pc.fill_null(pc.index_in(pc.utf8_lower(parts), pa.array(names)), 0))
-        return found % count + (token.letter == "M")
+        positions = _integers(pc.fill_null(pc.index_in(pc.utf8_lower(parts), pa.array(names)), 0))
+        return positions % count + (token.letter == "M")
     if token.letter == "S":
         return _integers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts, 3, "0"), 0, 3))
     numbers = _integers(pc.if_else(pc.equal(parts, ""), "0", pc.utf8_ltrim(parts, "+")))

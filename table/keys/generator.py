@@ -62,9 +62,9 @@ class KeyGenerator:
             for field in fields:
                 column = KeyColumn(field, role)
                 self._check_column(schema, column)
-                kept = self._kept(column)
-                if role == RECORD_KEY and kept is not None:
-                    column.check_kept_type(kept.type)
+                stored = self._stored_field(column)
+                if role == RECORD_KEY and stored is not None:
+                    column.check_stored_type(stored.type)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         return self.composed(batch)[0]
@@ -77,10 +77,10 @@ class KeyGenerator:
         parts = self.parts(batch)
         if len(parts) == 1 and not self._names_field:
             return parts[0][1], []
-        pieces: list[pa.Array | str] = []
+        joined: list[pa.Array | str] = []
         for position, (field, text) in enumerate(parts):
-            pieces += [f"{',' if position else ''}{field}:", text]
-        return pc.binary_join_element_wise(*pieces, ""), parts
+            joined += [f"{',' if position else ''}{field}:", text]
+        return pc.binary_join_element_wise(*joined, ""), parts
 
     def parts(self, batch: pa.RecordBatch) -> list[KeyPart]:
         """Return what the record key of every row is made of; raises as `composed`."""
@@ -143,26 +143,26 @@ class KeyGenerator:
     def _values(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.Array:
         self._check_column(batch.schema, column)
         values = values_of(batch, column.field)
-        known = self._kept(column)
-        if known is None:
+        stored = self._stored_field(column)
+        if stored is None:
             return plain(values)
         # The field is nullable here: the key's own rules judge nulls. Its dotted name is for errors.
-        return conform_array(values, pa.field(column.field, known.type), by_value=True)
+        return conform_array(values, pa.field(column.field, stored.type), by_value=True)
 
-    def _kept(self, column: KeyColumn) -> pa.Field | None:
+    def _stored_field(self, column: KeyColumn) -> pa.Field | None:
         return None if self._schema is None else find_field(self._schema, column.field)
 
     def _check_column(self, schema: pa.Schema, column: KeyColumn) -> None:
-        found = find_field(schema, column.field)
-        if found is None:
+        field = find_field(schema, column.field)
+        if field is None:
             raise MissingColumnError(
                 f"The {column.role} column {column.field!r} is not among the columns "
                 f"{', '.join(map(repr, schema.names))}.",
                 "Add the column, or correct the case of its name.",
             )
-        kind, kept = found.type, self._kept(column)
-        if kept is not None and fits_by_value(kind.value_type if pa.types.is_dictionary(kind) else kind, kept.type):
-            kind = kept.type
+        kind, stored = field.type, self._stored_field(column)
+        if stored is not None and fits_by_value(kind.value_type if pa.types.is_dictionary(kind) else kind, stored.type):
+            kind = stored.type
         if column.role == PARTITION and self._partitions[column.field] is PartitionType.TIMESTAMP:
             self._times.check_type(kind, column.field)
         else:

@@ -1,8 +1,8 @@
 """Values of composite record keys by which two rows would share one key.
 
 A record key of several columns reads ``a:1,b:2`` and escapes nothing: (``x,b:y``, ``z``) and (``x``, ``y,b:z``) make
-one key. Null and the empty text have words of their own, which are texts, too. Of two rows
-that make one key, a value of one row continues with the name of the next column.
+one key. Null and the empty text have words of their own, which are texts, too. Of two rows that make one key, a value
+of one row continues with the name of the next column.
 
 Source: ``KeyGenUtils.getRecordKey`` of Apache Hudi 1.2.
 """
@@ -37,22 +37,22 @@ class KeyReadings:
 
         Without such rows, different values make different keys.
         """
-        found = None
+        rows = None
         for name, texts in columns:
-            found = _either(found, _named_in(texts, self.fields[self.fields.index(name) + 1 :]))
-            found = _either(found, _any(pc.or_(pc.equal(texts, NULL_KEY), pc.equal(texts, EMPTY_KEY))))
-        return found
+            rows = _either(rows, _named_in(texts, self.fields[self.fields.index(name) + 1 :]))
+            rows = _either(rows, _any(pc.or_(pc.equal(texts, NULL_KEY), pc.equal(texts, EMPTY_KEY))))
+        return rows
 
     def shared(self, columns: Sequence[KeyPart]) -> Mask | None:
         """Return which rows make a key that a row with other values can make, too; None if none.
 
         Besides the rows that `refused` finds these are their counterparts, as those with a null or an empty text are.
         """
-        found = self.refused(columns)
+        rows = self.refused(columns)
         for name, texts in columns:
-            found = _either(found, _named_in(texts, self.fields[1 : self.fields.index(name) + 1]))
-            found = _either(found, _any(pc.fill_null(pc.equal(texts, ""), True)))
-        return found
+            rows = _either(rows, _named_in(texts, self.fields[1 : self.fields.index(name) + 1]))
+            rows = _either(rows, _any(pc.fill_null(pc.equal(texts, ""), True)))
+        return rows
 
     def is_refused(self, field: str, text: str | None) -> bool:
         """Return whether `refused` finds a value of a key column."""
@@ -65,11 +65,11 @@ def _next_name(name: str) -> str:
 
 
 def _named_in(texts: pa.StringArray, names: Sequence[str]) -> Mask | None:
-    found = None
+    rows = None
     for name in names:
         if _is_in_buffer(texts, _next_name(name).encode()):
-            found = _either(found, _any(pc.match_substring(texts, _next_name(name))))
-    return found
+            rows = _either(rows, _any(pc.match_substring(texts, _next_name(name))))
+    return rows
 
 
 def _is_in_buffer(texts: pa.StringArray, part: bytes) -> bool:
@@ -78,8 +78,8 @@ def _is_in_buffer(texts: pa.StringArray, part: bytes) -> bool:
     return re.search(re.escape(part), data.data) is not None
 
 
-def _any(found: pa.BooleanArray) -> Mask | None:
-    return mask(pc.fill_null(found, False)) if pc.any(found).as_py() else None  # O(1)
+def _any(rows: pa.BooleanArray) -> Mask | None:
+    return mask(pc.fill_null(rows, False)) if pc.any(rows).as_py() else None  # O(1)
 
 
 def _either(left: Mask | None, right: Mask | None) -> Mask | None:

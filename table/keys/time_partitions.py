@@ -94,7 +94,7 @@ class TimePartitions:
         elif types.is_timestamp(kind):
             cure = f"Use {key.TIME_TYPE}=EPOCHMICROSECONDS: a timestamp counts microseconds."
         raise UnsupportedTypeError(
-            f"The partition column {field!r} has type {kind}, where {key.TIME_TYPE}={self.kind.value} takes {wants}.",
+            f"The partition column {field!r} has type {kind}, but {key.TIME_TYPE}={self.kind.value} takes {wants}.",
             cure,
         )
 

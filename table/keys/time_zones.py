@@ -61,8 +61,8 @@ class TimeZone:
         if not len(changes):
             return np.zeros(0, np.int64)
         moments, offsets = changes[:, 0], changes[:, 1]
-        found: Millis = offsets[np.searchsorted(moments, clipped, side="right") - 1]
-        return found
+        in_force: Millis = offsets[np.searchsorted(moments, clipped, side="right") - 1]
+        return in_force
 
 
 def _fixed(name: str) -> int | None:
@@ -97,10 +97,10 @@ def _changes(name: str, year: int) -> list[tuple[int, int]]:
     def offset(second: int) -> int:
         moment = (_EPOCH + dt.timedelta(seconds=second)).replace(tzinfo=dt.timezone.utc)
         try:
-            found = moment.astimezone(zone).utcoffset()
+            difference = moment.astimezone(zone).utcoffset()
         except OverflowError:  # within a day of the years 1 and 9999
-            found = moment.replace(tzinfo=zone).utcoffset()
-        return int((found or dt.timedelta()).total_seconds()) * 1000
+            difference = moment.replace(tzinfo=zone).utcoffset()
+        return int((difference or dt.timedelta()).total_seconds()) * 1000
 
     start = (dt.datetime(year, 1, 1) - _EPOCH) // dt.timedelta(seconds=1)
     end = start + (366 * 86_400 if _is_leap(year) else 365 * 86_400) - 1

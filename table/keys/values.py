@@ -42,7 +42,7 @@ class KeyColumn:
                 "Cast it to a string, or choose a column of another type.",
             )
 
-    def check_kept_type(self, kind: pa.DataType) -> None:
+    def check_stored_type(self, kind: pa.DataType) -> None:
         """Raise UnsupportedTypeError for a table's key column whose times may be spelt in another unit."""
         if pa.types.is_timestamp(kind) and kind.unit != "us":
             raise UnsupportedTypeError(

@@ -43,9 +43,9 @@ class DeleteMarker:
 
 def deleted(rows: pa.RecordBatch, marker: DeleteMarker | None = None) -> Mask:
     """Return which rows are deletes, by the flag ``_hoodie_is_deleted`` or a marker; a null in either marks nothing."""
-    found = np.zeros(rows.num_rows, dtype=np.bool_)
+    is_delete = np.zeros(rows.num_rows, dtype=np.bool_)
     if IS_DELETED in rows.schema.names:
-        found |= mask(rows.column(IS_DELETED))
+        is_delete |= mask(rows.column(IS_DELETED))
     if marker is not None and marker.field in rows.schema.names:
-        found |= marker.marked(rows.column(marker.field))
-    return found
+        is_delete |= marker.marked(rows.column(marker.field))
+    return is_delete

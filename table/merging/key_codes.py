@@ -49,7 +49,7 @@ def _by_dictionary(keys: pa.Array) -> Codes | None:
 
 
 def _are_equal(keys: pa.Array, order: np.ndarray[Any, Any], pairs: np.ndarray[Any, Any]) -> bool:
-    """Return whether at each of these places of an order the key equals the key at the next place."""
+    """Return whether at each of these positions of an order the key equals the key at the next position."""
     for start in range(0, len(pairs), _COMPARED_AT_ONCE):
         compared = pairs[start : start + _COMPARED_AT_ONCE]
         first, second = (keys.take(pa.array(order[compared + step])) for step in (0, 1))

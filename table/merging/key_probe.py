@@ -37,8 +37,8 @@ class KeyProbe:
         if not len(self.keys) or not len(wanted):
             return np.full(len(wanted), -1, dtype=np.int64)
         if len(self.keys) <= min(len(wanted), _FEW_KEYS):
-            found = pc.index_in(wanted, value_set=self.keys).fill_null(-1)
-            positions: Positions = found.to_numpy(zero_copy_only=False).astype(np.int64)
+            matches = pc.index_in(wanted, value_set=self.keys).fill_null(-1)
+            positions: Positions = matches.to_numpy(zero_copy_only=False).astype(np.int64)
             return positions
         return self._hashed.find(wanted)
 
@@ -75,7 +75,7 @@ class _HashedKeys:
         return cls(keys, ordered, order.astype(np.int32), _longest_run(ordered), seen)
 
     def find(self, wanted: pa.Array) -> Positions:
-        found = np.full(len(wanted), -1, dtype=np.int64)
+        positions = np.full(len(wanted), -1, dtype=np.int64)
         hashes = hash64(wanted)
         likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
         # Search in the order of the hashes, so that neighbouring searches find their part of the table in the cache.
@@ -84,14 +84,14 @@ class _HashedKeys:
         at = np.searchsorted(self.hashes, hashes)
         for step in range(self.longest_run):
             slot = np.minimum(at + step, len(self.hashes) - 1)
-            alike = (self.hashes[slot] == hashes) & (found[likely] < 0)
+            alike = (self.hashes[slot] == hashes) & (positions[likely] < 0)
             if not alike.any():
                 break
             rows, candidates = likely[alike], self.positions[slot[alike]]
             same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
             hit = same.fill_null(False).to_numpy(zero_copy_only=False)
-            found[rows[hit]] = candidates[hit]
-        return found
+            positions[rows[hit]] = candidates[hit]
+        return positions
 
 
 def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
@@ -103,5 +103,5 @@ def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
 
 
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
-    places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
-    return places
+    slots: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
+    return slots

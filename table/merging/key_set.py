@@ -60,7 +60,7 @@ class KeyHashes:
 
     def within(self, ordered: KeyHashes) -> Mask:
         """Return which of these hashes are among others that are in the order of their first halves."""
-        found = np.zeros(len(self), np.bool_)
+        is_within = np.zeros(len(self), np.bool_)
         at = np.searchsorted(ordered.first, self.first)
         rest = np.arange(len(self))
         # Hardly ever do two hashes share a first half.
@@ -68,10 +68,10 @@ class KeyHashes:
             rest = rest[at[rest] < len(ordered)]
             rest = rest[ordered.first[at[rest]] == self.first[rest]]
             same = ordered.other[at[rest]] == self.other[rest]
-            found[rest[same]] = True
+            is_within[rest[same]] = True
             rest = rest[~same]
             at[rest] += 1
-        return found
+        return is_within
 
 
 _NONE = KeyHashes(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
@@ -97,10 +97,10 @@ class KeySet:
 
     def holds(self, keys: KeyHashes) -> Mask:
         """Return which keys are in the set; keys in the order of their first halves are found faster."""
-        found = keys.within(self.most)
+        is_held = keys.within(self.most)
         if len(self.recent):
-            found |= keys.within(self.recent)
-        return found
+            is_held |= keys.within(self.recent)
+        return is_held
 
     def added(self, keys: KeyHashes) -> KeySet:
         unique = keys.unique()

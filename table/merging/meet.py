@@ -106,8 +106,8 @@ class Inserter:
             # A new file group has no base, and needs no probe.
             if probe is None:
                 probe = KeyProbe(keys.dictionary)
-            found = probe.find(batch.column(RECORD_KEY))
-            met[found[found >= 0]] = True
+            positions = probe.find(batch.column(RECORD_KEY))
+            met[positions[positions >= 0]] = True
             if self._meeting is RowMeeting.FAIL and met.any():
                 raise self._duplicate(keys.dictionary.filter(pa.array(met)))
             yield batch
@@ -139,8 +139,8 @@ class Encounter:
         join: Merges the incoming rows of each key into one row before they meet the base; None if one row of each
             key wins as it is. Not called if the rules do not fold rows.
         lay: Makes an overlay of incoming rows that leave columns to the base rows; None if rows are whole.
-        kept: Columns of the base rows to yield if rows are merged, at least one; None for all. Others may come
-            along.
+        base_columns: Columns of the base rows to yield if rows are merged, at least one; None for all. Others may
+            come along.
     """
 
     spec: Judged
@@ -151,7 +151,7 @@ class Encounter:
     row_bytes: int = 0
     join: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
     lay: Callable[[pa.RecordBatch], PartialRows] | None = None
-    kept: Sequence[str] | None = None
+    base_columns: Sequence[str] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
@@ -175,7 +175,7 @@ class Encounter:
             return
         merger: Merger | Inserter
         if self.rules.meeting is RowMeeting.MERGE:
-            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.kept, given)
+            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.base_columns, given)
         else:
             merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):

@@ -92,9 +92,9 @@ def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
 
 
 def hidden_bases(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Mask | None:
-    """Return of which winners, one for each key, a delete without an ordering value is among the incoming rows.
+    """Return for which winners, one for each key, the incoming rows have a delete without an ordering value.
 
-    Such a delete takes the base rows of its key away, even if a row that comes later wins. None: there is none.
+    Such a delete takes the base rows of its key away, even if a row that comes later wins. None: no row is one.
     """
     unordered = spec.unordered(incoming, spec.deleted(incoming))
     if unordered is None or not unordered.any():
@@ -124,13 +124,13 @@ class Merger:
         incoming: pa.RecordBatch,
         rules: MergeRules,
         where: str,
-        kept: Sequence[str] | None = None,
+        base_columns: Sequence[str] | None = None,
         given: pa.Array | None = None,
     ) -> None:
         self._spec = spec
         self._rules = rules
         self._where = where
-        self._kept = None if kept is None else list(kept)
+        self._base_columns = None if base_columns is None else list(base_columns)
         self.counts = MergeCounts()
         self._given = incoming.num_rows
         self._winners = folded(spec, incoming)
@@ -153,13 +153,13 @@ class Merger:
             # A new file group has no base, and needs no probe.
             if probe is None:
                 probe = KeyProbe(self._incoming.column(RECORD_KEY))
-            found = probe.find(batch.column(RECORD_KEY))
-            rows = np.flatnonzero(found >= 0)
-            given = batch if self._kept is None else batch.select(self._kept)
+            positions = probe.find(batch.column(RECORD_KEY))
+            rows = np.flatnonzero(positions >= 0)
+            given = batch if self._base_columns is None else batch.select(self._base_columns)
             if not len(rows):
                 yield given
                 continue
-            hits = found[rows]
+            hits = positions[rows]
             if self._copies is not None:
                 self._copies.add(hits)
             if ordering:

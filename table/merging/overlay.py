@@ -70,12 +70,12 @@ class Overlay:
         """Yield the base rows that no incoming row deletes; changed rows, marked True, have only the wanted columns."""
         probe = KeyProbe(self._keys)
         for batch in base:
-            found = probe.find(batch.column(RECORD_KEY))
-            rows = np.flatnonzero(found >= 0)
+            positions = probe.find(batch.column(RECORD_KEY))
+            rows = np.flatnonzero(positions >= 0)
             if not len(rows):
                 yield batch, False
                 continue
-            states = found[rows]
+            states = positions[rows]
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
             self._lost[states[stays]] = True
@@ -192,8 +192,8 @@ class _Chains:
 
     @classmethod
     def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
-        found = key_codes(rows.column(RECORD_KEY))
-        code = np.arange(rows.num_rows, dtype=np.int32) if found is None else found
+        codes = key_codes(rows.column(RECORD_KEY))
+        code = np.arange(rows.num_rows, dtype=np.int32) if codes is None else codes
         position = np.argsort(code, kind="stable")
         code = code[position]
         begins = np.append(True, code[1:] != code[:-1])
@@ -224,17 +224,17 @@ class _Chains:
         places = np.arange(count)
         over = np.maximum.reduceat(np.where(gives & self.top, places, -1), self.first)
         below = np.minimum.reduceat(np.where(gives & ~self.top, places, count), self.first)
-        found = np.where(over >= 0, over, below)
-        is_open = found == count
-        found[is_open] = 0
-        return np.where(is_open, self.winner, self.position[found]), is_open
+        at = np.where(over >= 0, over, below)
+        is_open = at == count
+        at[is_open] = 0
+        return np.where(is_open, self.winner, self.position[at]), is_open
 
     def complete(self, rows: Mask | None) -> Mask:
-        """Return for each key whether one of some rows, by position, is among those that its last row is laid over."""
+        """Return for each key whether its last row on top, or a row under that row, is one of some rows by position."""
         if rows is None or not len(self.first):
             return np.zeros(len(self.first), dtype=np.bool_)
-        found: Mask = np.logical_or.reduceat(rows[self.position] & self.filling, self.first)
-        return found
+        whole: Mask = np.logical_or.reduceat(rows[self.position] & self.filling, self.first)
+        return whole
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:

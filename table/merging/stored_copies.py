@@ -35,8 +35,8 @@ class StoredCopies:
 
     def add_keys(self, keys: pa.Array) -> None:
         """Count stored rows, given their keys, of which some may be others."""
-        found = self._probe.find(keys)
-        self.add(found[found >= 0])
+        positions = self._probe.find(keys)
+        self.add(positions[positions >= 0])
 
     @property
     def any(self) -> bool:
@@ -52,8 +52,8 @@ class StoredCopies:
 
     @property
     def _copied(self) -> Mask:
-        found: Mask = self._stored > 1
-        return found
+        copied: Mask = self._stored > 1
+        return copied
 
 
 def only_some(key: str, stored: int, given: int, where: str) -> DuplicateKeyError:

@@ -50,7 +50,7 @@ def fold(
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
-    """Return where a base row has a greater ordering value than the incoming row beside it; null is the least."""
+    """Return which base rows have a greater ordering value than the incoming row beside them; null is the least."""
     wins = np.zeros(len(base[0]), dtype=np.bool_)
     tied = np.ones(len(base[0]), dtype=np.bool_)
     for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):
@@ -84,8 +84,8 @@ def _last_of_each(
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
     last = np.append(sorted_code[1:] != sorted_code[:-1], True)
-    found: Positions = by_key[last].astype(np.int64)
-    return found
+    greatest: Positions = by_key[last].astype(np.int64)
+    return greatest
 
 
 def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
@@ -94,11 +94,11 @@ def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[P
         return []
     by_key = np.argsort(code, kind="stable")
     is_reset = resets[by_key]
-    place = 3 * np.cumsum(is_reset) - is_reset
+    rank = 3 * np.cumsum(is_reset) - is_reset
     if yields is not None and yields.any():
-        place -= 2 * yielding(code[by_key], is_reset, yields[by_key])
+        rank -= 2 * yielding(code[by_key], is_reset, yields[by_key])
     count = np.empty(len(code), dtype=np.int64)
-    count[by_key] = place
+    count[by_key] = rank
     return [count]
 
 
@@ -109,8 +109,8 @@ def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
     begin = np.maximum.accumulate(np.where(begins, rows, 0))
     reset = np.maximum.accumulate(np.where(resets, rows, -1))
     stands = np.cumsum(~resets & ~yields)
-    found: Mask = yields & (reset >= begin) & (stands == stands[reset])
-    return found
+    below: Mask = yields & (reset >= begin) & (stands == stands[reset])
+    return below
 
 
 def _comparable(values: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Which data blocks of a base file a compaction copies as they are, and which it decodes since log files touch them."""
+"""Which data blocks of a base file a compaction copies as they are; it decodes those that log files touch."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
             )
             for at in range(0, len(blocks), _AT_ONCE)
         ]
-    places = [0, *(place_of(keys, place.key) for place in blocks[1:]), len(keys)]
-    touched = [before < after for before, after in pairwise(places)]
+    counts = [0, *(count_below(keys, place.key) for place in blocks[1:]), len(keys)]
+    touched = [before < after for before, after in pairwise(counts)]
     touched[-1] = True
     return list(_parts(touched, ends))
 
@@ -87,6 +87,6 @@ def _parts(touched: Sequence[bool], ends: Sequence[bytes | None]) -> Iterator[Bl
         yield BlocksAtOnce(tuple(runs))
 
 
-def place_of(keys: pa.BinaryArray, key: bytes) -> int:
+def count_below(keys: pa.BinaryArray, key: bytes) -> int:
     """Return how many of some keys, in their order, are less than a key."""
     return bisect_left(range(len(keys)), True, key=lambda at: keys[at].as_py() >= key)  # O(log keys)

@@ -37,9 +37,9 @@ def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.S
     counting = np.arange(len(records)) >= first[numbers]
     newest = records.take(pa.array(last))
     columns = {name: newest.field(name) for name in names}
-    place = np.full(len(first), -1, dtype=np.int64)
-    place[numbers[last]] = np.arange(len(last))
-    owners = place[numbers]
+    position = np.full(len(first), -1, dtype=np.int64)
+    position[numbers[last]] = np.arange(len(last))
+    owners = position[numbers]
     for name in _COUNTS:
         values = pc.fill_null(records.field(name), 0).to_numpy(zero_copy_only=False)
         columns[name] = pa.array(np.bincount(owners[counting], values[counting], len(last)).astype(np.int64))
@@ -94,14 +94,14 @@ def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapp
     kinds = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
     is_decimal = pc.fill_null(pc.equal(kinds, _DECIMAL), False).to_numpy(zero_copy_only=False)
     # No column has both, so that each needs an order among its own kind alone.
-    places = np.zeros(len(values), dtype=np.int64)
+    ranks = np.zeros(len(values), dtype=np.int64)
     for chosen, kind in ((is_decimal, _WHOLE), (~is_decimal, None)):
         of_kind = values.filter(pa.array(chosen))
-        places[chosen] = _places(of_kind if kind is None else decimals(of_kind, kind))
-    return pa.array(places)
+        ranks[chosen] = _ranks(of_kind if kind is None else decimals(of_kind, kind))
+    return pa.array(ranks)
 
 
-def _places(values: pa.Array) -> Integers:
-    """Return the place of each value in their order; equal values share one."""
-    places: Integers = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
-    return places
+def _ranks(values: pa.Array) -> Integers:
+    """Return the rank of each value; equal values share a rank."""
+    ranks: Integers = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
+    return ranks

@@ -66,7 +66,7 @@ class NamedFiles:
         return NamedFiles(self.partitions.take(chosen), self.names.take(chosen), self.rows[at])
 
     @cached_property
-    def places(self) -> pa.StringArray:
+    def key_ends(self) -> pa.StringArray:
         """What the keys of a column's bounds end with."""
         return places_of(self.partitions, self.names)
 
@@ -147,11 +147,11 @@ def _chunks(files: Iterator[FileBounds]) -> Iterator[list[FileBounds]]:
 
 
 def _part(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
-    places = {field.name: at for at, field in enumerate(columns)}
+    numbers = {field.name: number for number, field in enumerate(columns)}
     stated = [[ColumnBounds(field.name, None, None, file.rows) for file in files] for field in columns]
     for number, file in enumerate(files):
         for bounds in file.columns:
-            at = places.get(bounds.column)
+            at = numbers.get(bounds.column)
             if at is not None and bounds.nulls is not None:
                 stated[at][number] = bounds
     of_columns = tuple(BoundsOfColumn.of(field, found) for field, found in zip(columns, stated, strict=True))

@@ -99,7 +99,7 @@ def partition_bounds_records(
 
 def records_of_bounds(files: NamedFiles, bounds: Sequence[BoundsOfColumn], schema: str, *, typed: bool) -> Records:
     """Return the records of ``column_stats`` of some columns."""
-    return _records(BOUNDS_OF_FILE, files.names, files.places, files.rows, bounds, schema, typed=typed)
+    return _records(BOUNDS_OF_FILE, files.names, files.key_ends, files.rows, bounds, schema, typed=typed)
 
 
 def records_of_partition_bounds(
@@ -109,20 +109,20 @@ def records_of_partition_bounds(
     merged = [by_partition(files, of_column) for of_column in bounds]
     partitions = merged[0][0]
     paths = partitions.partitions.to_pylist()  # O(partitions)
-    places, names = (
+    key_ends, names = (
         pa.array(map(hash_of_partition, paths), pa.string()),
         pa.array(map(key_of_partition, paths), pa.string()),
     )
     of_partitions = [of_column for _, of_column in merged]
     return _records(
-        BOUNDS_OF_PARTITION, names, places, partitions.rows, of_partitions, schema, typed=typed, tight=tight
+        BOUNDS_OF_PARTITION, names, key_ends, partitions.rows, of_partitions, schema, typed=typed, tight=tight
     )
 
 
 def _records(
     kind: int,
     names: pa.StringArray,
-    places: pa.StringArray,
+    key_ends: pa.StringArray,
     rows: Integers,
     bounds: Sequence[BoundsOfColumn],
     schema: str,
@@ -130,7 +130,7 @@ def _records(
     typed: bool,
     tight: bool = False,
 ) -> Records:
-    """Return the record of each column at each place, columns of one type beside each other."""
+    """Return the record of each column in each file or partition, columns of one type beside each other."""
     bounds = sorted(bounds, key=lambda each: str(each.least.type))
     count, columns = len(names), pa.array([each.column for each in bounds], pa.string())
     of_column = pa.array(np.repeat(np.arange(len(bounds)), count))
@@ -152,7 +152,7 @@ def _records(
     if typed:
         types = ((_type_of(group[0].least.type, typed=True)[1], count * len(group)) for group in by_type)
         given["valueType"] = StackedFields(tuple((EncodedField(same(told, many)), many) for told, many in types))
-    keys = pc.binary_join_element_wise(hashes.take(of_column), places.take(at), "")
+    keys = pc.binary_join_element_wise(hashes.take(of_column), key_ends.take(at), "")
     return Records(keys, encoded(schema, kind, {"ColumnStatsMetadata": given}, len(at)))
 
 

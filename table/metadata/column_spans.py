@@ -1,4 +1,4 @@
-"""What bounds in a metadata table prove of one column's values as rows are read; where in doubt they prove nothing.
+"""What bounds in a metadata table prove of one column's values as rows are read; in doubt they prove nothing.
 
 Writers leave more in doubt than the format says. Sources: ``HoodieTableMetadataUtil.collectColumnRangeMetadata``,
 ``ParquetUtils.readColumnStatsFromMetadata``, ``ValueType``, and ``Statistics`` of parquet-java.
@@ -37,7 +37,7 @@ _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _DECIMAL, _UUID, _DATE = 2, 3, 
 _UNITS_ZONED = {15: "ms", 16: "us", 17: "ns"}
 _UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
 # Without a unit, numbers of this size are microseconds: as milliseconds they would be after the year 9999, which ends
-# what Spark knows, and which tables name where a time has no end; as nanoseconds before 1973.
+# what Spark knows, and is what tables state for a time without an end; as nanoseconds they would be before 1973.
 _LEAST_MICROS, _MOST_MICROS = 253_402_300_800_000, 10**17
 _MOST_MILLIS = (1 << 63) // 1000
 _LONG_TEXT = 64
@@ -261,9 +261,9 @@ def _times(told: _Told, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
         others = (told.some(bound, "TimestampMicros", (_UNTOLD,)) for bound in (_LEAST, _GREATEST))
         bounds = [pc.coalesce(mine, other.cast(pa.int64())) for mine, other in zip(bounds, others, strict=True)]
     for ordinal, unit in (_UNITS_ZONED if zoned else _UNITS_LOCAL).items():
-        for place, bound in enumerate((_LEAST, _GREATEST)):
+        for number, bound in enumerate((_LEAST, _GREATEST)):
             raw = told.some(bound, "Long", (ordinal,)).cast(pa.int64())
-            bounds[place] = pc.coalesce(bounds[place], _micros(raw, unit))
+            bounds[number] = pc.coalesce(bounds[number], _micros(raw, unit))
     least, greatest = (bound.cast(kind) for bound in bounds)
     return least, greatest
 
@@ -310,5 +310,5 @@ def _child(records: pa.Array, name: str) -> pa.Array | None:
 
 
 def _field(records: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
-    found = _child(records, name)
-    return pa.nulls(len(records), kind) if found is None else found.cast(kind)
+    child = _child(records, name)
+    return pa.nulls(len(records), kind) if child is None else child.cast(kind)

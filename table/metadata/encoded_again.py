@@ -82,10 +82,10 @@ def _values(avro: Any, array: pa.Array) -> Encoded:
     """Return values, none of them null."""
     base = avro if isinstance(avro, str) else avro["type"]
     if base == "record":
-        known = {field.name for field in children(array.type)}
+        names = {field.name for field in children(array.type)}
         return beside(
             [
-                _column(field["type"], array.field(field["name"]) if field["name"] in known else None, len(array))
+                _column(field["type"], array.field(field["name"]) if field["name"] in names else None, len(array))
                 for field in avro["fields"]
             ]
         )

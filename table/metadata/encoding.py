@@ -43,12 +43,12 @@ class Records:
         """Return the entries of each of ``count`` file groups that has any, in the order of their keys as bytes."""
         groups = groups_of(self.keys, count)
         keys = self.keys.cast(pa.binary())
-        found = {}
+        entries_by_group = {}
         for group in np.unique(groups):  # O(file groups)
             rows = pa.array(np.flatnonzero(groups == group))
             order = rows.take(pc.sort_indices(keys.take(rows)))
-            found[int(group)] = Entries(keys.take(order), self.values.take(order))
-        return found
+            entries_by_group[int(group)] = Entries(keys.take(order), self.values.take(order))
+        return entries_by_group
 
 
 def entries_of_group(parts: Sequence[Records], group: int, count: int) -> Entries:

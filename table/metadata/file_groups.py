@@ -91,8 +91,8 @@ class EntriesOfPrefixes:
 class GroupReader:
     """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count.
 
-    Unless log files ``may_be_torn``, one of a completed instant that is not whole is damage: what it said would be lost
-    for good in a merge. A torn block is passed over otherwise, as in log files to which dead writers appended.
+    Unless log files ``may_be_torn``, a torn log file of a completed instant is damage: a merge would lose for good what
+    it said. Otherwise torn blocks are passed over, as in log files to which dead writers appended.
     """
 
     storage: Storage

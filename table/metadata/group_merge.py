@@ -19,7 +19,7 @@ from ..hfile import entries as stored
 from ..hfile.entries import Entries
 from ..hfile.reader import HFile
 from ..hfile.writer import HFileWriter
-from .block_plan import BlocksAtOnce, parts_of, place_of, sorted_keys
+from .block_plan import BlocksAtOnce, count_below, parts_of, sorted_keys
 from .encoded_again import encoded_again
 from .file_groups import AllEntries, GroupReader, without_metadata
 from .merging import KEY, Laid, SaidRecords, merged
@@ -101,16 +101,16 @@ class _Merge:
             end = part.end_key
             now = left if end is None else [log.some(pc.less(log.keys, end)) for log in left]
             left = [] if end is None else [log.some(pc.greater_equal(log.keys, end)) for log in left]
-            found = base.entries_in(part.decoded)
-            decoded += len(found)
-            entries = self._of_both(SaidRecords(found, base.schema), now)
+            of_base = base.entries_in(part.decoded)
+            decoded += len(of_base)
+            entries = self._of_both(SaidRecords(of_base, base.schema), now)
             at = 0
             for run in part.runs:
                 if run.copied:
                     _copy(base, run.numbers, file)
                     tells_last_key = False
                     continue
-                stop = len(entries) if run.end_key is None else place_of(entries.keys, run.end_key)
+                stop = len(entries) if run.end_key is None else count_below(entries.keys, run.end_key)
                 file.add_evenly(Entries(entries.keys[at:stop], entries.values[at:stop]))
                 tells_last_key |= stop > at
                 at = stop
@@ -154,14 +154,14 @@ class _Merge:
         once = rows[stated_once] if same and not self.lists else rows[:0]
         keys = pa.concat_arrays([part.keys for part in parts])
         values = pa.concat_arrays([part.entries.values for part in parts])
-        found = Entries(keys.take(pa.array(once)), values.take(pa.array(once)))
-        several = [part.some(pc.invert(pc.is_in(part.keys, value_set=found.keys))) for part in parts]
+        entries = Entries(keys.take(pa.array(once)), values.take(pa.array(once)))
+        several = [part.some(pc.invert(pc.is_in(part.keys, value_set=entries.keys))) for part in parts]
         records = merged(several, adds_up=self.reader.adds_up) if any(len(part.keys) for part in several) else None
         if records is not None:
             new = Entries(records.field(KEY).cast(pa.binary()), encoded_again(records, self.schema))
-            found = stored.joined([found, new])
-        order = pc.sort_indices(found.keys)
-        return Entries(found.keys.take(order), found.values.take(order))
+            entries = stored.joined([entries, new])
+        order = pc.sort_indices(entries.keys)
+        return Entries(entries.keys.take(order), entries.values.take(order))
 
 
 def _copy(base: HFile, numbers: range, file: HFileWriter) -> None:

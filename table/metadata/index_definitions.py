@@ -125,6 +125,6 @@ def new_definitions(storage: Storage, changes: Mapping[str, Mapping[str, Any] | 
     """
     before = storage.read(INDEXES_FILE) if storage.exists(INDEXES_FILE) else None
     changed = {**defined_indexes(storage), **changes}
-    kept = {name: definition for name, definition in changed.items() if definition is not None}
-    content = json.dumps({"indexDefinitions": kept}, indent=2).encode()
+    definitions = {name: definition for name, definition in changed.items() if definition is not None}
+    content = json.dumps({"indexDefinitions": definitions}, indent=2).encode()
     return NewDefinitions(content, None if before is None else zlib.crc32(before))

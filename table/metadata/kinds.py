@@ -35,7 +35,7 @@ class MetadataKind:
     Attributes:
         adds_up: Whether several records of one key add up, instead of the newest taking the place of the others.
         by_hash: Whether the hash of a key says which file group has it.
-        columns: If its records say something.
+        columns: The fields in which its records say something.
     """
 
     columns: tuple[str, ...]
@@ -69,7 +69,7 @@ def kind_of(partition: str) -> MetadataKind | None:
 
 
 def groups_of(keys: pa.StringArray, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the place of the file group of each key, among so many in the order of their file ids."""
+    """Return the number of each key's file group, among ``count`` file groups in the order of their file ids."""
     hashes = java_string_hash(keys).astype(np.int64)
     # In Java the absolute value of the least number is that number.
     positive = np.where(hashes == _LEAST, hashes, np.abs(hashes))

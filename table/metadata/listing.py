@@ -45,10 +45,10 @@ class MetadataListing:
         return self._store.files(partition_path)
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
-        found = self._ask(len(partition_paths), partial(_of_partitions, partition_paths))
-        if found is None:
+        answer = self._ask(len(partition_paths), partial(_of_partitions, partition_paths))
+        if answer is None:
             return self._store.of(partition_paths)
-        return Listed({path: found.get(path, ()) for path in partition_paths}, by_folders=False)
+        return Listed({path: answer.get(path, ()) for path in partition_paths}, by_folders=False)
 
     def partitions(self, needed: Needed | None = None) -> Listed:
         return self._store.walked(needed, partial(self._below, needed))
@@ -99,14 +99,14 @@ def _least_folders(storage: Storage) -> int:
 
 def _of_every_partition(files: MetadataPartition) -> dict[str, Files]:
     # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
-    found = _by_key(files.records())
-    _take_names(found)
-    return {_path(key): infos for key, infos in found.items()}
+    files_by_key = _by_key(files.records())
+    _take_names(files_by_key)
+    return {_path(key): infos for key, infos in files_by_key.items()}
 
 
 def _of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
-    found = _by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
-    return {_path(key): infos for key, infos in found.items()}
+    files_by_key = _by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
+    return {_path(key): infos for key, infos in files_by_key.items()}
 
 
 def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
@@ -116,22 +116,22 @@ def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -
     partitions lie deeper. Commits name those that a clean took from the names while a write added files.
     """
     asked = {folder for folder in level if needed.accepts(folder)}
-    found = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, asked)], pa.string())))
-    names = {*_take_names(found), *needed.named}
+    files_by_key = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, asked)], pa.string())))
+    names = {*_take_names(files_by_key), *needed.named}
     partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
     deeper = [name for name in partitions if name not in asked]
     more = _of_partitions(deeper, files) if deeper else {}
-    return {**partitions, **{_path(key): infos for key, infos in found.items()}, **more}
+    return {**partitions, **{_path(key): infos for key, infos in files_by_key.items()}, **more}
 
 
-def _take_names(found: dict[str, Files]) -> list[str]:
+def _take_names(files_by_key: dict[str, Files]) -> list[str]:
     """Take the record of all partitions out of the records, and return the partitions that it names.
 
     Raises `CorruptFileError` if it is missing: each list of files begins with it.
     """
-    if PARTITIONS not in found:
+    if PARTITIONS not in files_by_key:
         raise CorruptFileError("It has no record that names all partitions.", "")
-    return [_path(info.path) for info in found.pop(PARTITIONS)]
+    return [_path(info.path) for info in files_by_key.pop(PARTITIONS)]
 
 
 def _path(key: str) -> str:
@@ -143,7 +143,7 @@ def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
 
     Raises `CorruptFileError` if a file has no size, as no file that a write left has.
     """
-    found: dict[str, Files] = {}
+    files_by_key: dict[str, Files] = {}
     for part in records:
         if part.type.get_field_index(_FILES_OF) < 0:
             raise CorruptFileError("Its records name no files.", "")
@@ -151,10 +151,10 @@ def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
         keys = part.field("key").to_pylist()  # O(partitions)
         names = maps.keys.to_pylist()  # O(files)
         sizes = maps.items.field("size").to_pylist()  # O(files)
-        places = maps.offsets.to_pylist()  # O(partitions)
-        for key, start, end in zip(keys, places, places[1:], strict=False):
-            found[key] = _infos(key, names[start:end], sizes[start:end])
-    return found
+        offsets = maps.offsets.to_pylist()  # O(partitions)
+        for key, start, end in zip(keys, offsets, offsets[1:], strict=False):
+            files_by_key[key] = _infos(key, names[start:end], sizes[start:end])
+    return files_by_key
 
 
 def _infos(key: str, names: list[str], sizes: list[int]) -> Files:

@@ -144,9 +144,9 @@ def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
     greatest = np.maximum.reduceat(np.where(same, sizes[order], 0), np.concatenate(([0], ends[:-1] + 1)))
     alive = ~gone[rows]
     rows, greatest = rows[alive], greatest[alive]
-    place = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
-    place[numbers[last]] = np.arange(len(last))
-    at = place[owners[rows]]
+    position = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
+    position[numbers[last]] = np.arange(len(last))
+    at = position[owners[rows]]
     by_owner = np.argsort(at, kind="stable")
     info = maps.items.type
     fields = {"size": pa.array(greatest[by_owner]), "isDeleted": pa.array(np.zeros(len(rows), dtype=np.bool_))}

@@ -197,11 +197,11 @@ class MetadataPartition:
         Of a record index by partitions ``of_partitions`` names some, escaped as in file ids; by default all count.
         """
 
-        def found(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
+        def read(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
             file_slice, wanted = asked
             return list(self.reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
 
-        for parts in for_each(self.table.storage, found, self._groups_of(keys, of_partitions), computes=True):
+        for parts in for_each(self.table.storage, read, self._groups_of(keys, of_partitions), computes=True):
             yield from parts
 
     def with_prefixes(self, prefixes: Sequence[str], *, by_hash: bool = False) -> Iterator[pa.StructArray]:
@@ -211,12 +211,12 @@ class MetadataPartition:
         """
         slices = list(self.slices.values())
         wanted: dict[int, list[bytes]] = {}
-        places = groups_of(pa.array(prefixes, pa.string()), len(slices)) if by_hash and slices else None
+        groups = groups_of(pa.array(prefixes, pa.string()), len(slices)) if by_hash and slices else None
         for number, prefix in enumerate(prefixes):
-            for place in range(len(slices)) if places is None else [int(places[number])]:
-                wanted.setdefault(place, []).append(prefix.encode())
-        for place, begins in wanted.items():
-            yield from self.reader(slices[place]).records(EntriesOfPrefixes(begins))
+            for group in range(len(slices)) if groups is None else [int(groups[number])]:
+                wanted.setdefault(group, []).append(prefix.encode())
+        for group, begins in wanted.items():
+            yield from self.reader(slices[group]).records(EntriesOfPrefixes(begins))
 
     def counts(self, file_ids: Collection[str]) -> dict[str, int] | None:
         """Return how many keys some file groups have; None if log files are too large to be read for that."""
@@ -231,7 +231,8 @@ class MetadataPartition:
     def file_ids(self) -> tuple[str, ...]:
         """All file groups of which the folder has a file, in their order; those of a new partition if it has none.
 
-        The hash of a key names a place among them, so that a group counts whose only file is of a pending instant.
+        The hash of a key names one of them by its number, so a group counts even if its only file is of a pending
+        instant.
         """
         listed = self.table.view.listed_file_ids(join(FOLDER, self.name))
         return listed or tuple(new_file_id(self.name, group) for group in range(FILE_GROUPS[self.name]))
@@ -251,9 +252,9 @@ class MetadataPartition:
             if not self.kind.by_hash:
                 yield from ((self.slices[file_id], keys) for file_id in file_ids)
                 continue
-            places = groups_of(keys, len(file_ids))
-            for place in np.unique(places):  # O(file groups)
-                yield self.slices[file_ids[place]], keys.filter(pa.array(places == place))
+            groups = groups_of(keys, len(file_ids))
+            for group in np.unique(groups):  # O(file groups)
+                yield self.slices[file_ids[group]], keys.filter(pa.array(groups == group))
 
     def reader(self, file_slice: FileSlice) -> GroupReader:
         return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up)
@@ -262,14 +263,14 @@ class MetadataPartition:
 def instants_of_metadata(table: Table, config: TableConfig | None = None) -> InstantFiles:
     """Return the instants of a table's metadata table, of which there may be none.
 
-    Without ``config``, the properties of the metadata table, they are if Apache Hudi has them by default.
+    Without ``config``, the properties of the metadata table, they are where Apache Hudi has them by default.
     """
     config = config or TableConfig({VERSION: table.config.properties[VERSION]})
     chosen = format_of(config)
-    archive = join(FOLDER, config.archive_folder)
-    layout = chosen.layout(join(FOLDER, config.timeline_folder), archive)
-    kept = chosen.archive(table.storage, archive)
-    return InstantFiles(table.storage, layout, chosen.codec, kept, table.instants.is_current)
+    archive_folder = join(FOLDER, config.archive_folder)
+    layout = chosen.layout(join(FOLDER, config.timeline_folder), archive_folder)
+    archive = chosen.archive(table.storage, archive_folder)
+    return InstantFiles(table.storage, layout, chosen.codec, archive, table.instants.is_current)
 
 
 def _config(storage: Storage) -> TableConfig:

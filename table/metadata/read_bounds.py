@@ -28,7 +28,7 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
         footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
         stated = {bounds.column: bounds for bounds in column_bounds(footer, {field.name for field in columns})}
         by_java = str(footer.created_by or "").startswith(_LEAVES_OUT_NAN)
-        known = {
+        bounds_by_column = {
             field.name: stated[field.name]
             for field in columns
             if field.name in stated
@@ -36,15 +36,15 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
             and (by_java or not pa.types.is_floating(field.type))
             and stated[field.name].says_all(reader.rows)
         }
-        left = [field for field in columns if field.name in stored.names and field.name not in known]
+        left = [field for field in columns if field.name in stored.names and field.name not in bounds_by_column]
         if left:
-            known |= _of_rows(left, reader.batches(pa.schema(left)))
-        found = []
+            bounds_by_column |= _of_rows(left, reader.batches(pa.schema(left)))
+        complete = []
         for field in columns:
-            bounds = known.get(field.name, ColumnBounds(field.name, None, None, reader.rows))
+            bounds = bounds_by_column.get(field.name, ColumnBounds(field.name, None, None, reader.rows))
             sizes = stated.get(field.name, bounds)
-            found.append(bounds._replace(size=sizes.size, uncompressed=sizes.uncompressed))
-        return reader.rows, found
+            complete.append(bounds._replace(size=sizes.size, uncompressed=sizes.uncompressed))
+        return reader.rows, complete
 
 
 def bounds_of_log_file(
@@ -55,7 +55,7 @@ def bounds_of_log_file(
     Raises the errors of `read_blocks` and `BlockContent`.
     """
     nothing = {field.name: ColumnBounds(field.name, None, None, None) for field in columns}
-    rows, found, lacks = 0, BoundsOfRows(columns), False
+    rows, collected, lacks = 0, BoundsOfRows(columns), False
     for block in read_blocks(storage, path):
         if not block.is_data:
             continue
@@ -65,17 +65,17 @@ def bounds_of_log_file(
         content = BlockContent(storage, block)
         rows += content.count()
         for batch in content.rows(pa.schema(wanted)) if wanted else ():
-            found.add(batch)
-    known = {bounds.column: bounds for bounds in found.bounds()}
+            collected.add(batch)
+    bounds_by_column = {bounds.column: bounds for bounds in collected.bounds()}
     if not rows:
         nothing = {name: bounds._replace(nulls=0) for name, bounds in nothing.items()}
-    return rows, [known.get(name, bounds) for name, bounds in nothing.items()], lacks
+    return rows, [bounds_by_column.get(name, bounds) for name, bounds in nothing.items()], lacks
 
 
 def _of_rows(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:
-    found = BoundsOfRows(columns)
+    collected = BoundsOfRows(columns)
     for batch in batches:
-        found.add(batch)
+        collected.add(batch)
     return {field.name: ColumnBounds(field.name, None, None, 0) for field in columns} | {
-        bounds.column: bounds for bounds in found.bounds()
+        bounds.column: bounds for bounds in collected.bounds()
     }

@@ -72,13 +72,13 @@ def has_all_keys(index: MetadataPartition, rows: int, most_groups: int) -> bool:
 
 
 def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> frozenset[FileGroupId]:
-    found: set[FileGroupId] = set()
+    groups: set[FileGroupId] = set()
     for part in records:
         place = part.field(_PLACE)
         columns = pa.table({name: place.field(name) for name in _FIELDS})
         for each in columns.group_by(list(_FIELDS)).aggregate([]).to_pylist():  # O(file groups)
-            found.add(_file_group(index, each))
-    return frozenset(found)
+            groups.add(_file_group(index, each))
+    return frozenset(groups)
 
 
 def _file_group(index: MetadataPartition, place: dict[str, Any]) -> FileGroupId:

@@ -62,10 +62,10 @@ def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
     encoded = slices(values)
     ends = np.cumsum(encoded.lengths)
     rows = AvroPositions(encoded.data, ends - encoded.lengths, ends)
-    kept = set(schema.columns.names)
+    wanted = set(schema.columns.names)
     try:
         read = [
-            rows.read(avro["type"], field, wanted=field.name in kept)
+            rows.read(avro["type"], field, wanted=field.name in wanted)
             for avro, field in zip(schema.avro["fields"], schema.fields, strict=True)
         ]
     except TooManyError:

@@ -64,9 +64,9 @@ def _numbered(
 ) -> tuple[Integers, Integers]:
     """Return which records are of the files and columns, and of each the number of its partition and column."""
     paths = pa.array(list(files), pa.string()).take(pa.array(owners))
-    places = places_of(paths, pa.array([name for names in files.values() for name in names], pa.string()))
+    key_ends = places_of(paths, pa.array([name for names in files.values() for name in names], pa.string()))
     keys, begins = records.field(KEY), pa.array(map(hash_of_column, columns), pa.string())
-    of_file = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS), value_set=places)
+    of_file = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS), value_set=key_ends)
     of_column = pc.index_in(pc.utf8_slice_codeunits(keys, 0, COLUMN_DIGITS), value_set=begins)
     valid = pc.and_(pc.and_(of_file.is_valid(), of_column.is_valid()), records.field(BOUNDS).is_valid())
     rows = np.flatnonzero(mask(valid))
@@ -89,11 +89,11 @@ def _whole(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
 
 
 def _wrapper_of(bounds: pa.StructArray, name: str) -> Integers:
-    """Return the place of the type in which each record wraps a bound, -1 if it has none."""
-    wrapped, places = bounds.field(name), np.full(len(bounds), -1, dtype=np.int64)
-    for place, field in enumerate(children(wrapped.type)):
-        places[mask(pc.struct_field(wrapped, [field.name]).is_valid())] = place
-    return places
+    """Return the number of the type in which each record wraps a bound, -1 if it has none."""
+    wrapped, wrappers = bounds.field(name), np.full(len(bounds), -1, dtype=np.int64)
+    for number, field in enumerate(children(wrapped.type)):
+        wrappers[mask(pc.struct_field(wrapped, [field.name]).is_valid())] = number
+    return wrappers
 
 
 def _types(bounds: pa.StructArray, of_least: Integers) -> Integers:

@@ -1,4 +1,4 @@
-"""What a reader may believe of a metadata table, which it does without if it is behind its table or damaged."""
+"""What a reader may believe of a metadata table: nothing if it is damaged, or behind its table."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class TrustedMetadata:
     def of(cls, table: Table, timeline: Timeline) -> TrustedMetadata | None:
         """Return the metadata table of a table whose timeline was listed; None if it has none to go by."""
         try:
-            found = MetadataTable.of(table, timeline)
-            if found is None:
+            metadata = MetadataTable.of(table, timeline)
+            if metadata is None:
                 return None
-            lacking = found.lacks()
+            lacking = metadata.lacks()
         except (PyHudiError, FileNotFoundError) as error:
             _say_once(table.path, "metadata table", error)
             return None
         if lacking:
             _say_once(table.path, "metadata table", CorruptFileError(f"It lacks the completed write {lacking[0]}.", ""))
             return None
-        return cls(found, found.is_of_now())
+        return cls(metadata, metadata.is_of_now())
 
     @property
     def names(self) -> tuple[str, ...]:

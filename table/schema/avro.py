@@ -68,7 +68,7 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
         schema = parse_json(text)
         if schema["type"] != "record":
             raise TypeError(f"{schema['type']!r} is not a record")
-        return _Reader(where).fields(schema, _Place())
+        return _Reader(where).fields(schema, _TypePath())
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptInstantError(
             f"The Avro schema of {where} cannot be read ({type(error).__name__}: {error}).",
@@ -120,14 +120,14 @@ def _type(kind: pa.DataType, name: str, namespace: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TypePath:
     """Where a type is used: the namespace of short names there, and the column's dotted path ("" for the top)."""
 
     namespace: str = ""
     path: str = ""
 
-    def inside(self, name: str) -> _Place:
-        return _Place(self.namespace, f"{self.path}.{name}" if self.path else name)
+    def inside(self, name: str) -> _TypePath:
+        return _TypePath(self.namespace, f"{self.path}.{name}" if self.path else name)
 
 
 class _Reader:
@@ -139,22 +139,22 @@ class _Reader:
         self._open: list[str] = []
         self._fields = 0
 
-    def fields(self, record: dict[str, Any], place: _Place) -> list[pa.Field]:
-        full = self._remember(record, place.namespace)
+    def fields(self, record: dict[str, Any], type_path: _TypePath) -> list[pa.Field]:
+        full = self._remember(record, type_path.namespace)
         if full in self._open:
-            raise self._unsupported(place, f"the record {full} inside itself")
+            raise self._unsupported(type_path, f"the record {full} inside itself")
         self._open.append(full)
         # Each use of a record's name repeats the whole record, so a short text may describe millions of fields.
         self._fields += len(record["fields"])
         if self._fields > _MOST_FIELDS or len(self._open) > _DEEPEST:
             raise ValueError(f"it has more than {_MOST_FIELDS} fields, or more than {_DEEPEST} records inside another")
-        inner = _Place(full.rpartition(".")[0], place.path)
-        found = []
+        inner = _TypePath(full.rpartition(".")[0], type_path.path)
+        fields = []
         for field in record["fields"]:
             kind, nullable = self._union(field["type"], inner.inside(field["name"]))
-            found.append(pa.field(field["name"], kind, nullable=nullable))
+            fields.append(pa.field(field["name"], kind, nullable=nullable))
         self._open.pop()
-        return found
+        return fields
 
     def _remember(self, named: dict[str, Any], namespace: str) -> str:
         """Keep a named type for later references, and return its full name."""
@@ -163,57 +163,57 @@ class _Reader:
         self._named[full] = {**named, "name": full}
         return str(full)
 
-    def _union(self, avro: Any, place: _Place) -> tuple[pa.DataType, bool]:
+    def _union(self, avro: Any, type_path: _TypePath) -> tuple[pa.DataType, bool]:
         if not isinstance(avro, list):
-            return self._kind(avro, place), False
+            return self._kind(avro, type_path), False
         others = [branch for branch in avro if branch != "null"]
         if len(others) != 1 or len(avro) > 2:
-            raise self._unsupported(place, f"the union {json.dumps(avro)}")
-        return self._kind(others[0], place), len(avro) > 1
+            raise self._unsupported(type_path, f"the union {json.dumps(avro)}")
+        return self._kind(others[0], type_path), len(avro) > 1
 
-    def _kind(self, avro: Any, place: _Place) -> pa.DataType:
+    def _kind(self, avro: Any, type_path: _TypePath) -> pa.DataType:
         if isinstance(avro, str):
-            return self._by_name(avro, place)
+            return self._by_name(avro, type_path)
         base = avro["type"]
         if not isinstance(base, str):
-            return self._kind(base, place)
+            return self._kind(base, type_path)
         logical = avro.get("logicalType")
         if logical == "decimal" and base in ("fixed", "bytes"):
-            return self._decimal(avro, place)
+            return self._decimal(avro, type_path)
         if base == "record":
-            return pa.struct(self.fields(avro, place))
+            return pa.struct(self.fields(avro, type_path))
         if base == "array":
-            kind, nullable = self._union(avro["items"], place.inside("element"))
+            kind, nullable = self._union(avro["items"], type_path.inside("element"))
             return pa.list_(pa.field("element", kind, nullable=nullable))
         if base == "map":
-            kind, nullable = self._union(avro["values"], place.inside("value"))
+            kind, nullable = self._union(avro["values"], type_path.inside("value"))
             return pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", kind, nullable=nullable))
         if base in ("enum", "fixed"):
-            raise self._unsupported(place, f"the Avro type {base}")
+            raise self._unsupported(type_path, f"the Avro type {base}")
         if logical is not None:
             if (base, logical) not in _ARROW_OF_LOGICAL:
-                raise self._unsupported(place, f"the Avro type {base} ({logical})")
+                raise self._unsupported(type_path, f"the Avro type {base} ({logical})")
             return _ARROW_OF_LOGICAL[base, logical]
-        return self._by_name(base, place)
+        return self._by_name(base, type_path)
 
-    def _by_name(self, name: str, place: _Place) -> pa.DataType:
+    def _by_name(self, name: str, type_path: _TypePath) -> pa.DataType:
         if name in _ARROW_OF:
             return _ARROW_OF[name]
-        full = name if "." in name or not place.namespace else f"{place.namespace}.{name}"
+        full = name if "." in name or not type_path.namespace else f"{type_path.namespace}.{name}"
         if full in self._named:
-            return self._kind(self._named[full], place)
-        raise self._unsupported(place, f"the Avro type {name!r}")
+            return self._kind(self._named[full], type_path)
+        raise self._unsupported(type_path, f"the Avro type {name!r}")
 
-    def _decimal(self, avro: dict[str, Any], place: _Place) -> pa.DataType:
+    def _decimal(self, avro: dict[str, Any], type_path: _TypePath) -> pa.DataType:
         if avro["type"] == "fixed":
-            self._remember(avro, place.namespace)
+            self._remember(avro, type_path.namespace)
         precision, scale = int(avro["precision"]), int(avro.get("scale", 0))
         if precision > MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
-            raise self._unsupported(place, f"a decimal of {precision} digits with scale {scale}")
+            raise self._unsupported(type_path, f"a decimal of {precision} digits with scale {scale}")
         return pa.decimal128(precision, scale)
 
-    def _unsupported(self, place: _Place, what: str) -> UnsupportedTypeError:
+    def _unsupported(self, type_path: _TypePath, what: str) -> UnsupportedTypeError:
         return UnsupportedTypeError(
-            f"Column {place.path!r} in the schema of {self._where} has {what}, which pyhudi does not read.",
+            f"Column {type_path.path!r} in the schema of {self._where} has {what}, which pyhudi does not read.",
             "Use Apache Hudi for this table.",
         )

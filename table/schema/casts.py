@@ -65,12 +65,12 @@ def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
     try:
         numbers = texts.cast(kind)
     except pa.ArrowInvalid:
-        return texts, _without_place(texts, kind)
+        return texts, _no_numbers(texts, kind)
     if not is_text(array.type):
         return numbers, None
     # Arrow also reads numbers that are not in canonical form: " 7", "+7", "07" or "-0".
     spelt = pc.equal(numbers.cast(pa.string()), texts)
-    return numbers, None if pc.all(spelt, min_count=0).as_py() else _without_place(texts, kind)  # O(1)
+    return numbers, None if pc.all(spelt, min_count=0).as_py() else _no_numbers(texts, kind)  # O(1)
 
 
 def fits_if_whole(from_type: pa.DataType, to_type: pa.DataType) -> bool:
@@ -106,7 +106,7 @@ def whole(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
     return values, pa.array(~exactly & ~np.isnan(floats))
 
 
-def _without_place(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
+def _no_numbers(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
     """Return which texts or int64 values are not, in canonical form, numbers of the type; null counts as a number."""
     greatest: int = (1 << (kind.bit_width - 1)) - 1
     strange = pa.array(np.zeros(len(values), np.bool_))
@@ -124,7 +124,7 @@ def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
     """Return whether a table's column may change its type without a change of any value that it may hold.
 
     Unlike Apache Hudi, this excludes integers to floats with a narrower mantissa, and double to text: a double may have
-    been an integer before, so that older files yield the text "1" where rewritten files yield "1.0".
+    been an integer before, so that older files yield the text "1", and rewritten files "1.0".
     """
     types = pa.types
     if types.is_decimal(from_type) and types.is_decimal(to_type):

@@ -34,15 +34,15 @@ def changes_between(before: pa.Schema, after: pa.Schema) -> tuple[SchemaChange, 
 
 
 def _changes(before: Sequence[pa.Field], after: Sequence[pa.Field], path: str) -> Iterator[SchemaChange]:
-    known = {field.name: field.type for field in before}
+    types = {field.name: field.type for field in before}
     for field in after:
         name = f"{path}{field.name}"
-        if field.name not in known:
+        if field.name not in types:
             yield SchemaChange(name, "", sql_name(field.type))
-        elif pa.types.is_nested(field.type) and known[field.name].id == field.type.id:
-            yield from _changes(_inner(known[field.name]), _inner(field.type), f"{name}.")
-        elif known[field.name] != field.type:
-            yield SchemaChange(name, sql_name(known[field.name]), sql_name(field.type))
+        elif pa.types.is_nested(field.type) and types[field.name].id == field.type.id:
+            yield from _changes(_inner(types[field.name]), _inner(field.type), f"{name}.")
+        elif types[field.name] != field.type:
+            yield SchemaChange(name, sql_name(types[field.name]), sql_name(field.type))
 
 
 def _inner(kind: pa.DataType) -> list[pa.Field]:
@@ -54,13 +54,13 @@ def format_changes(changes: Iterable[SchemaChange]) -> str:
     return json.dumps([[change.column, change.before, change.after] for change in changes])
 
 
-def parse_changes(found: object) -> tuple[SchemaChange, ...]:
+def parse_changes(content: object) -> tuple[SchemaChange, ...]:
     """Return the changes of parsed JSON; none if `format_changes` did not write it."""
-    if not isinstance(found, list):
+    if not isinstance(content, list):
         return ()
     if not all(
         isinstance(change, list) and len(change) == 3 and all(isinstance(text, str) for text in change)
-        for change in found
+        for change in content
     ):
         return ()
-    return tuple(SchemaChange(*change) for change in found)
+    return tuple(SchemaChange(*change) for change in content)

@@ -70,7 +70,7 @@ class HistoryFiles(InstantFiles):
     bodies: _Bodies
 
     @property
-    def place(self) -> str:
+    def source(self) -> str:
         return f"{self.folder} {self.bodies.archive.folder}"
 
     def listed(self) -> tuple[tuple[Instant, ...], bool]:

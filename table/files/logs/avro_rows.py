@@ -1,7 +1,7 @@
 """The content of an Avro data block: how many rows, and each with its length in front.
 
-Source: ``HoodieAvroDataBlock``. Whole columns are encoded at once; what is read is decoded by fastavro, and brought
-into columns of the Arrow types that its values take, from which the table's are a view away.
+Source: ``HoodieAvroDataBlock``. Whole columns are encoded at once. What is read is decoded into columns of the Arrow
+types that the values have in bytes; the table's types are views of these.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _values(array: pa.Array) -> Encoded:
 
 
 def _lists(counts: Integers, items: Encoded) -> Encoded:
-    """Return lists: how many items there are, where there are any, the items, and that none follow."""
+    """Return lists: the number of items unless it is 0, the items, and a 0 that ends the list."""
     filled = counts > 0
     return beside([spread(numbers(counts[filled]), filled), within(items, counts), same(number(0), len(counts))])
 
@@ -157,14 +157,14 @@ def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: i
     fields = [child for child in written["fields"] if raw.get_field_index(child["name"]) >= 0]
     # A column's type may be defined in another column.
     only = None if physical.refers else {**written, "fields": fields}
-    found = length = 0
+    rows = length = 0
     for records in decoded(written, count, data, only):
         lengths, *values = pa.array(records, raw).flatten()
-        found += len(records)
+        rows += len(records)
         length += int(np.frombuffer(lengths.buffers()[1], dtype=">i4", count=len(lengths)).sum(dtype=np.int64))
         arrays = [_logical(array, field) for array, field in zip(values, chosen, strict=True)]
         yield pa.RecordBatch.from_struct_array(struct_array(pa.struct(list(chosen)), len(records), None, arrays))
-    if found != count or length + count * _ROW_LENGTH != len(data):
+    if rows != count or length + count * _ROW_LENGTH != len(data):
         raise ValueError(f"its {count} rows do not have the bytes that they say")
 
 
@@ -182,8 +182,8 @@ class _Physical:
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of the rows, with their length as the first column."""
         length = {"name": _LENGTH, "type": {"type": "fixed", "name": f"{_LENGTH}_type", "size": _ROW_LENGTH}}
-        found = self._record(record)
-        return {**found, "fields": [length, *found["fields"]]}
+        schema = self._record(record)
+        return {**schema, "fields": [length, *schema["fields"]]}
 
     def _record(self, avro: dict[str, Any]) -> dict[str, Any]:
         if not avro["fields"]:
@@ -239,7 +239,7 @@ def _raw(kind: pa.DataType) -> pa.DataType:
 
 
 def _logical(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the values of a column; a column that is not nullable has nulls only where no struct is."""
+    """Return the values of a column; a column that is not nullable has nulls only in rows without a struct."""
     types, kind = pa.types, field.type
     if not types.is_nested(kind):
         flat = decimals(array, kind) if types.is_decimal(kind) else array.view(kind)

@@ -1,4 +1,4 @@
-"""The checksum of a log block: a CRC-32 of its headers and of those bytes of its content that have none of their own.
+"""The checksum of a log block: a CRC-32 of its headers and of the bytes of its content that have no other checksum.
 
 The format of log files has no checksum. pyhudi keeps one where the format allows an entry that other readers pass over:
 Parquet blocks in an entry of the Parquet footer, whose pages have checksums already; Avro and delete blocks in the
@@ -27,10 +27,10 @@ _ATTEMPT_AND_NUMBER = "0,0,"
 
 
 def sealed(head: BlockHead, content: Iterable[bytes]) -> BlockHead:
-    """Return the head of an Avro block or a delete block with its checksum, given the pieces of its content."""
+    """Return the head of an Avro block or a delete block with its checksum, given its content in parts."""
     crc = zlib.crc32(_with_digits(head, PLACEHOLDER).described)
-    for piece in content:
-        crc = zlib.crc32(piece, crc)
+    for part in content:
+        crc = zlib.crc32(part, crc)
     return _with_digits(head, f"{crc:08x}")
 
 
@@ -44,33 +44,33 @@ class BlockCheck:
     def __init__(self, block: LogBlock, read: Callable[[int], bytes]) -> None:
         self._block = block
         self._read = read
-        self._kept = None
+        self._stored = None
         identifier = block.headers.get(Header.BLOCK_IDENTIFIER, "")
         if identifier.startswith(_ATTEMPT_AND_NUMBER):
-            self._kept = identifier.removeprefix(_ATTEMPT_AND_NUMBER)
+            self._stored = identifier.removeprefix(_ATTEMPT_AND_NUMBER)
             self._crc = zlib.crc32(_with_digits(block, PLACEHOLDER).described)
 
     def read(self, size: int) -> bytes:
         data = self._read(size)
-        if self._kept is not None:
+        if self._stored is not None:
             self._crc = zlib.crc32(data, self._crc)
         return data
 
     def end(self) -> None:
         """Raise `CorruptFileError` if headers or content, which was read to its end, do not match the checksum."""
-        if self._kept is not None and self._kept != f"{self._crc:08x}":
+        if self._stored is not None and self._stored != f"{self._crc:08x}":
             raise damaged(self._block, "its headers and its content do not match their checksum")
 
 
-def seal_parquet(pieces: list[bytes], headers: Mapping[Header, str]) -> None:
-    """Put a block's checksum in place of `PLACEHOLDER` in the pieces of its Parquet file."""
+def seal_parquet(parts: list[bytes], headers: Mapping[Header, str]) -> None:
+    """Put a block's checksum in place of `PLACEHOLDER` in its Parquet file, given in parts."""
     tail = b""
     while len(tail) < _TAIL.size or len(tail) < _TAIL.size + _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]:
-        tail = pieces.pop() + tail
+        tail = parts.pop() + tail
     start = len(tail) - _TAIL.size - _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]
     digits = tail.index(_BEFORE_DIGITS, start) + len(_BEFORE_DIGITS)
     crc = _checksum(headers, tail[start:])
-    pieces.append(tail[:digits] + b"%08x" % crc + tail[digits + len(PLACEHOLDER) :])
+    parts.append(tail[:digits] + b"%08x" % crc + tail[digits + len(PLACEHOLDER) :])
 
 
 def check_parquet(block: LogBlock, footer: bytes) -> None:
@@ -79,9 +79,9 @@ def check_parquet(block: LogBlock, footer: bytes) -> None:
     if at < 0:
         return
     digits = at + len(_BEFORE_DIGITS)
-    kept = footer[digits : digits + len(PLACEHOLDER)]
+    stored = footer[digits : digits + len(PLACEHOLDER)]
     zeroed = footer[:digits] + PLACEHOLDER.encode() + footer[digits + len(PLACEHOLDER) :]
-    if kept != b"%08x" % _checksum(block.headers, zeroed):
+    if stored != b"%08x" % _checksum(block.headers, zeroed):
         raise damaged(block, "its headers and its Parquet footer do not match their checksum")
 
 

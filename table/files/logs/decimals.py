@@ -26,15 +26,15 @@ def shortest(rows: Octets) -> Encoded:
 
 def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     """Return decimals of nullable bytes of any lengths; `ValueError` if a value does not fit into the type."""
-    known = slices(array.drop_null())
-    surplus = np.maximum(known.lengths - _WIDTH, 0)
-    if (known.lengths == 0).any() or surplus.any():
+    values = slices(array.drop_null())
+    surplus = np.maximum(values.lengths - _WIDTH, 0)
+    if (values.lengths == 0).any() or surplus.any():
         raise ValueError("a decimal in it has no bytes, or more than sixteen")
-    rows = np.zeros((len(known.lengths), _WIDTH), dtype=np.uint8)
-    first = np.cumsum(known.lengths) - known.lengths
+    rows = np.zeros((len(values.lengths), _WIDTH), dtype=np.uint8)
+    first = np.cumsum(values.lengths) - values.lengths
     if len(first):
-        rows[:] = (known.data[first] >> 7)[:, None] * np.uint8(0xFF)
-    rows[np.arange(_WIDTH) >= (_WIDTH - known.lengths)[:, None]] = known.data
+        rows[:] = (values.data[first] >> 7)[:, None] * np.uint8(0xFF)
+    rows[np.arange(_WIDTH) >= (_WIDTH - values.lengths)[:, None]] = values.data
     low_first = np.ascontiguousarray(rows[:, ::-1])
     plain = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(low_first)])
     plain.validate(full=True)

@@ -109,9 +109,9 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
 
 
 def _encode_values(array: pa.Array) -> Encoded:
-    """Return ordering values, none of them null, each with the place of its wrapper in front."""
-    place, values = _wrap(array)
-    return beside([same(number(place), len(array)), values])
+    """Return ordering values, none of them null, each with the number of its wrapper in front."""
+    wrapper, values = _wrap(array)
+    return beside([same(number(wrapper), len(array)), values])
 
 
 def _wrap(array: pa.Array) -> tuple[int, Encoded]:
@@ -125,8 +125,8 @@ def _wrap(array: pa.Array) -> tuple[int, Encoded]:
         return _LONG, numbers(array.view(pa.int64()).to_numpy())
     if types.is_float32(kind) or types.is_float64(kind):
         order = array.to_numpy().astype("<f4" if types.is_float32(kind) else "<f8")
-        place = _FLOAT if types.is_float32(kind) else _DOUBLE
-        return place, fixed(order.view(np.uint8).reshape(-1, order.itemsize))
+        wrapper = _FLOAT if types.is_float32(kind) else _DOUBLE
+        return wrapper, fixed(order.view(np.uint8).reshape(-1, order.itemsize))
     if types.is_string(kind):
         return _STRING, texts(array)
     if types.is_binary(kind):
@@ -192,51 +192,51 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     alike = _first(body) if count else None
     if alike is None:
         return None
-    key, between, path, place = alike
+    key, between, path, position = alike
     head, *parts = body.split(between)
     if head != number(1) + number(len(key)) + key or len(parts) != count or not parts[-1].endswith(number(0)):
         return None
     # Behind the last value the list ends; an empty key takes the place of the next key.
     parts[-1] = parts[-1][: -len(number(0))] + number(1) + number(0)
-    known = slices(pa.array(parts, pa.binary()))
-    ends = np.cumsum(known.lengths)
-    places = AvroPositions(known.data, ends - known.lengths, ends)
-    name, avro, kind = _WRAPPED[place - 1]
+    encoded = slices(pa.array(parts, pa.binary()))
+    ends = np.cumsum(encoded.lengths)
+    positions = AvroPositions(encoded.data, ends - encoded.lengths, ends)
+    name, avro, kind = _WRAPPED[position - 1]
     try:
-        found = places.read(avro, pa.field(name, kind), wanted=True)
-        keys = places.read(["null", "string"], pa.field("key", pa.string()), wanted=True)
+        wrapped = positions.read(avro, pa.field(name, kind), wanted=True)
+        keys = positions.read(["null", "string"], pa.field("key", pa.string()), wanted=True)
         first, paths = pa.array([key], pa.string()), pa.array([path], pa.string())
     except ValueError:
         return None
-    if keys is None or keys.null_count or (places.at != ends).any():
+    if keys is None or keys.null_count or (positions.at != ends).any():
         return None
-    values = [found if wrapper == name else pa.nulls(count, kind) for wrapper, _, kind in _WRAPPED]
+    values = [wrapped if wrapper == name else pa.nulls(count, kind) for wrapper, _, kind in _WRAPPED]
     nothing = pa.nulls(count, _ORDERING.field("array").type)
     ordering = struct_array(_ORDERING, count, None, [*values, nothing])
     return [pa.concat_arrays([first, keys[:-1]]), pa.repeat(paths[0], count), ordering]
 
 
 def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
-    """Return the first key, the bytes between it and its value, and of those the partition and the wrapper's place."""
-    found = []
+    """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number."""
+    spans = []
     at = 0
     for _ in range(2):
         branch, at = read_number(body, at)
         length, at = read_number(body, at) if branch == 1 else (-1, at)
         if length < 0:
             return None
-        found.append((at, at + length))
+        spans.append((at, at + length))
         at += length
-    (key, end), (path, path_end) = found
-    place, behind = read_number(body, path_end)
-    if not 0 < place <= len(_WRAPPED):
+    (key, end), (path, path_end) = spans
+    position, behind = read_number(body, path_end)
+    if not 0 < position <= len(_WRAPPED):
         return None
-    return body[key:end], body[end:behind], body[path:path_end], place
+    return body[key:end], body[end:behind], body[path:path_end], position
 
 
 def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
-    pieces = [pa.array(record, _ROW) for record in _records(body, count)]
-    columns: list[pa.Array] = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
+    chunks = [pa.array(records, _ROW) for records in _records(body, count)]
+    columns: list[pa.Array] = plain(pa.chunked_array(chunks, type=_ROW)).flatten()
     return columns
 
 
@@ -248,12 +248,12 @@ def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
     # What ends the list reads as a key that is null: with two numbers more it is a record. Another record behind it
     # shows that no further bytes lie there.
     ended = body + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
-    kept: list[dict[str, Any]] = []
+    waiting: list[dict[str, Any]] = []
     for records in decoded(_AVRO, count + 2, ended):
-        kept += records
-        yield kept[:-2]
-        kept = kept[-2:]
-    if [row["key"] for row in kept] != [None, _END]:  # O(2)
+        waiting += records
+        yield waiting[:-2]
+        waiting = waiting[-2:]
+    if [row["key"] for row in waiting] != [None, _END]:  # O(2)
         raise ValueError("its records do not end where it does")
 
 
@@ -267,23 +267,23 @@ def _ordering(
     lengths = pc.fill_null(pc.list_value_length(lists), -1)
     if pc.any(pc.and_(pc.invert(default), pc.not_equal(lengths, len(wanted)))).as_py():  # one value a block
         raise ValueError(f"an ordering value in it is not one of {len(wanted)} fields")
-    known = lists.drop_null()
-    items = known.flatten()
+    present = lists.drop_null()
+    items = present.flatten()
     row = pc.if_else(default, None, pc.subtract(pc.cumulative_sum(pc.cast(pc.invert(default), pa.int64())), 1))
     return tuple(
-        _values(items.take(pa.array(np.arange(place, len(items), len(wanted)))), kind, field).take(row)
-        for place, (kind, field) in enumerate(zip(written, wanted, strict=True))
+        _values(items.take(pa.array(np.arange(number, len(items), len(wanted)))), kind, field).take(row)
+        for number, (kind, field) in enumerate(zip(written, wanted, strict=True))
     )
 
 
 def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
-    found = pa.nulls(len(wrapped), written)
+    unwrapped = pa.nulls(len(wrapped), written)
     for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
-        place = wrapped.type.get_field_index(name)
-        values = None if place < 0 else pc.struct_field(wrapped, name)
+        index = wrapped.type.get_field_index(name)
+        values = None if index < 0 else pc.struct_field(wrapped, name)
         if values is not None and values.null_count < len(values):
-            found = pc.coalesce(found, _as_written(values, name, written, wanted.name))
-    return conform_array(found, wanted.with_nullable(True))
+            unwrapped = pc.coalesce(unwrapped, _as_written(values, name, written, wanted.name))
+    return conform_array(unwrapped, wanted.with_nullable(True))
 
 
 def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) -> pa.Array:

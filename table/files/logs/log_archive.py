@@ -50,8 +50,8 @@ BODIES = {
 # What a record of a completed state has in it, with the length before it.
 _COMPLETED = b"\x12COMPLETED"
 # The instants that this process has found in files, by table and file.
-_KNOWN: dict[tuple[str, FileInfo], tuple[Instant, ...]] = {}
-_MOST_KNOWN = 20_000
+_INSTANTS: dict[tuple[str, FileInfo], tuple[Instant, ...]] = {}
+_MOST_FILES = 20_000
 
 Entry = Mapping[str, Any]
 
@@ -61,26 +61,26 @@ class LogArchive(Archive):
     """The archive of layout 1; a file that was read is not read again for its instants."""
 
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
-        found = {
+        by_identity = {
             instant.identity: instant
             for part in self._with_files(self._held_by)
             for instant in part
             if since <= instant.requested_time and (until is None or instant.requested_time <= until)
         }
-        return tuple(found[identity] for identity in sorted(found))
+        return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-        found = [instant for instant in self.instants() if instant.identity not in besides]
-        return tuple(found[::-1][:count])
+        instants = [instant for instant in self.instants() if instant.identity not in besides]
+        return tuple(instants[::-1][:count])
 
     def timed(self) -> tuple[Instant, ...]:
         """Return the archived instants with the times at which their completed files were made."""
-        found = {
+        by_identity = {
             instant.identity: replace(instant, completion_time=state.get("stateTransitionTime"))
             for part in self._with_files(lambda files: for_each(self.storage, self._completed, files))
             for instant, state in part
         }
-        return tuple(found[identity] for identity in sorted(found))
+        return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
         wanted = frozenset(wanted)
@@ -125,14 +125,14 @@ class LogArchive(Archive):
 
     def instants_in(self, file: FileInfo) -> tuple[Instant, ...]:
         key = (self.storage.path, file)
-        known = _KNOWN.get(key)
-        if known is None:
-            known = tuple(instant for instant, _ in self._completed(file))
-            keep(_KNOWN, key, known, _MOST_KNOWN)
-        return known
+        instants = _INSTANTS.get(key)
+        if instants is None:
+            instants = tuple(instant for instant, _ in self._completed(file))
+            keep(_INSTANTS, key, instants, _MOST_FILES)
+        return instants
 
     def check(self, file: FileInfo) -> tuple[Instant, ...]:
-        """Return the instants of a file, having decoded each of its records whole, whatever is known of it."""
+        """Return the instants of a file; it decodes each record whole, even if the process knows the instants."""
         return tuple(instant for instant, _ in _completed(self._decode(file, lambda record: True)))
 
     def note(self) -> None:
@@ -144,9 +144,9 @@ class LogArchive(Archive):
 
     def _held_by(self, files: Sequence[FileInfo]) -> list[tuple[Instant, ...]]:
         """Return the instants of each file, reading only files of which neither this process nor the note knows."""
-        if any((self.storage.path, file) not in _KNOWN for file in files):
+        if any((self.storage.path, file) not in _INSTANTS for file in files):
             for file, instants in read_note(self.storage).items():
-                keep(_KNOWN, (self.storage.path, file), instants, _MOST_KNOWN)
+                keep(_INSTANTS, (self.storage.path, file), instants, _MOST_FILES)
         return for_each(self.storage, self.instants_in, files)
 
     def _completed(self, file: FileInfo) -> list[tuple[Instant, Entry]]:
@@ -157,8 +157,8 @@ class LogArchive(Archive):
         """Return the bodies of some completed instants of a file as JSON, less those without one."""
         times = [instant.requested_time.encode() for instant in wanted]
         entries = self._decode(file, lambda record: _COMPLETED in record and any(time in record for time in times))
-        found = ((instant, entry.get(BODIES.get(instant.group, ""))) for instant, entry in _completed(entries))
-        return [(each, json.dumps(body).encode()) for each, body in found if body is not None and each in wanted]
+        bodies = ((instant, entry.get(BODIES.get(instant.group, ""))) for instant, entry in _completed(entries))
+        return [(each, json.dumps(body).encode()) for each, body in bodies if body is not None and each in wanted]
 
     def _decode(
         self, file: FileInfo, is_wanted: Callable[[bytes], bool], only: dict[str, Any] | None = None
@@ -205,8 +205,8 @@ def is_log_archive_file(name: str) -> bool:
 
 
 def number_of(name: str) -> int:
-    found = _NAME.fullmatch(name)
-    return 0 if found is None else int(found[1])
+    match = _NAME.fullmatch(name)
+    return 0 if match is None else int(match[1])
 
 
 def _content(block: LogBlock, data: bytes) -> bytes:

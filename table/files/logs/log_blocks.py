@@ -4,7 +4,7 @@ Source: ``HoodieLogFormat``, ``HoodieLogBlock`` and ``HoodieLogFileReader``. All
 
     magic 6 | length 8 | version 4 | type 4 | headers | content length 8 | content | footers 4 | trailer 8
 
-The length counts the bytes behind it, the trailer the bytes before it, so that a block that was written in part shows.
+The length counts the bytes behind it, and the trailer the bytes before it: they tell if a block was written in part.
 """
 
 from __future__ import annotations
@@ -128,14 +128,14 @@ class BlockHead:
         return b"".join((_VERSION_AND_TYPE.pack(VERSION, self.type), _INT.pack(len(texts)), entries))
 
     def framed(self, content: Sequence[Any]) -> list[Any]:
-        described, size = self.described, sum(memoryview(piece).nbytes for piece in content)
+        described, size = self.described, sum(memoryview(part).nbytes for part in content)
         length = len(described) + _LENGTH.size + size + _TAIL.size
         before = b"".join((MAGIC, _LENGTH.pack(length), described, _LENGTH.pack(size)))
         return [before, *content, _TAIL.pack(0, len(before) + size + _INT.size)]
 
 
 def sound_end(read: Read, offset: int, size: int) -> int | None:
-    """Return where a block ends, None where it is torn: its length and its trailer differ, or no block follows."""
+    """Return where a block ends, None if it is torn: its length and its trailer differ, or no block follows."""
     prefix = read(offset, PREFIX)
     if len(prefix) < PREFIX or not prefix.startswith(MAGIC):
         return None
@@ -179,7 +179,7 @@ class BlockParser:
             raise damaged(self, "it is a command, and commands have no content")
         block = LogBlock(self.path, self.offset, BlockType(ordinal), headers, content_offset, content_size)
         if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
-            raise damaged(self, "it replaces what is no instant")
+            raise damaged(self, "it says that it replaces a block of no instant")
         return block
 
     def _headers(self, at: int) -> tuple[dict[Header, str], int]:
@@ -188,7 +188,7 @@ class BlockParser:
         at += _INT.size
         if not 0 <= count <= len(Header):
             raise damaged(self, f"it has {count} headers")
-        found: dict[Header, str] = {}
+        headers: dict[Header, str] = {}
         for _ in range(count):
             if at + _ENTRY.size > most:
                 raise damaged(self, "its headers do not end within it")
@@ -199,9 +199,9 @@ class BlockParser:
             if ordinal not in _HEADERS:
                 raise self._unsupported(f"has the unknown header {ordinal}")
             if ordinal != Header.RECORD_POSITIONS:
-                found[Header(ordinal)] = self._text(at, length)
+                headers[Header(ordinal)] = self._text(at, length)
             at += length
-        return found, at
+        return headers, at
 
     def _text(self, at: int, length: int) -> str:
         if length > MOST_OF_PROPERTIES:

@@ -68,8 +68,8 @@ class BlockContent:
             raise _unsupported(block)
         with repairable(self.storage, block.path):
             for batch in self._avro_rows(schema.names):
-                known = conform(batch, schema, fill_missing=True)
-                yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
+                conformed = conform(batch, schema, fill_missing=True)
+                yield from (conformed.slice(at, batch_rows) for at in range(0, conformed.num_rows, batch_rows))
 
     def count(self) -> int:
         """Return how many rows or deletes the block says that it has, which costs one small read."""
@@ -91,8 +91,8 @@ class BlockContent:
         written = [field.type for field in ordering]
         if ordering and block.schema is not None:
             columns = columns_of(block)
-            known = [find_field(columns, field.name) for field in ordering]
-            written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
+            fields = [find_field(columns, field.name) for field in ordering]
+            written = [now.type if then is None else then.type for then, now in zip(fields, ordering, strict=True)]
         with self._opened() as source:
             check = block_checksum.BlockCheck(block, source.read)
             content = check.read(block.content_size)

@@ -121,15 +121,15 @@ class _Blocks:
 
     def _find_magic(self, at: int) -> int:
         while at < self.size:
-            piece = self._read(at, _SEARCHED)
-            found = piece.find(MAGIC)
-            if found >= 0:
-                return at + found
-            at += max(len(piece) - len(MAGIC) + 1, 1)
+            searched = self._read(at, _SEARCHED)
+            offset = searched.find(MAGIC)
+            if offset >= 0:
+                return at + offset
+            at += max(len(searched) - len(MAGIC) + 1, 1)
         return self.size
 
     def _read(self, at: int, length: int) -> bytes:
-        """Return bytes from a place on, fewer if the file ends; bytes read ahead are kept for the next call."""
+        """Return bytes from a position on, fewer if the file ends; bytes read ahead are kept for the next call."""
         start = at - self._window_at
         if start < 0 or start + length > len(self._window):
             self._source.seek(at)
@@ -203,10 +203,10 @@ class LogFileWriter:
     def _begin(self) -> _ParquetContent | _AvroContent:
         if self.data_format == BlockType.AVRO:
             return _AvroContent(BoundsOfRows(self._bounded))
-        pieces, notes = _Pieces(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
-        sink = pa.PythonFile(pieces, mode="w")
+        parts, notes = _WrittenParts(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
+        sink = pa.PythonFile(parts, mode="w")
         writer = BaseFileWriter(sink, self.schema, self.avro_schema, self.output, notes=notes)
-        return _ParquetContent(pieces, writer, self._headers_of_rows)
+        return _ParquetContent(parts, writer, self._headers_of_rows)
 
     @property
     def _bounded(self) -> list[pa.Field]:
@@ -215,8 +215,8 @@ class LogFileWriter:
 
     @property
     def _headers(self) -> Mapping[Header, str]:
-        found = {Header.INSTANT_TIME: self.instant_time, Header.SCHEMA: self.avro_schema}
-        return {**found, Header.COMPACTED_BLOCK_TIMES: ",".join(self.replaces)} if self.replaces else found
+        headers = {Header.INSTANT_TIME: self.instant_time, Header.SCHEMA: self.avro_schema}
+        return {**headers, Header.COMPACTED_BLOCK_TIMES: ",".join(self.replaces)} if self.replaces else headers
 
     @property
     def _headers_of_rows(self) -> Mapping[Header, str]:
@@ -241,7 +241,7 @@ class LogFileWriter:
 
 @dataclass(slots=True)
 class _ParquetContent:
-    pieces: _Pieces
+    parts: _WrittenParts
     writer: BaseFileWriter
     headers: Mapping[Header, str]
     given: int = 0
@@ -259,14 +259,14 @@ class _ParquetContent:
 
     def end(self) -> list[Any]:
         self.writer.close()
-        block_checksum.seal_parquet(self.pieces.written, self.headers)
-        return self.pieces.written
+        block_checksum.seal_parquet(self.parts.written, self.headers)
+        return self.parts.written
 
     def abandon(self) -> None:
         self.writer.abandon()
 
 
-class _Pieces:
+class _WrittenParts:
     """Keeps what is written to it as it comes: a buffer that grows would be in memory twice while it does."""
 
     closed = False

@@ -21,7 +21,7 @@ def effective_blocks(blocks_by_file: Iterable[Iterable[LogBlock]], upto: Callabl
                 instants.pop(_target(block), None)
             elif block.type != BlockType.CORRUPT and upto(block.instant_time):
                 instants.setdefault(block.instant_time, []).append(block)
-    return tuple(block for time in _in_place(instants) for block in instants[time])
+    return tuple(block for time in _in_order(instants) for block in instants[time])
 
 
 def _target(block: LogBlock) -> str:
@@ -33,10 +33,10 @@ def _target(block: LogBlock) -> str:
     return block.target_instant_time
 
 
-def _in_place(instants: dict[str, list[LogBlock]]) -> list[str]:
-    """Return the instants that no log compaction replaced, and in the places of the others what replaced them.
+def _in_order(instants: dict[str, list[LogBlock]]) -> list[str]:
+    """Return the instants that count, in order: a log compaction has the position of the newest instant it replaces.
 
-    What replaces nothing that is there does not count: the log files that it was made of are in the base file by now.
+    A log compaction does not count if none of the instants that it replaces is left: the base file holds their rows.
     """
     final: dict[str, str] = {}
     ordered: dict[str, None] = {}
@@ -44,6 +44,6 @@ def _in_place(instants: dict[str, list[LogBlock]]) -> list[str]:
         replaced = instants[time][0].compacted_times
         final |= dict.fromkeys(replaced, final.get(time, time))
         if not replaced:
-            # The newest replaced instant gives the place, and the reversed order comes to it first.
+            # The newest replaced instant gives the position, and the reversed order comes to it first.
             ordered.setdefault(final.get(time, time))
     return [*reversed(ordered)]

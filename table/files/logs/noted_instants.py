@@ -1,7 +1,7 @@
 """Which instants each file of an old archive holds: a note of pyhudi's, as neither a name nor an index says it.
 
 Each archiving writes the note anew, for all files. An entry counts for the file of its path, size and time alone. So
-a note that is late, lost, damaged or of an archive that was there before costs the reading of files, and nothing else.
+a note that is late, lost, damaged or of an earlier archive costs the reading of files, and nothing else.
 """
 
 from __future__ import annotations

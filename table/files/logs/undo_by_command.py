@@ -1,4 +1,4 @@
-"""Undo if several instants append to one slice, and perhaps to one log file: table version 6, and what it left.
+"""Undo in tables of version 6, and tables that came out of it: several instants append to one slice or log file.
 
 A log file goes only if all of its blocks are of the undone instant. Blocks between those of other instants stay, and a
 command at the end of the slice takes them back. Source: ``BaseRollbackHelper`` and ``HoodieCommandBlock``.
@@ -44,11 +44,11 @@ class TakesBlocksBack(DeletesFiles):
         for instant_time, paths in left.items():
             named = frozenset(paths)
             logs = {path: log for path in named if (log := log_file(path, changes=True)) is not None}
-            slices = _slices_at(storage, {_place(log) for log in logs.values()})
+            slices = _logs_of_slices(storage, {_slice_named(log) for log in logs.values()})
             alone = for_each(
                 storage,
                 partial(_take_blocks_back, storage, instant_time, logs.keys()),
-                [slices[place] for place in sorted(slices)],
+                [slices[named_slice] for named_slice in sorted(slices)],
             )
             storage.delete(*sorted(set(chain(named - logs.keys(), *alone))))
 
@@ -59,7 +59,7 @@ class TakesBlocksBack(DeletesFiles):
 
 
 class AppendsCommands(TakesBlocksBack):
-    """The way of table version 6. Apache Hudi can carry its plans out, and it those of Apache Hudi."""
+    """The way of table version 6. Apache Hudi can carry out its plans, and it can carry out those of Apache Hudi."""
 
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
         """Return a request for each base file, and one for each slice with log files of the undone instant."""
@@ -73,16 +73,16 @@ class AppendsCommands(TakesBlocksBack):
                 bases.append(path)
             else:
                 # The number is how many blocks the file has, at least. Apache Hudi appends one command for all.
-                blocks.setdefault(_place(log), {})[split(path)[1]] = 1
+                blocks.setdefault(_slice_named(log), {})[split(path)[1]] = 1
         appended = [
             RollbackRequest(
-                partition_path=place.folder,
-                file_id=place.file_id,
-                latest_base_instant=place.named_time,
+                partition_path=named_slice.folder,
+                file_id=named_slice.file_id,
+                latest_base_instant=named_slice.named_time,
                 files_to_be_deleted=[],
                 log_blocks_to_be_deleted=names,
             )
-            for place, names in blocks.items()
+            for named_slice, names in blocks.items()
         ]
         return [*super().requests(storage, bases), *appended]
 
@@ -92,16 +92,16 @@ class AppendsCommands(TakesBlocksBack):
             yield from _logs_named(request.partition_path, request.log_blocks_to_be_deleted)
 
     def results(self, plan: RollbackPlan) -> dict[str, RollbackPartition]:
-        found = super().results(plan)
+        partitions = super().results(plan)
         for request in plan.rollback_requests:
-            names = found[request.partition_path].log_files_from_failed_commit
+            names = partitions[request.partition_path].log_files_from_failed_commit
             if names is not None:
                 names.update(request.log_blocks_to_be_deleted or {})
-        return found
+        return partitions
 
-    def taken(self, done: RollbackMetadata) -> Iterator[str]:
-        yield from super().taken(done)
-        for path, part in done.partition_metadata.items():
+    def taken(self, rollback: RollbackMetadata) -> Iterator[str]:
+        yield from super().taken(rollback)
+        for path, part in rollback.partition_metadata.items():
             yield from _logs_named(path, part.log_files_from_failed_commit)
 
 
@@ -113,19 +113,19 @@ def _logs_named(folder: str, names: Mapping[str, int] | None) -> Iterator[str]:
             yield path
 
 
-def _place(log: LogFile) -> _NamedSlice:
+def _slice_named(log: LogFile) -> _NamedSlice:
     return _NamedSlice(split(log.path)[0], log.file_id, log.named_time)
 
 
-def _slices_at(storage: Storage, places: Collection[_NamedSlice]) -> dict[_NamedSlice, list[LogFile]]:
+def _logs_of_slices(storage: Storage, named_slices: Collection[_NamedSlice]) -> dict[_NamedSlice, list[LogFile]]:
     """Return all log files of some slices, in their order; each folder is listed once."""
     slices: dict[_NamedSlice, list[LogFile]] = {}
-    for listed in for_each(storage, storage.list, sorted({place.folder for place in places})):
+    for listed in for_each(storage, storage.list, sorted({named_slice.folder for named_slice in named_slices})):
         for info in listed:
             log = log_file(info.path, info.size, changes=True)
-            if log is not None and _place(log) in places:
-                slices.setdefault(_place(log), []).append(log)
-    return {place: sorted(logs, key=lambda log: log.name.order) for place, logs in slices.items()}
+            if log is not None and _slice_named(log) in named_slices:
+                slices.setdefault(_slice_named(log), []).append(log)
+    return {named_slice: sorted(logs, key=lambda log: log.name.order) for named_slice, logs in slices.items()}
 
 
 def _take_blocks_back(
@@ -133,13 +133,13 @@ def _take_blocks_back(
 ) -> frozenset[str]:
     """Append a command to a slice if blocks of an instant need it, and return the log files that may then go.
 
-    ``logs`` are all of the slice: the writer may have gone on in files of other names. ``named`` are log files that it
-    made. A file among them goes, too, if its writer tore the first block.
+    ``logs`` are all log files of the slice: the writer may have continued in files of other names. ``named`` are log
+    files that it made. A file among them goes, too, if its writer tore the first block.
     """
     blocks = {log.path: [block for block in read_blocks(storage, log.path) if _is_sound(block)] for log in logs}
     alone = {path for path, whole in blocks.items() if _is_alone(whole, instant_time, torn=path in named)}
     if _still_counts((block for path, whole in blocks.items() if path not in alone for block in whole), instant_time):
-        # In place of the rollback's time: a reader of a moment before the rollback stops at a block of a later time.
+        # Not the rollback's time: a reader of a moment before the rollback stops at a block of a later time.
         head = BlockHead(
             BlockType.COMMAND,
             {
@@ -148,15 +148,15 @@ def _take_blocks_back(
                 Header.COMMAND_BLOCK_TYPE: ROLLBACK,
             },
         )
-        _append(storage, _place(logs[0]), 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
+        _append(storage, _slice_named(logs[0]), 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
     return frozenset(alone)
 
 
-def _append(storage: Storage, place: _NamedSlice, version: int, data: bytes) -> None:
+def _append(storage: Storage, named_slice: _NamedSlice, version: int, data: bytes) -> None:
     """Make a log file that is read after all others of a slice, and never in place of another writer's."""
     while True:
-        name = LogFileName(place.file_id, place.named_time, version, _TOKEN).format()
-        if storage.create(join(place.folder, name), data):
+        name = LogFileName(named_slice.file_id, named_slice.named_time, version, _TOKEN).format()
+        if storage.create(join(named_slice.folder, name), data):
             return
         version += 1
 
