@@ -191,14 +191,14 @@ class Tags:
     Attributes:
         groups: File groups that hold some of the keys. Under a global index a file group may lie in another partition
             than the row that belongs to it.
-        codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` if the table lacks the key.
+        codes: n numbers: the position of a row's file group among `groups`, `NOT_FOUND` if the table lacks the key.
         figures: What the lookup cost.
         copied: Positions of rows whose key further file groups hold too, as inserts without a lookup leave it there; a
             row comes once for each further file group. Apache Hudi updates and deletes all copies of a key.
-        copy_codes: The place among `groups` of the further file group, for each element of `copied`.
-        repeating: Places among `groups` of file groups whose base files hold one of the keys several times, as inserts
-            without a lookup leave it there; none if the index does not know. Such a file group is written anew, as
-            Apache Hudi merges entries of log files with the first row of their key alone.
+        copy_codes: The position among `groups` of the further file group, for each element of `copied`.
+        repeating: Positions among `groups` of file groups whose base files hold one of the keys several times, as
+            inserts without a lookup leave it there; none if the index does not know. Such a file group is written anew,
+            as Apache Hudi merges entries of log files with the first row of their key alone.
     """
 
     groups: tuple[FileGroupId, ...]

@@ -29,19 +29,19 @@ class BloomIndex(TableLookup):
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Log files have no filters, so their keys are always read."""
         base = keys.slice.base
-        found = Hits.none() if base is None else self._look_at_base(keys, base, wanted)
-        return found + keys.hits_of_logs(wanted)
+        hits = Hits.none() if base is None else self._look_at_base(keys, base, wanted)
+        return hits + keys.hits_of_logs(wanted)
 
     def _look_at_base(self, keys: SliceKeys, file: BaseFile, wanted: WantedKeys) -> Hits:
         storage, by_range = keys.storage, self.settings.prunes_by_ranges
         # The cache may have dropped the filter; the range alone may exclude the file.
-        known = FOOTERS.peek(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
-        possible = known.possible(wanted.filtered, by_range=by_range)
+        cached = FOOTERS.peek(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
+        possible = cached.possible(wanted.filtered, by_range=by_range)
         if not len(possible):
             return Hits.none()
         with ExitStack() as stack:
             base = stack.enter_context(open_base(storage, file))
-            if known.filter is None:
+            if cached.filter is None:
                 footer = FOOTERS.keep(storage, file, base.parquet)
                 possible = KeyFooter(footer.range).possible(wanted.filtered, by_range=by_range)
                 if storage.remote or len(possible) <= max(FEW, base.rows // _MANY):

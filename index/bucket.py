@@ -168,13 +168,13 @@ def _low_bits(hashes: Buckets) -> Hashes:
 
 
 def hashes_to_buckets(hashes: Hashes, count: int) -> Buckets:
-    """Turn hashes into buckets, in their place."""
+    """Turn hashes into buckets, in the same array."""
     hashes %= np.uint32(count)
     return np.asarray(hashes.view(np.int32))
 
 
 def combined_hash(hashes: Sequence[Buckets]) -> Buckets:
-    """Return Java's ``List.hashCode`` of n lists of one length, given n hashes for each place in the lists."""
+    """Return Java's ``List.hashCode`` of n lists of one length, given n hashes for each position in the lists."""
     of_lists = np.ones(len(hashes[0]), np.uint32)
     for elements in hashes:
         of_lists *= np.uint32(31)

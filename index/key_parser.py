@@ -179,8 +179,8 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
     keep = ~named
     if fields:
         names = texts.spans(pieces.start[named], pieces.colon[named])
-        known = pc.is_in(names, value_set=pa.array(fields, pa.large_string()))
-        keep[named] = known.to_numpy(zero_copy_only=False)
+        wanted = pc.is_in(names, value_set=pa.array(fields, pa.large_string()))
+        keep[named] = wanted.to_numpy(zero_copy_only=False)
     else:
         keep[:] = True
     row, named = pieces.row[keep], named[keep]

@@ -56,8 +56,8 @@ class TableLookup(LookupIndex):
 
     def hits(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Return which wanted keys one file slice holds, with all of its keys if they were gathered."""
-        found = self.look(keys, wanted)
-        return found if keys.gathered is None else replace(found, all_keys=keys.gathered.all_keys(keys.slice))
+        hits = self.look(keys, wanted)
+        return hits if keys.gathered is None else replace(hits, all_keys=keys.gathered.all_keys(keys.slice))
 
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
         """Yield which rows are looked for in which slices: here the rows of each partition in its own slices."""
@@ -87,16 +87,18 @@ class TableLookup(LookupIndex):
         # Updates mostly hit young files, and files with hits take longest: start with the youngest.
         order = sorted(range(len(units)), key=lambda number: units[number][1].slice.base_time, reverse=True)
         storage = units[0][1].storage if units else None
-        found = {} if storage is None else dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
-        return [found[number] for number in range(len(units))]
+        hits_by_unit = (
+            {} if storage is None else dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
+        )
+        return [hits_by_unit[number] for number in range(len(units))]
 
     def tag_by(self, rows: KeyedRows, view: FileView, look: Callable[[Sequence[Unit]], Sequence[Hits]]) -> Tags:
-        """Return where each row's key is, where `look` opens the files, in Spark tasks for instance.
+        """Return where each row's key is; `look` opens the files, for instance in Spark tasks.
 
         `look` gets pairs of keys and a slice; pairs of one search share their array and come together.
         """
         began = time.monotonic()
-        found = _Found(len(rows))
+        gathered = _HitsOfRows(len(rows))
         searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view)]
         units = [(search, file_slice) for search in searches for file_slice in search.file_slices]
         looks = look([(search.keys, file_slice) for search, file_slice in units])
@@ -104,8 +106,8 @@ class TableLookup(LookupIndex):
         for (search, file_slice), seen in zip(units, looks, strict=True):
             hits[id(search)].append((file_slice.group, seen))
         for search in searches:
-            found.add(search, hits[id(search)])
-        return found.tags(_figures(looks, time.monotonic() - began))
+            gathered.add(search, hits[id(search)])
+        return gathered.tags(_figures(looks, time.monotonic() - began))
 
 
 class EverywhereLookup(TableLookup):
@@ -160,7 +162,7 @@ class _KeyedSearch:
         return cls(positions, search.file_slices, unique, key_of_row)
 
 
-class _Found:
+class _HitsOfRows:
     """Gathers which file groups hold the keys of n rows."""
 
     def __init__(self, count: int) -> None:

@@ -1,9 +1,9 @@
 """The bucket index of a table whose writers may be of two releases, which parse some record keys differently.
 
-Apache Hudi 0.15 and 1.x write tables of version 6 side by side, and cut keys that hold ``,`` or ``:`` at other places
-before they hash them. Nothing in the table says which of the two a writer is. A key of which they make two buckets is
-where a stored row of it is; a new key goes by the rule that stored keys of this kind follow. A table that was upgraded
-since has such rows still, and writers of 1.x alone, so that new keys go by their rule.
+Apache Hudi 0.15 and 1.x write tables of version 6 side by side, and cut keys that hold ``,`` or ``:`` in different ways
+before they hash them. Nothing in the table says which of the two a writer is. If the two put a key into different
+buckets, a stored row of the key shows its bucket, and a new key goes by the rule that stored keys of this kind follow.
+A table that was upgraded since still has such rows, but only writers of 1.x, so that new keys go by their rule.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class ParsedTwiceIndex(BucketIndex):
         if self._agree(record_keys, parts):
             return buckets
         others = second.buckets_in(paths, record_keys, parts)
-        places = np.flatnonzero(buckets != others)
-        if len(places):
-            at = pa.array(places)
-            by_release = [buckets[places], others[places]]
+        differing = np.flatnonzero(buckets != others)
+        if len(differing):
+            at = pa.array(differing)
+            by_release = [buckets[differing], others[differing]]
             doubts = KeyDoubts(plain(record_keys).take(at).cast(pa.string()), paths.take(at), by_release)
-            buckets[places] = np.choose(self._stored_keys.choice(doubts), by_release)
+            buckets[differing] = np.choose(self._stored_keys.choice(doubts), by_release)
         return buckets
 
     @cached_property
@@ -138,7 +138,7 @@ class _StoredKeys:
     index: ParsedTwiceIndex
 
     def choice(self, doubts: KeyDoubts) -> Choice:
-        """Return for each key whose bucket it has: 0 for 1.x, 1 for 0.x. Raises `BucketMisfitError` if none says."""
+        """Return for each key whose rule it follows: 0 for 1.x, 1 for 0.x; `BucketMisfitError` if nothing tells."""
         held = [self._held(doubts, buckets) for buckets in doubts.by_release]
         twice = np.flatnonzero(held[0] & held[1])
         if len(twice):
@@ -162,7 +162,7 @@ class _StoredKeys:
         return None if self.index.numbers is None else self.index.numbers.view()
 
     def _held(self, doubts: KeyDoubts, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return whether each key is stored in its bucket of some buckets."""
+        """Return whether each key is stored in the bucket beside it."""
         held = np.zeros(len(buckets), np.bool_)
         codes = doubts.paths.indices.to_numpy(zero_copy_only=False)
         places = codes.astype(np.int64) << 32 | buckets

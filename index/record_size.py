@@ -23,8 +23,10 @@ def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
     The newest large commits decide: in small files footers outweigh rows, and a clustering's sorted rows take less.
     """
     newest = timeline.writes[: -_NEWEST - 1 : -1]
-    found = for_each(timeline.files.storage, lambda instant: _bytes_and_rows(timeline, instant), newest)
-    much = [(written, rows) for written, rows in found if rows and written > sizes.telling * max(sizes.small, 0)]
+    bytes_and_rows = for_each(timeline.files.storage, lambda instant: _bytes_and_rows(timeline, instant), newest)
+    much = [
+        (written, rows) for written, rows in bytes_and_rows if rows and written > sizes.telling * max(sizes.small, 0)
+    ]
     rows = sum(rows for _, rows in much)
     return sum(written for written, _ in much) / rows if rows else float(max(sizes.record_bytes, 1))
 

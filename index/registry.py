@@ -132,9 +132,9 @@ def _offered(kind: str, config: TableConfig) -> IndexFactory:
             "Keep one of these packages and uninstall the others.",
         )
     if not offers:
-        known = ", ".join(sorted({BUCKET, *_LOOKUPS}))
+        names = ", ".join(sorted({BUCKET, *_LOOKUPS}))
         raise UnsupportedTableError(
-            f"Table {config.name!r} has {key.INDEX_TYPE}={kind}, and pyhudi has only {known}.",
+            f"Table {config.name!r} has {key.INDEX_TYPE}={kind}, and pyhudi has only {names}.",
             f"Use Apache Hudi for this table, or install a package that offers {kind} as an entry point of the group "
             f"{ENTRY_POINTS}.",
         )

@@ -1,4 +1,4 @@
-"""How many buckets suit a table, a number that is fixed when the table is made."""
+"""How many buckets suit a new table; a rescale gives it another number later."""
 
 from __future__ import annotations
 

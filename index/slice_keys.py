@@ -84,7 +84,7 @@ class Hits:
         return cls(np.zeros(0, np.int64), nbytes)
 
     def at(self, positions: Positions) -> Hits:
-        """Translate positions among some keys to positions among all, given the position of each of the some."""
+        """Translate positions among some keys to positions among all keys, given the position of each of some keys."""
         return replace(self, positions=positions[self.positions])
 
     def __add__(self, other: Hits) -> Hits:
@@ -119,20 +119,20 @@ class SliceKeys:
             yield from keys
 
     def hits(self, wanted: WantedKeys) -> Hits:
-        found = self.hits_of_logs(wanted)
+        of_logs = self.hits_of_logs(wanted)
         base = self.slice.base
         if base is None:
-            return found
+            return of_logs
         with open_base(self.storage, base) as reader:
-            return hits_of_base(reader, base, wanted, self.gathered) + found
+            return hits_of_base(reader, base, wanted, self.gathered) + of_logs
 
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:
         """Return which wanted keys are in rows of log files, deleted or not: a later insert has to meet that delete."""
         logs = self.slice.logs
         blocks = self._of_blocks() if self.gathered is None else map(self.gathered.of_log, self._of_blocks())
-        found = [_found(keys, wanted)[0] for keys in blocks]
-        positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-        return Hits(positions, sum(log.size for log in logs), bool(found))
+        positions_of_blocks = [_positions_of(keys, wanted)[0] for keys in blocks]
+        positions = np.unique(np.concatenate(positions_of_blocks)) if positions_of_blocks else np.zeros(0, np.int64)
+        return Hits(positions, sum(log.size for log in logs), bool(positions_of_blocks))
 
     def _of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
         for block in effective_blocks([read_log(self.storage, log) for log in self.slice.logs], self.sees):
@@ -155,7 +155,7 @@ def hits_of_base(
     keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
     if gathered is not None and gathers:
         keys = gathered.of_base(keys)
-    positions, repeats = _found(keys, wanted)
+    positions, repeats = _positions_of(keys, wanted)
     return Hits(positions, nbytes, bool(groups), repeats=repeats)
 
 
@@ -171,10 +171,10 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
         yield keys
 
 
-def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> tuple[Positions, bool]:
-    """Return the positions of the wanted keys among some, ascending, and whether one of them is there several times."""
-    found = [wanted.probe.find(wanted.near(keys)) for keys in batches]
-    met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in found)])
+def _positions_of(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> tuple[Positions, bool]:
+    """Return the positions of the wanted keys that batches hold, ascending, and whether any key comes several times."""
+    positions_of_batches = [wanted.probe.find(wanted.near(keys)) for keys in batches]
+    met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in positions_of_batches)])
     if _MANY * len(met) < len(wanted):
         positions = np.unique(met)
     else:

@@ -54,7 +54,7 @@ class GroupSizes:
         pending compaction or clustering would lose the new rows; and buckets by name, where writers look for their own
         keys only. A write that `appends` rewrites at most `FileSizes.most_rewritten` files of a partition.
         """
-        found: dict[str, tuple[SmallFile, ...]] = {}
+        small_files: dict[str, tuple[SmallFile, ...]] = {}
         for path in partitions if sizes.small > 0 else ():
             files = sorted(
                 SmallFile(file_slice.base.size, file_slice.file_id)
@@ -65,8 +65,8 @@ class GroupSizes:
                 and bucket_by_name(file_slice.file_id) is None
             )
             small = tuple(file for file in files if file.size < sizes.small)
-            found[path] = small[: max(sizes.most_rewritten, 0)] if appends else small
-        return cls(found)
+            small_files[path] = small[: max(sizes.most_rewritten, 0)] if appends else small
+        return cls(small_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ def _deal(path: str, rows: int, rooms: Mapping[str, int], full: int, instant_tim
         quotas.append((new_file_id(instant_time, path, number), number, quota))
     shares: list[Share] = []
     dealt = 0
-    for file_id, known, quota in quotas:
+    for file_id, opened, quota in quotas:
         dealt += quota
         # Integer arithmetic, so that the last share ends exactly at the greatest hash.
-        shares.append(Share(file_id, known, quota, _HASHES * dealt // rows - 1))
+        shares.append(Share(file_id, opened, quota, _HASHES * dealt // rows - 1))
     return Shares(tuple(shares))

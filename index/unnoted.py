@@ -57,15 +57,15 @@ class UnnotedIndex(SimpleIndex):
         candidates = self._candidates(keys, slices, view)
         if len(candidates) > self.settings.most_elsewhere:
             raise self.too_many(f"{len(keys):,}", keys[0].as_py(), view)  # one value, for the error
-        found = look([(keys, file_slice) for file_slice in candidates]) if candidates else []
-        for file_slice, hits in zip(candidates, found, strict=True):
+        looks = look([(keys, file_slice) for file_slice in candidates]) if candidates else []
+        for file_slice, hits in zip(candidates, looks, strict=True):
             if len(hits.positions):
                 key = keys[int(hits.positions[0])].as_py()  # one value, for the error
                 row = pc.index(rows.record_keys.take(at), key).as_py()  # O(1)
                 path = rows.paths[int(absent[row])].as_py()  # one value, for the error
                 raise self.key_elsewhere(key, path, file_slice.partition_path, view)
-        read = sum(hits.was_read for hits in found)
-        return LookupFigures(len(slices), len(candidates), read, sum(hits.bytes for hits in found))
+        read = sum(hits.was_read for hits in looks)
+        return LookupFigures(len(slices), len(candidates), read, sum(hits.bytes for hits in looks))
 
     def _candidates(self, keys: pa.StringArray, slices: Sequence[FileSlice], view: FileView) -> list[FileSlice]:
         """Return the slices that may hold some of the keys by their footers; one too many ends the search."""
@@ -79,14 +79,14 @@ class UnnotedIndex(SimpleIndex):
             near = KeyFooter(FOOTERS.range_of(view.storage, base)).possible(wanted.filtered)
             return len(near) > 0 and len(FOOTERS.read(view.storage, base).possible(wanted.filtered)) > 0
 
-        found: list[FileSlice] = []
+        candidates: list[FileSlice] = []
         for start in range(0, len(slices), _FOOTERS_AT_ONCE):
             part = slices[start : start + _FOOTERS_AT_ONCE]
             may = for_each(view.storage, may_hold, part, computes=True)
-            found += [file_slice for file_slice, may_be in zip(part, may, strict=True) if may_be]
-            if len(found) > self.settings.most_elsewhere:
+            candidates += [file_slice for file_slice, may_be in zip(part, may, strict=True) if may_be]
+            if len(candidates) > self.settings.most_elsewhere:
                 break
-        return found
+        return candidates
 
     def too_many(self, count: str, key: str, view: FileView) -> MissingOptionError:
         """Return the error of a search that would open too many files for some number of keys."""
@@ -104,7 +104,7 @@ class UnnotedIndex(SimpleIndex):
 
 
 def unknown_index(what: str, where: str) -> MissingOptionError:
-    """Return the error of a write to a table at a path, where its index would decide what the write has to do."""
+    """Return the error of a write whose result would depend on the index that a table does not note, given its path."""
     return MissingOptionError(
         f"{what}. The table {where} notes no index, so that it is unknown whether its keys are unique in the whole "
         "table or within their partitions.",

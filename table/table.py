@@ -84,13 +84,14 @@ def _has_version(storage: Storage, version: int) -> bool:
     return load_config(storage).version == version
 
 
-def refuse_other_version(table: Table, found: TableConfig | None = None) -> None:
+def refuse_other_version(table: Table, config: TableConfig | None = None) -> None:
     """Raise `CommitConflictError` if a table has another version, or timeline layout, than when it was opened.
 
-    What was planned before would go where readers of the other version do not look, in bodies that these do not read.
-    ``found`` are the properties, if the caller has just read them. A table that is not made yet has none.
+    A write that was planned before would put its instant where readers of the other version do not look, in an encoding
+    that they do not read. ``config`` has the properties, if the caller has just read them. A table that is not made yet
+    has none.
     """
-    now = stored_config(table.storage) if found is None else found
+    now = stored_config(table.storage) if config is None else config
     if now is None or _version(now) == _version(table.config):
         return
     way = "downgraded" if now.version < table.config.version else "upgraded"
@@ -107,9 +108,9 @@ def _version(config: TableConfig) -> str:
 
 def _table_above(storage: Storage) -> str | None:
     try:
-        found = storage.parent()
-        while found is not None and not found.exists(PROPERTIES_PATH):
-            found = found.parent()
+        above = storage.parent()
+        while above is not None and not above.exists(PROPERTIES_PATH):
+            above = above.parent()
     except PyHudiError:
         return None
-    return None if found is None else found.path
+    return None if above is None else above.path

@@ -46,7 +46,7 @@ class FileFormat:
     """The format of base files and of rows in log files.
 
     Attributes:
-        order: In which order the rows of a base file lie; None for that in which they come.
+        order: In which order the rows of a base file lie; None for the order in which they come.
         stamped: Whether a base file says that its rows fit the table's index.
         come_sorted: Whether the rows of a base file come in the order already.
         sorters: How many base files sort their rows at once, and share the memory.
@@ -70,7 +70,7 @@ class FileFormat:
         return self.order is not None and self.order.kept
 
     def row_groups(self, nbytes: int) -> int:
-        """Return how many row groups a file of so many Arrow bytes has whose rows are in the order of their table.
+        """Return how many row groups a file of so many Arrow bytes has if its rows are in the order of the table.
 
         The number is a power of two: a part of the rows of that size ends where a curve leaves a part of the cube.
         """
@@ -232,14 +232,14 @@ class BaseOutput(NewFile):
             else encoded_as(batch.column(column.name), column.type)
             for column in self._schema
         ]
-        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), kept=True)
+        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), from_previous=True)
 
     def arrive(self, rows: pa.RecordBatch) -> None:
-        said = self._arrivals
-        if said is None:
+        arrivals = self._arrivals
+        if arrivals is None:
             raise ValueError("this file takes no incoming rows: it has no instant for them")
-        for batch in said.stamped(rows, self._schema, self._name):
-            self._add(batch, kept=False)
+        for batch in arrivals.stamped(rows, self._schema, self._name):
+            self._add(batch, from_previous=False)
 
     @cached_property
     def _name(self) -> str:
@@ -267,9 +267,9 @@ class BaseOutput(NewFile):
     def _counts(self, previous: FileSlice | None) -> MergeCounts:
         return MergeCounts(inserts=self.rows)
 
-    def _add(self, batch: pa.RecordBatch, *, kept: bool) -> None:
+    def _add(self, batch: pa.RecordBatch, *, from_previous: bool) -> None:
         if self._sorter is None:
-            self._file.write(batch, kept=kept)
+            self._file.write(batch, from_previous=from_previous)
         else:
             self._sorter.add(batch)
 
@@ -290,8 +290,8 @@ class BaseOutput(NewFile):
         self._form = replace(self._form, output=replace(self._form.output, row_group_bytes=sys.maxsize))
         self._file.bound(sorter.bounded)
         for part in sorter.parts(count):
-            for piece in part:
-                self._file.write(piece)
+            for batch in part:
+                self._file.write(batch)
             self._file.end_row_group()
 
     def _abandon(self) -> None:
@@ -401,9 +401,9 @@ def write_log_file(
         return output.publish(previous)
 
 
-def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
+def by_blocks(all_deletes: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
     waiting: list[Deletes] = []
-    for deletes in found:
+    for deletes in all_deletes:
         if len(deletes):
             waiting.append(deletes)
         if sum(each.nbytes for each in waiting) > block_bytes:

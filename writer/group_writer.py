@@ -117,9 +117,9 @@ class GroupWriter:
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         if job.file_slice is None:
             return
-        kept = pa.schema([column for column in with_meta(self.file_format.schema) if column.name != FILE_NAME])
+        wanted = pa.schema([column for column in with_meta(self.file_format.schema) if column.name != FILE_NAME])
         if file is not None and file.stamped:
-            yield from file.batches(kept)
+            yield from file.batches(wanted)
             return
-        batches = self.slices.merged(job.file_slice).batches(kept) if file is None else file.batches(kept)
+        batches = self.slices.merged(job.file_slice).batches(wanted) if file is None else file.batches(wanted)
         yield from self.foreign.checked(batches, job.file_slice)

@@ -48,7 +48,7 @@ class CountedKeys:
 
         Raises `DuplicateKeyError` if the rows were made of some of a key's rows and not of all.
         """
-        found = False
+        has_copies = False
         for keys in self._parts(rows):
             unique = pc.unique(keys)
             copies = StoredCopies.beside(unique, keys)
@@ -56,8 +56,8 @@ class CountedKeys:
                 for batch in batches:
                     copies.add_keys(batch.column(RECORD_KEY))
             copies.check(where)
-            found |= copies.any
-        if found:
+            has_copies |= copies.any
+        if has_copies:
             raise CopiesMetError
 
     def _parts(self, rows: Rows) -> Iterator[pa.Array]:
@@ -78,8 +78,8 @@ def _part(keys: pa.RecordBatch, number: int, parts: int) -> pa.RecordBatch:
     return keys.filter(pa.array((hash64(keys.column(0)) >> np.uint64(40)) % np.uint64(parts) == number))
 
 
-def _refuse_copies(known: Mask, met: int) -> None:
-    if met > np.count_nonzero(known):
+def _refuse_copies(is_known: Mask, met: int) -> None:
+    if met > np.count_nonzero(is_known):
         raise CopiesMetError
 
 
@@ -93,16 +93,16 @@ class KnownKeys:
         Raises `CopiesMetError` if it has one several times.
         """
         keys = live.column(RECORD_KEY)
-        known, met = np.zeros(len(keys), dtype=np.bool_), 0
+        is_known, met = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
             probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, _KEYS, keys)) as batches:
                 for batch in batches:
-                    found = probe.find(batch.column(RECORD_KEY))
-                    known[found[found >= 0]] = True
-                    met += int(np.count_nonzero(found >= 0))
-        _refuse_copies(known, met)
-        check_known(keys.filter(pa.array(~known)), where)
+                    positions = probe.find(batch.column(RECORD_KEY))
+                    is_known[positions[positions >= 0]] = True
+                    met += int(np.count_nonzero(positions >= 0))
+        _refuse_copies(is_known, met)
+        check_known(keys.filter(pa.array(~is_known)), where)
         yield live
 
 
@@ -120,19 +120,19 @@ class WholeRows:
         Raises `CopiesMetError` if a key has several stored rows, and at the end `KeyNotFoundError`.
         """
         keys = live.column(RECORD_KEY)
-        known, met = np.zeros(len(keys), dtype=np.bool_), 0
+        is_known, met = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
             probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
                 for batch in batches:
-                    found = probe.find(batch.column(RECORD_KEY))
-                    stored = np.flatnonzero(found >= 0)
+                    positions = probe.find(batch.column(RECORD_KEY))
+                    stored = np.flatnonzero(positions >= 0)
                     if len(stored):
-                        known[found[stored]] = True
+                        is_known[positions[stored]] = True
                         met += len(stored)
-                        yield self._laid(batch.take(pa.array(stored)), live.take(pa.array(found[stored])))
-        _refuse_copies(known, met)
-        check_known(keys.filter(pa.array(~known)), where)
+                        yield self._laid(batch.take(pa.array(stored)), live.take(pa.array(positions[stored])))
+        _refuse_copies(is_known, met)
+        check_known(keys.filter(pa.array(~is_known)), where)
 
     def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
         columns = [newer.column(name) if name in self.given else stored.column(name) for name in stored.schema.names]
@@ -164,9 +164,9 @@ class StoredOrder:
         # Of the rows of one key the greatest is the last; a null is the least.
         order = np.lexsort([joint_ranks(spec.ordering(stored), len(keys)), keys])
         last = order[np.append(keys[order][1:] != keys[order][:-1], True)] if len(order) else order
-        place = np.full(len(gone), -1, dtype=np.int64)
-        place[keys[last]] = last
-        values = stored.take(pa.array(place, mask=place < 0))
+        row_of_delete = np.full(len(gone), -1, dtype=np.int64)
+        row_of_delete[keys[last]] = last
+        values = stored.take(pa.array(row_of_delete, mask=row_of_delete < 0))
         default = spec.unordered(values, np.ones(len(gone), dtype=np.bool_))
         return Deletes(gone.keys, gone.partition_paths, tuple(values.columns), pa.array(default))
 
@@ -176,8 +176,8 @@ class StoredOrder:
         batches, positions = [pa.RecordBatch.from_pylist([], self.ordering)], [np.zeros(0, np.int64)]
         with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.ordering]), keys)) as read:
             for batch in read:
-                found = probe.find(batch.column(RECORD_KEY))
-                stored = np.flatnonzero(found >= 0)
+                hits = probe.find(batch.column(RECORD_KEY))
+                stored = np.flatnonzero(hits >= 0)
                 batches.append(batch.select(self.ordering.names).take(pa.array(stored)))
-                positions.append(found[stored])
+                positions.append(hits[stored])
         return concat(batches), np.concatenate(positions)

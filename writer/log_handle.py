@@ -92,18 +92,18 @@ class LogHandle:
     def __init__(self, writer: LogWriter, group: FileGroupId, file_slice: FileSlice | None, sequence: str) -> None:
         self._writer = writer
         self._group = group
-        self._piece = file_slice
+        self._file_slice = file_slice
         self._schema = file_schema(writer.file_format.schema)
         self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None
-        self._done: list[WrittenFile] = []
+        self._published: list[WrittenFile] = []
         self._dropped, self._outdone = 0, ""
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
         """Fold rows and append the result as blocks: rows first, then deletes.
 
-        Deletes without an ordering value come before both, whether they win or not: they remove what other appends of
-        this write, each folded on its own, hold of their keys. `held` says that memory holds all rows already.
+        Deletes without an ordering value come before both, whether they win or not: they remove the rows of their keys
+        in other appends of this write, each folded on its own. `held` says that memory holds all rows already.
         """
         writer, spec = self._writer, self._writer.spec
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
@@ -116,8 +116,8 @@ class LogHandle:
             join=None if writer.laying is None else writer.laying.together,
         )
         if spec.may_reset:
-            found = (batch.filter(pa.array(self._resets(batch))) for batch in rows.batches(spec.deciding))
-            self._add_all_deletes(batch.take(pa.array(fold(batch.column(RECORD_KEY)))) for batch in rechunk(found))
+            resets = (batch.filter(pa.array(self._resets(batch))) for batch in rows.batches(spec.deciding))
+            self._add_all_deletes(batch.take(pa.array(fold(batch.column(RECORD_KEY)))) for batch in rechunk(resets))
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:
@@ -126,11 +126,11 @@ class LogHandle:
     def close(self) -> tuple[WrittenFile, ...]:
         self._publish()
         if self._dropped:
-            nothing = WrittenFile(self._group, FileKind.LOG, self._piece)
-            last = self._done.pop() if self._done else nothing
+            nothing = WrittenFile(self._group, FileKind.LOG, self._file_slice)
+            last = self._published.pop() if self._published else nothing
             counts = replace(last.counts, dropped=self._dropped)
-            self._done.append(replace(last, counts=counts, outdone=self._outdone))
-        return tuple(self._done)
+            self._published.append(replace(last, counts=counts, outdone=self._outdone))
+        return tuple(self._published)
 
     def discard(self) -> None:
         if self._open is not None:
@@ -138,8 +138,8 @@ class LogHandle:
 
     def _resets(self, rows: pa.RecordBatch) -> Mask:
         spec = self._writer.spec
-        found = spec.unordered(rows, spec.deleted(rows))
-        return np.zeros(rows.num_rows, dtype=np.bool_) if found is None else found
+        resets = spec.unordered(rows, spec.deleted(rows))
+        return np.zeros(rows.num_rows, dtype=np.bool_) if resets is None else resets
 
     def _add_live(self, met: Met) -> pa.RecordBatch:
         deleted = self._writer.spec.deleted(met.rows)
@@ -147,18 +147,18 @@ class LogHandle:
         if self._writer.known is None:
             self._add_rows(live)
         else:
-            for rows in self._writer.known.rows(self._piece, live, self._writer.files.where(self._group)):
+            for rows in self._writer.known.rows(self._file_slice, live, self._writer.files.where(self._group)):
                 self._add_rows(rows)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 
     def _without_outdone(self, live: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows without new rows that no reader would show, as a delete in the log files outdoes them."""
         slices = self._writer.slices
-        if slices is None or self._piece is None or not self._piece.logs:
+        if slices is None or self._file_slice is None or not self._file_slice.logs:
             return live
         arrives = live.column(ARRIVES).to_numpy()
         new = np.flatnonzero(arrives != STAYS)
-        lost = new[slices.merged(self._piece).deletes.outdone(live.take(pa.array(new)))]
+        lost = new[slices.merged(self._file_slice).deletes.outdone(live.take(pa.array(new)))]
         if not len(lost):
             return live
         keys = live.column(RECORD_KEY)
@@ -180,10 +180,10 @@ class LogHandle:
         )
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
-        found = (self._deletes(rows) for rows in batches if rows.num_rows)
-        for gone in by_blocks(found, self._writer.log_format.block_bytes):
+        deletes = (self._deletes(rows) for rows in batches if rows.num_rows)
+        for gone in by_blocks(deletes, self._writer.log_format.block_bytes):
             stored = self._writer.stored
-            ordered = gone if stored is None or self._piece is None else stored.of(self._piece, gone)
+            ordered = gone if stored is None or self._file_slice is None else stored.of(self._file_slice, gone)
             self._file().add_deletes(ordered)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
@@ -206,10 +206,10 @@ class LogHandle:
     def _file(self) -> LogOutput:
         if self._open is not None and self._open.full:
             most = self._writer.versions.most
-            if most is None or len(self._done) + 1 < most:
+            if most is None or len(self._published) + 1 < most:
                 self._publish()
         if self._open is None:
-            writer, version = self._writer, self._writer.versions.first + len(self._done)
+            writer, version = self._writer, self._writer.versions.first + len(self._published)
             self._open = LogOutput(writer.files, self._group, version, writer.file_format, writer.log_format)
         return self._open
 
@@ -217,7 +217,7 @@ class LogHandle:
         file = self._open
         if file is None:
             return
-        self._done.append(file.publish(self._piece))
+        self._published.append(file.publish(self._file_slice))
         self._open = None
 
 

@@ -66,12 +66,12 @@ class Settled:
 
 
 def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> Settled:
-    """Return where rows go whose keys were looked up in the whole table. Rows that may move have distinct keys.
+    """Return where rows go, once their keys were looked up in the whole table. Rows that may move have distinct keys.
 
     `look` is called for rows that could move or whose key has several places.
     """
-    found = np.flatnonzero(tags.codes != NOT_FOUND)
-    rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
+    stored = np.flatnonzero(tags.codes != NOT_FOUND)
+    rows, codes = np.append(stored, tags.copied), np.append(tags.codes[stored], tags.copy_codes)
     number = {path: at for at, path in enumerate(keyed.paths.dictionary.to_pylist())}  # O(partitions)
     home = np.array([number.get(group.partition_path, -1) for group in tags.groups], np.int64)
     elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
@@ -136,7 +136,7 @@ class OldRows:
     storage: Storage
     spec: RowSpec
     judges: bool  # whether it matters which row wins
-    piece_of: Callable[[FileGroupId], FileSlice]
+    slice_of: Callable[[FileGroupId], FileSlice]
     read: Callable[[FileSlice, pa.Schema, pa.StringArray], Iterator[pa.RecordBatch]]
 
     def look(self, incoming: pa.RecordBatch, groups: Sequence[FileGroupId]) -> Look:
@@ -145,18 +145,18 @@ class OldRows:
 
         def look(rows: Positions, codes: Buckets) -> PairState:
             states = _unread_states(len(rows))
-            file_slices = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
+            file_slices = {code: self.slice_of(groups[code]) for code in np.unique(codes).tolist()}
             for code, file_slice in file_slices.items():
                 states.since[codes == code] = int(file_slice.base_time)
             wanted = [(code, file_slice) for code, file_slice in file_slices.items() if ordering or file_slice.logs]
-            places = [np.flatnonzero(codes == code) for code, _ in wanted]
+            pairs_of_slices = [np.flatnonzero(codes == code) for code, _ in wanted]
 
             def states_of(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
                 chosen = pa.array(rows[unit[1]])
                 keys = incoming.column(RECORD_KEY).take(chosen)
                 return self._states(unit[0], keys, [values.take(chosen) for values in ordering])
 
-            units = list(zip((file_slice for _, file_slice in wanted), places, strict=True))
+            units = list(zip((file_slice for _, file_slice in wanted), pairs_of_slices, strict=True))
             for (_, pairs), (live, wins) in zip(units, for_each(self.storage, states_of, units), strict=True):
                 states.live[pairs], states.wins[pairs] = live, wins
             return states
@@ -165,16 +165,16 @@ class OldRows:
 
     def stored(self, keys: pa.StringArray, groups: Sequence[FileGroupId], codes: Buckets) -> Positions:
         """Return how many rows of n keys, each with the code of a file group, that group shows."""
-        found = np.zeros(len(keys), np.int64)
+        counts = np.zeros(len(keys), np.int64)
         for code in np.unique(codes).tolist():
             pairs = np.flatnonzero(codes == code)
             probe = KeyProbe(keys.take(pa.array(pairs)))
             for batch in self.read(
-                self.piece_of(groups[code]), pa.schema([pa.field(RECORD_KEY, pa.string())]), probe.keys
+                self.slice_of(groups[code]), pa.schema([pa.field(RECORD_KEY, pa.string())]), probe.keys
             ):
                 hits = probe.find(batch.column(RECORD_KEY))
-                np.add.at(found, pairs[hits[hits >= 0]], 1)
-        return found
+                np.add.at(counts, pairs[hits[hits >= 0]], 1)
+        return counts
 
     def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
@@ -183,9 +183,9 @@ class OldRows:
         probe = KeyProbe(unique.dictionary)
         live, wins = np.zeros(len(unique.dictionary), np.bool_), np.zeros(len(unique.dictionary), np.bool_)
         for batch in self.read(file_slice, wanted, unique.dictionary):
-            found = probe.find(batch.column(RECORD_KEY))
-            at = np.flatnonzero(found >= 0)
-            hits = found[at]
+            positions = probe.find(batch.column(RECORD_KEY))
+            at = np.flatnonzero(positions >= 0)
+            hits = positions[at]
             live[hits] = True
             if len(at) and ordering:
                 old = [batch.column(column.name).take(pa.array(at)) for column in judges]

@@ -17,17 +17,17 @@ class CellsOfCurve:
     """Finds where rows that lie along a curve enter another cell; sees them in their order, batch by batch.
 
     Attributes:
-        places: The column with the first word of the rows' places.
-        lower: How many lower bits of that word tell places within a cell.
+        first_word: The column with the first word of the rows' positions on the curve.
+        lower: How many lower bits of that word tell positions within a cell.
     """
 
-    places: str
+    first_word: str
     lower: int
     _last: int = -1
 
     def ends(self, batch: pa.RecordBatch) -> Ends:
         """Return the positions in a batch of rows, not empty, at which a cell begins."""
-        cells = (batch.column(self.places).to_numpy() >> np.uint64(self.lower)).astype(np.int64)
+        cells = (batch.column(self.first_word).to_numpy() >> np.uint64(self.lower)).astype(np.int64)
         begin = np.flatnonzero(np.diff(cells, prepend=self._last))
         self._last = int(cells[-1])
         return begin
@@ -42,9 +42,9 @@ def cut_parts(
     a part ends at the end of a cell if there is one within half a part of where it would end otherwise.
     """
     count = max(min(count, rows), 1)
-    share, part, number, begun, done = rows // count, [], 1, 0, 0
+    share, part, number, begun, rows_before = rows // count, [], 1, 0, 0
     for batch in batches:
-        ends = None if cells is None or not batch.num_rows else cells.ends(batch) + done
+        ends = None if cells is None or not batch.num_rows else cells.ends(batch) + rows_before
         start = 0
         while start < batch.num_rows:
             if ends is None:
@@ -52,24 +52,26 @@ def cut_parts(
             elif rows - begun <= share + share // 2:
                 cut = rows
             else:
-                there = ends[ends > begun]
-                cut = _end_of_cell(begun + share, there, done + start, done + batch.num_rows, share // 2)
-            piece = batch.slice(start, cut - done - start)
-            start += piece.num_rows
-            part.append(piece)
-            if done + start == cut:
+                later_ends = ends[ends > begun]
+                cut = _end_of_cell(
+                    begun + share, later_ends, rows_before + start, rows_before + batch.num_rows, share // 2
+                )
+            cut_rows = batch.slice(start, cut - rows_before - start)
+            start += cut_rows.num_rows
+            part.append(cut_rows)
+            if rows_before + start == cut:
                 yield part
                 part, number, begun = [], number + 1, cut
-        done += batch.num_rows
+        rows_before += batch.num_rows
 
 
-def _end_of_cell(wanted: int, ends: Ends, after: int, known: int, slack: int) -> int:
+def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: int) -> int:
     """Return the row before which a part ends: the end of a cell near the wanted row, or that row, or a later row.
 
-    The ends of cells are known up to the row ``known``; a part that has the rows before ``after`` ends there or later.
+    Ends of cells are known up to the row ``known_until``; a part with the rows before ``after`` ends there or later.
     """
     near = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
     if len(near):
         return int(near[np.argmin(np.abs(near - wanted))])
     # Among the rows that come next a cell may end, as long as there is slack.
-    return wanted if after < wanted and wanted + slack <= known else wanted + slack
+    return wanted if after < wanted and wanted + slack <= known_until else wanted + slack

@@ -1,4 +1,4 @@
-"""Rows for new file groups of one task: a file ends where it is full, and the next group begins."""
+"""Rows for new file groups of one task: a file ends when it is full, and the next group begins."""
 
 from __future__ import annotations
 
@@ -74,40 +74,40 @@ class _Files:
         self._job = job
         self._arrivals = arrivals
         self._open: BaseOutput | None = None
-        self._done: list[WrittenFile] = []
+        self._published: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        for file_slice in _pieces(rows, max(self._writer.largest // _STEPS, 1)):
-            if self._open is not None and self._open.expected(file_slice.nbytes) > self._writer.largest:
+        for part in _parts(rows, max(self._writer.largest // _STEPS, 1)):
+            if self._open is not None and self._open.expected(part.nbytes) > self._writer.largest:
                 self._publish(self._open)
             if self._open is None:
                 self._open = self._begin()
-            self._open.arrive(file_slice)
+            self._open.arrive(part)
 
     def finish(self, counts: MergeCounts) -> tuple[WrittenFile, ...]:
         """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
         untold = replace(counts, inserts=0)
-        if not self._done:
+        if not self._published:
             return (WrittenFile(self._job.group, FileKind.BASE, None, counts=untold),)
-        self._done[0].counts.add(untold)
-        return tuple(self._done)
+        self._published[0].counts.add(untold)
+        return tuple(self._published)
 
     def discard(self) -> None:
         if self._open is not None:
             self._open.discard()
 
     def _begin(self) -> BaseOutput:
-        group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._done)))
+        group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._published)))
         return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
     def _publish(self, output: BaseOutput) -> None:
-        self._done.append(output.publish(None))
+        self._published.append(output.publish(None))
         self._open = None
 
 
-def _pieces(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
+def _parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)

@@ -28,7 +28,7 @@ class Route(NamedTuple):
     """The destination of a row before a lookup of its key.
 
     `number` is a file group of the partition: the bucket, the task that opens the group if keys are generated, or
-    the group's place among those of the partition. Before a lookup it is a share of the partition's keys.
+    the group's position among those of the partition. Before a lookup it is a share of the partition's keys.
     """
 
     partition_path: str
@@ -142,11 +142,11 @@ class LocationRouter:
 
 def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
     """Return the numbers of n rows, calling `number_of` once for each pair of a partition and a name."""
-    known = paths.dictionary.to_pylist()  # O(partitions)
+    partitions = paths.dictionary.to_pylist()  # O(partitions)
     called = names.dictionary.to_pylist()  # O(file groups)
     combined = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
     pairs, codes = np.unique(combined, return_inverse=True)
-    numbers = [number_of(known[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
+    numbers = [number_of(partitions[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
     return np.array(numbers, np.int64)[codes]
 
 
@@ -167,7 +167,7 @@ def _homes(
         check_safe_path(path, table)
     own = paths.dictionary.to_pylist()  # O(partitions)
     others = dict.fromkeys(path for path, slash, _ in split if slash)
-    numbers = {path: len(own) + place for place, path in enumerate(others)}
+    numbers = {path: len(own) + number for number, path in enumerate(others)}
     of_name = np.array([numbers[path] if slash else -1 for path, slash, _ in split], np.int64)
     told = of_name[said.indices.to_numpy()]
     codes = np.where(told < 0, paths.indices.to_numpy(), told).astype(np.int32)

@@ -89,11 +89,11 @@ class IncomingRowReader:
         return chunk.append_column(pa.field(POSITION, pa.int64(), nullable=False), numbers)
 
     def _cut(self, numbered: tuple[pa.RecordBatch, Routes | None]) -> _CutRows:
-        (chunk, known), missing = numbered, Counter[str]()
-        routes = self._router.route(chunk) if known is None else known
+        (chunk, given_routes), missing = numbered, Counter[str]()
+        routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
-        # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
+        # A delete needs a key, a partition and its ordering values. Its other columns may be null, unlike those of rows.
         live = pa.array(~deletes) if deletes.any() else None
         rows = conform(
             chunk,

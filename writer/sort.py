@@ -1,10 +1,10 @@
 """The rows of one file in the order of some of its columns, within a bound of memory (an external merge sort).
 
 Rows are sorted in runs that fit into memory and spilled; then the runs are merged block by block. Among the blocks in
-memory, all rows up to the least of the blocks' last rows have their final place, because no later block holds a lesser
+memory, all rows up to the least of the blocks' last rows are in their final order, because no later block has a lesser
 row. The sorter yields these rows and loads the next blocks in place of those that are used up.
 
-Along a curve a row's place depends on the values of all rows. If these do not fit into memory, they are spilled as
+Along a curve a row's position depends on the values of all rows. If these do not fit into memory, they are spilled as
 they come, and a sample of them says where the rows of each run belong; the runs are read once more then, and sorted.
 """
 
@@ -69,29 +69,29 @@ class RowSorter:
 
     def batches(self) -> Generator[pa.RecordBatch]:
         """Yield the rows in order."""
-        with closing(self._sorted()) as found:
-            yield from map(self._without_places, found)
+        with closing(self._sorted()) as ordered:
+            yield from map(self._without_words, ordered)
 
     def parts(self, count: int) -> Iterator[list[pa.RecordBatch]]:
         """Yield the rows in order, in about so many parts, a power of two, of like size.
 
-        Along a curve a part ends where the curve leaves a cell of the cube, if it does so near the end of the part. So
-        a part has few values of each column: with one row more, of the next cell, it would have all of that cell's.
+        Along a curve a part ends at the end of a cell of the cube, if there is one near, so that the part has a narrow
+        range of each column.
         """
         if self._order.is_linear:
             return cut_parts(self._sorted(), self.rows, count, None)
-        # All words of a place but the first are full.
-        bits = len(self._order.columns) * BITS - WORD_BITS * (len(self._places) - 1)
-        cells = CellsOfCurve(self._places[0], max(bits - (count.bit_length() - 1), 0))
+        # All words of a position but the first are full.
+        bits = len(self._order.columns) * BITS - WORD_BITS * (len(self._words) - 1)
+        cells = CellsOfCurve(self._words[0], max(bits - (count.bit_length() - 1), 0))
         parts = cut_parts(self._sorted(), self.rows, count, cells)
-        return ([self._without_places(piece) for piece in part] for part in parts)
+        return ([self._without_words(batch) for batch in part] for part in parts)
 
     def _sorted(self) -> Generator[pa.RecordBatch]:
-        """Yield the rows in order, for a curve with their places behind the other columns."""
+        """Yield the rows in order, for a curve with the words of their positions behind the other columns."""
         if not self._runs.count:
             if self._waiting:
                 rows = self._taken()
-                rows = rows if self._order.is_linear else self._placed(rows, None)
+                rows = rows if self._order.is_linear else self._with_words(rows, None)
                 yield rows.take(_order(rows, self._ordered_by))
             return
         try:
@@ -103,8 +103,8 @@ class RowSorter:
         finally:
             self.discard()
 
-    def _without_places(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows if self._order.is_linear else rows.select(rows.schema.names[: -len(self._places)])
+    def _without_words(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows if self._order.is_linear else rows.select(rows.schema.names[: -len(self._words)])
 
     def discard(self) -> None:
         self._waiting = []
@@ -129,12 +129,12 @@ class RowSorter:
         self._runs.add(rows)
 
     def _sort_runs(self) -> None:
-        """Replace the runs by sorted runs whose rows have their places along the curve behind the other columns."""
+        """Replace the runs by sorted runs whose rows have their positions on the curve behind the other columns."""
         sample, made = concat(self._sample), _Runs()
         try:
             for blocks in self._runs.blocks():
-                rows = self._placed(concat(list(blocks)), sample)
-                made.add(rows.take(_order(rows, self._places)))
+                rows = self._with_words(concat(list(blocks)), sample)
+                made.add(rows.take(_order(rows, self._words)))
         except BaseException:
             made.discard()
             raise
@@ -143,20 +143,21 @@ class RowSorter:
 
     @property
     def _ordered_by(self) -> Sequence[str]:
-        return self._order.columns if self._order.is_linear else self._places
+        return self._order.columns if self._order.is_linear else self._words
 
     @property
-    def _places(self) -> list[str]:
+    def _words(self) -> list[str]:
+        """The columns of the words of positions on the curve."""
         words = -(-len(self._order.columns) * BITS // WORD_BITS)
         return [f"_pyhudi_place_{number}" for number in range(words)]
 
-    def _placed(self, rows: pa.RecordBatch, sample: pa.RecordBatch | None) -> pa.RecordBatch:
+    def _with_words(self, rows: pa.RecordBatch, sample: pa.RecordBatch | None) -> pa.RecordBatch:
         axes = [
             coordinates(plain(rows.column(name)), None if sample is None else sample.column(name))
             for name in self._order.columns
         ]
         words = map(pa.array, CURVES[self._order.curve](axes))
-        schema = pa.schema([*rows.schema, *((name, pa.uint64()) for name in self._places)])
+        schema = pa.schema([*rows.schema, *((name, pa.uint64()) for name in self._words)])
         return pa.RecordBatch.from_arrays([*rows.columns, *words], schema=schema)
 
 
@@ -220,9 +221,9 @@ def _merge(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str]) -> 
         joined = concat(list(heads.values()))
         order = _order(joined, columns).to_numpy()
         ends = np.cumsum([head.num_rows for head in heads.values()])
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        final = order[: place[ends - 1].min() + 1]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        final = order[: rank[ends - 1].min() + 1]
         yield joined.take(pa.array(final))
         # The sort is stable, so the rows taken of a block are its first rows.
         taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))

@@ -86,14 +86,14 @@ class _Wanted:
     row_of: Callable[[int], int] = int
 
     def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
-        found = batch.schema.get_all_field_indices(self.field.name)
-        if len(found) > 1:
+        positions = batch.schema.get_all_field_indices(self.field.name)
+        if len(positions) > 1:
             raise SchemaMismatchError(
-                f"There are {len(found)} columns {self.field.name!r}.", "Rename or drop all but one."
+                f"There are {len(positions)} columns {self.field.name!r}.", "Rename or drop all but one."
             )
-        if not found:
+        if not positions:
             return self._missing(batch.num_rows, batch.schema.names)
-        return self.build(plain(batch.column(found[0])), present)
+        return self.build(plain(batch.column(positions[0])), present)
 
     def build(self, array: pa.Array, parent: pa.BooleanArray | None) -> pa.Array:
         """Return an array, not dictionary-encoded, in the wanted type; a required column keeps no validity bitmap.
@@ -237,9 +237,9 @@ class _Wanted:
             more.append(f"{of_row} {key!r}")
         return strange_value(self.path, array.type, self.field.type, first, ", ".join(more))
 
-    def _misfit(self, found: pa.DataType) -> SchemaMismatchError:
+    def _misfit(self, given: pa.DataType) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"Column {self.path!r} has type {found}; the table's is {self.field.type}.",
+            f"Column {self.path!r} has type {given}; the table's is {self.field.type}.",
             "Cast the column to the table's type.",
         )
 

@@ -89,14 +89,14 @@ def contains(schema: pa.Schema, other: pa.Schema) -> bool:
 
 def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
     """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
-    kept, given = {column.name: column for column in fields}, {other.name: other for other in others}
-    wrong = [other.name for other in others if other.name not in kept or not _holds(kept[other.name], other)]
+    by_name, given = {column.name: column for column in fields}, {other.name: other for other in others}
+    wrong = [other.name for other in others if other.name not in by_name or not _holds(by_name[other.name], other)]
     return wrong + [column.name for column in fields if column.name not in given and not column.nullable]
 
 
-def _holds(kept: pa.Field, other: pa.Field) -> bool:
-    ours, theirs = kept.type, other.type
-    if other.nullable and not kept.nullable:
+def _holds(column: pa.Field, other: pa.Field) -> bool:
+    ours, theirs = column.type, other.type
+    if other.nullable and not column.nullable:
         return False
     if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
         return not unheld(children(ours), children(theirs))
@@ -115,26 +115,26 @@ class _Evolution:
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
         given = {column.name: column for column in incoming}
         by_case = {column.name.lower(): column.name for column in incoming}
-        known = {column.name.lower() for column in table}
+        names = {column.name.lower() for column in table}
         after = []
-        for kept in table:
-            full = f"{path}{kept.name}"
-            if kept.name in given:
-                after.append(self.column(kept, given[kept.name], full))
-            elif kept.name.lower() in by_case:
-                other = by_case[kept.name.lower()]
-                self._differ(full, kept, None, f"rename {path}{other}, which differs in case")
+        for stored in table:
+            full = f"{path}{stored.name}"
+            if stored.name in given:
+                after.append(self.column(stored, given[stored.name], full))
+            elif stored.name.lower() in by_case:
+                other = by_case[stored.name.lower()]
+                self._differ(full, stored, None, f"rename {path}{other}, which differs in case")
             else:
-                after.append(self._missing(kept, full))
+                after.append(self._missing(stored, full))
         # Older rows have none of the new columns, whatever the rows say.
-        return after + [column.with_nullable(True) for column in incoming if column.name.lower() not in known]
+        return after + [column.with_nullable(True) for column in incoming if column.name.lower() not in names]
 
-    def column(self, kept: pa.Field, given: pa.Field, path: str) -> pa.Field:
-        nullable = kept.nullable or (given.nullable and not self.rules.fills)
-        return pa.field(kept.name, self._type(kept, given, path), nullable=nullable)
+    def column(self, stored: pa.Field, given: pa.Field, path: str) -> pa.Field:
+        nullable = stored.nullable or (given.nullable and not self.rules.fills)
+        return pa.field(stored.name, self._type(stored, given, path), nullable=nullable)
 
-    def _type(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        ours, theirs = kept.type, given.type
+    def _type(self, stored: pa.Field, given: pa.Field, path: str) -> pa.DataType:
+        ours, theirs = stored.type, given.type
         if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
             return pa.struct(self.fields(children(ours), children(theirs), f"{path}."))
         if pa.types.is_map(ours) and pa.types.is_map(theirs):
@@ -142,13 +142,13 @@ class _Evolution:
         if is_list(ours) and is_list(theirs):
             return pa.list_(self.column(ours.value_field, theirs.value_field, f"{path}.element"))
         if pa.types.is_nested(ours) or pa.types.is_nested(theirs):
-            self._differ(path, kept, given, f"make it {_a(sql_name(ours))}")
+            self._differ(path, stored, given, f"make it {_a(sql_name(ours))}")
         elif not fits(theirs, ours):
-            return self._wider(kept, given, path)
+            return self._wider(stored, given, path)
         return ours
 
-    def _wider(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        ours, theirs = kept.type, given.type
+    def _wider(self, stored: pa.Field, given: pa.Field, path: str) -> pa.DataType:
+        ours, theirs = stored.type, given.type
         roles = tuple(self.roles.get(path, ()))
         may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
         if_whole = fits_if_whole(theirs, ours) and not roles
@@ -160,17 +160,17 @@ class _Evolution:
         if not fits_by_value(theirs, ours) and not if_whole:
             self.by_option |= may
             on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""
-            self._differ(path, kept, given, f"cast it to {sql_name(ours)}{on_which}")
+            self._differ(path, stored, given, f"cast it to {sql_name(ours)}{on_which}")
         return ours
 
-    def _missing(self, kept: pa.Field, path: str) -> pa.Field:
-        if self.rules.set_null or (self.rules.reconcile and kept.nullable):
-            return kept.with_nullable(True)
-        self._differ(path, kept, None, ADD if kept.nullable else ADD_NOT_NULL)
-        return kept
+    def _missing(self, stored: pa.Field, path: str) -> pa.Field:
+        if self.rules.set_null or (self.rules.reconcile and stored.nullable):
+            return stored.with_nullable(True)
+        self._differ(path, stored, None, ADD if stored.nullable else ADD_NOT_NULL)
+        return stored
 
-    def _differ(self, path: str, kept: pa.Field | None, given: pa.Field | None, todo: str) -> None:
-        self.differences.append(ColumnDifference(path, _sql_type(kept), _sql_type(given), todo))
+    def _differ(self, path: str, stored: pa.Field | None, given: pa.Field | None, todo: str) -> None:
+        self.differences.append(ColumnDifference(path, _sql_type(stored), _sql_type(given), todo))
 
 
 def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:

@@ -16,14 +16,14 @@ def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
     column, *inner = name.split(".")
     if column not in schema.names:
         return None
-    found = schema.field(column)
+    enclosing = schema.field(column)
     for part in inner:
-        kind = found.type
+        kind = enclosing.type
         if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
             return None
         field = kind.field(part)
-        found = field.with_nullable(field.nullable or found.nullable)
-    return found
+        enclosing = field.with_nullable(field.nullable or enclosing.nullable)
+    return enclosing
 
 
 def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:

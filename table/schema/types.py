@@ -73,8 +73,8 @@ def is_bytes(kind: pa.DataType) -> bool:
 def is_list(kind: pa.DataType) -> bool:
     """Return whether a type holds lists, in whatever layout; maps do not count."""
     types = pa.types
-    known = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(known or _is_any(kind, "is_list_view", "is_large_list_view"))
+    plain = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(plain or _is_any(kind, "is_list_view", "is_large_list_view"))
 
 
 def sql_name(kind: pa.DataType) -> str:
@@ -128,8 +128,8 @@ def children(kind: pa.DataType) -> list[pa.Field]:
 
 def _is_any(kind: pa.DataType, *tests: str) -> bool:
     # Older pyarrow releases lack the younger types.
-    found: list[Callable[[pa.DataType], bool]] = [getattr(pa.types, test) for test in tests if hasattr(pa.types, test)]
-    return any(test(kind) for test in found)
+    checks: list[Callable[[pa.DataType], bool]] = [getattr(pa.types, test) for test in tests if hasattr(pa.types, test)]
+    return any(test(kind) for test in checks)
 
 
 def _canonical_child(field: pa.Field, name: str, path: str) -> pa.Field:

@@ -35,10 +35,10 @@ class HidingDeletes:
             return lost
         probe = KeyProbe(rows.column(RECORD_KEY))
         blocks = [block for block in self.entries.blocks if self.entries.may_delete(block)]
-        found = list(self._of(probe, blocks))
-        if not found:
+        deletes = list(self._of(probe, blocks))
+        if not deletes:
             return lost
-        entries = concat(found)
+        entries = concat(deletes)
         if len(blocks) < len(self.entries.blocks) and self._needs_rows(probe, entries):
             entries = concat(list(self._of(probe, self.entries.blocks)))
         entries = entries.take(pa.array(folded(spec, entries)))

@@ -54,21 +54,21 @@ class LogSpec:
         return None
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        found: Mask = kinds(rows) != ROW
-        return found
+        is_delete: Mask = kinds(rows) != ROW
+        return is_delete
 
     def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
         """Return which entries are deletes without an ordering value."""
-        found = kinds(rows) == RESET
-        return found if self.ordering_fields and found.any() else None
+        is_reset = kinds(rows) == RESET
+        return is_reset if self.ordering_fields and is_reset.any() else None
 
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         """Return which entries come from delete blocks, with an ordering value.
 
-        Apache Hudi ignores such an entry if its key was deleted without an ordering value before. A row it would take.
+        Apache Hudi ignores such an entry, but not a row, if its key was deleted without an ordering value before.
         """
-        found = kinds(rows) == DELETE
-        return found if self.ordering_fields and found.any() else None
+        in_delete_block = kinds(rows) == DELETE
+        return in_delete_block if self.ordering_fields and in_delete_block.any() else None
 
 
 @dataclass(slots=True)
@@ -155,12 +155,15 @@ class LogRows:
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _deletes(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
-        found = BlockContent(self.storage, block).deletes([self.schema.field(name) for name in self.ordering_fields])
-        count = len(found)
-        known = dict(zip(self.ordering_fields, found.ordering, strict=True)) | {RECORD_KEY: found.keys}
-        known[BLOCK] = pa.array(np.full(count, number, np.int32))
-        known[KIND] = pa.array(np.where(mask(found.default), RESET, DELETE).astype(np.int8))
-        columns = [known[column.name] if column.name in known else pa.nulls(count, column.type) for column in wanted]
+        deletes = BlockContent(self.storage, block).deletes([self.schema.field(name) for name in self.ordering_fields])
+        count = len(deletes)
+        columns_by_name = dict(zip(self.ordering_fields, deletes.ordering, strict=True)) | {RECORD_KEY: deletes.keys}
+        columns_by_name[BLOCK] = pa.array(np.full(count, number, np.int32))
+        columns_by_name[KIND] = pa.array(np.where(mask(deletes.default), RESET, DELETE).astype(np.int8))
+        columns = [
+            columns_by_name[column.name] if column.name in columns_by_name else pa.nulls(count, column.type)
+            for column in wanted
+        ]
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _judges(self, block: LogBlock) -> list[pa.Field]:
@@ -188,13 +191,13 @@ class LogRows:
 
 
 def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
-    found: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
-    return found
+    values: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _without_value(rows: pa.RecordBatch, ordering: tuple[str, ...]) -> Mask:
     """Return which rows have no value in any ordering field, which Apache Hudi treats as its default value, too."""
-    found = np.ones(rows.num_rows, dtype=np.bool_)
+    lacks_values = np.ones(rows.num_rows, dtype=np.bool_)
     for name in ordering:
-        found &= mask(rows.column(name).is_null())
-    return found
+        lacks_values &= mask(rows.column(name).is_null())
+    return lacks_values

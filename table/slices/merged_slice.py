@@ -89,11 +89,11 @@ class MergedSlice:
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
         """The data and delete blocks that count, in their order."""
-        found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
-        self.counts.blocks = sum(len(blocks) for _, blocks in found)
-        self.counts.corrupt = sum(block.type is BlockType.CORRUPT for _, blocks in found for block in blocks)
+        blocks_of_logs = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
+        self.counts.blocks = sum(len(blocks) for _, blocks in blocks_of_logs)
+        self.counts.corrupt = sum(block.type is BlockType.CORRUPT for _, blocks in blocks_of_logs for block in blocks)
         counts, sees = self.file_slice.counts, self.sees
-        counted = effective_blocks([blocks for _, blocks in found], lambda time: counts(time) and sees(time))
+        counted = effective_blocks([blocks for _, blocks in blocks_of_logs], lambda time: counts(time) and sees(time))
         self.counts.data_bytes = sum(block.content_size for block in counted if block.is_data)
         return counted
 
@@ -111,8 +111,8 @@ class MergedSlice:
     ) -> Generator[pa.RecordBatch]:
         """Yield the rows in the types of ``columns``, the base file's first.
 
-        ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a group of
-        whose keys no row would be shown: an entry of a log meets the rows of its key that are read.
+        ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a row group if
+        no row of its keys would be shown, because an entry of a log meets only the rows of its key that are read.
         ``dictionaries`` names the string columns that may come as dictionaries, if the base file has them so.
         ``wanted`` chooses rows by their keys alone, of batches that hold the record key.
         """
@@ -127,10 +127,10 @@ class MergedSlice:
                 plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
                 base = stack.enter_context(open_base(self.storage, self.file_slice.base, plain=plain))
             if self.blocks:
-                found = self._merged(base, columns, row_groups, wanted)
+                batches = self._merged(base, columns, row_groups, wanted)
             else:
-                found = iter(()) if base is None else _rows_of(base, columns, row_groups)
-            yield from found if wanted is None else _chosen(found, wanted)
+                batches = iter(()) if base is None else _rows_of(base, columns, row_groups)
+            yield from batches if wanted is None else _chosen(batches, wanted)
 
     def resets(self) -> Iterator[Deletes]:
         """Yield the deletes without an ordering value, which hide base rows from all later rows of their keys."""
@@ -165,7 +165,10 @@ class MergedSlice:
         return LogRows(self.storage, self.blocks, columns, self.schema, self._ordering, marker, numbered=numbered)
 
     def _encounter(
-        self, spec: LogSpec, lay: Callable[[pa.RecordBatch], PartialRows] | None, kept: Sequence[str] | None = None
+        self,
+        spec: LogSpec,
+        lay: Callable[[pa.RecordBatch], PartialRows] | None,
+        base_columns: Sequence[str] | None = None,
     ) -> Encounter:
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
@@ -176,7 +179,7 @@ class MergedSlice:
             where,
             row_bytes=FOLDING_BYTES,
             lay=lay,
-            kept=kept,
+            base_columns=base_columns,
         )
 
     def _merged(
@@ -199,13 +202,15 @@ class MergedSlice:
         encounter = self._encounter(spec, laid, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
         old = old if wanted is None else _chosen(old, wanted)
-        kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
+        base_schema = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:
             for met in all_met:
                 if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
                 elif met.rows.num_rows:
-                    yield pa.RecordBatch.from_arrays([met.rows.column(column.name) for column in kept], schema=kept)
+                    yield pa.RecordBatch.from_arrays(
+                        [met.rows.column(column.name) for column in base_schema], schema=base_schema
+                    )
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
 

@@ -32,7 +32,7 @@ class PartialUpdates:
     Attributes:
         ignores_nulls: Whether a null leaves a column to the older row.
         unavailable: The text or bytes that leave a column to the older row; None for none.
-        columns: The columns of each block that counts, None for all, if some block has not all.
+        columns: The columns of each block that counts, None for a block with all of them. None if all blocks have all.
         until_then: The table's own mode, for entries before the first such block. From that block on Apache Hudi
             forgets the mode, and columns merged until then count as given.
     """
@@ -68,21 +68,21 @@ class PartialUpdates:
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
         """Return which rows give a column, None if all do; ``rows`` is None for rows of a base file."""
-        found: Mask | None = None
+        gives: Mask | None = None
         if self.ignores_nulls:
-            found = mask(values.is_valid())
+            gives = mask(values.is_valid())
         elif self.unavailable is not None and (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
-            found = ~mask(pc.equal(values, pa.scalar(self.unavailable).cast(values.type)))
+            gives = ~mask(pc.equal(values, pa.scalar(self.unavailable).cast(values.type)))
         if rows is not None and self.columns is not None:
             has = np.array([columns is None or name in columns for columns in self.columns])
             present = has[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
-            found = present if found is None else found & present
-        return None if found is None or found.all() else found
+            gives = present if gives is None else gives & present
+        return None if gives is None or gives.all() else gives
 
     def complete(self, rows: pa.RecordBatch) -> Mask | None:
         """Return which entries give all columns of the table; None if a value decides that, not the block."""
         if self.columns is None:
             return None
         whole = np.array([columns is None for columns in self.columns])
-        found: Mask = whole[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
-        return found
+        gives_all: Mask = whole[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
+        return gives_all

@@ -294,7 +294,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "wanted keys within a range": "index.slice_keys:WantedKeys._between",
     "order the keys of a lookup": "index.lookup:unique_in_order",
     "search for the keys of rows": "index.lookup:_KeyedSearch.of",
-    "note further copies of keys": "index.lookup:_Found._add_copies",
+    "note further copies of keys": "index.lookup:_HitsOfRows._add_copies",
     "slices that this process knows": "operations.indexing.known_keys:KNOWN_SLICES",
     "tag rows by known keys": "operations.indexing.known_keys:KeysOfWrite.tag",
     "name of a known slice": "operations.indexing.known_keys:SliceName.of",
