@@ -34,7 +34,7 @@ def flush_folder(path: Path | str) -> None:
         os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _NO_FLUSH:
-            raise Unflushed(error.errno, f"it is done, but the disk refused to keep it: {error.strerror}") from error
+            raise Unflushed(error.errno, f"it is done, but the disk could not keep it: {error.strerror}") from error
     finally:
         os.close(descriptor)
 

@@ -93,7 +93,7 @@ class IncomingRowReader:
         routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
-        # A delete needs a key, a partition and its ordering values. Its other columns may be null, unlike those of rows.
+        # A delete needs a key, a partition and its ordering values. Its other columns may be null even if rows' may not.
         live = pa.array(~deletes) if deletes.any() else None
         rows = conform(
             chunk,

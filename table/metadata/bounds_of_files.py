@@ -66,7 +66,7 @@ class NamedFiles:
         return NamedFiles(self.partitions.take(chosen), self.names.take(chosen), self.rows[at])
 
     @cached_property
-    def key_ends(self) -> pa.StringArray:
+    def places(self) -> pa.StringArray:
         """What the keys of a column's bounds end with."""
         return places_of(self.partitions, self.names)
 

@@ -99,7 +99,7 @@ def partition_bounds_records(
 
 def records_of_bounds(files: NamedFiles, bounds: Sequence[BoundsOfColumn], schema: str, *, typed: bool) -> Records:
     """Return the records of ``column_stats`` of some columns."""
-    return _records(BOUNDS_OF_FILE, files.names, files.key_ends, files.rows, bounds, schema, typed=typed)
+    return _records(BOUNDS_OF_FILE, files.names, files.places, files.rows, bounds, schema, typed=typed)
 
 
 def records_of_partition_bounds(

@@ -36,7 +36,7 @@ def _target(block: LogBlock) -> str:
 def _in_order(instants: dict[str, list[LogBlock]]) -> list[str]:
     """Return the instants that count, in order: a log compaction has the position of the newest instant it replaces.
 
-    A log compaction does not count if none of the instants that it replaces is left: the base file holds their rows.
+    A log compaction that replaces no instant here does not count: the base file holds the rows that it was made of.
     """
     final: dict[str, str] = {}
     ordered: dict[str, None] = {}

@@ -297,4 +297,4 @@ def as_another_writer(path: Path, *times: str) -> None:
             body = files.read_commit(done)
             kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
             files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
-    read_written._KNOWN.clear()
+    read_written._WRITTEN.clear()

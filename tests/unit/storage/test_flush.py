@@ -55,7 +55,7 @@ def test_a_name_that_the_disk_refuses_is_told_apart(storage: LocalStorage, monke
     refusing(monkeypatch, errno.EIO, folders=True)
     storage_of_the_folder = LocalStorage(storage.path, storage.root, durable=False)
     storage_of_the_folder.write("p/other", b"")
-    with pytest.raises(StorageError, match="it is done, but the disk refused to keep it: Input/output") as raised:
+    with pytest.raises(StorageError, match="it is done, but the disk could not keep it: Input/output") as raised:
         storage.create("p/a", b"x")
 
     assert is_unflushed(raised.value)
