@@ -41,8 +41,8 @@ class LookupSettings:
             ``hoodie.simple.index.use.caching``).
         moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global indexes
             alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
-        unnoted: Whether the table says nothing of its index, so that keys which their partition lacks are looked for in
-            the others.
+        unnoted: Whether the table says nothing of its index: keys that their own partition lacks are then looked for in
+            the other partitions.
         most_elsewhere: How many files such a search opens, after footers have excluded the others
             (``hoodie.pyhudi.unnoted.index.max.files``).
         cache_bytes: Bytes of record keys, all tables together, that a process knows between batches of streams; 0 for

@@ -178,7 +178,7 @@ class Storage(Protocol):
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Remove half-written files of killed processes, older than ``older_than_s``, which no listing shows.
 
-        With ``empty`` it removes those of the folders that are empty then, in a store that has empty folders.
+        With ``empty`` it then removes the folders that are empty, in a store that has empty folders.
         """
 
 

@@ -59,7 +59,7 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
 
 
 def parse_time(value: Any) -> datetime:
-    """Return a time of an answer, of which a listing has one for each object.
+    """Return a time in an answer; a listing has one for each object.
 
     botocore's own parser takes any spelling, and some 60 µs.
     """

@@ -1,4 +1,4 @@
-"""Work in several threads of this process; an item of it begins when a thread is free."""
+"""Work in several threads of this process; the work on an item begins when a thread is free."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = False) -> pa.Schema | None:
     """Return a table's data columns at a moment, canonical; None for a table without a write.
 
-    They are those of its newest completed write that names some, else those of its creation, else those of a file.
+    The newest completed write that names columns has them, else the table's creation, else a file.
     Raises `UnsupportedTableError` if columns were renamed or replaced under an old name, and, if ``writing``, if
     the table keeps such a history or a newer release of pyhudi wrote its newest commit in a format of its own.
     """

@@ -35,8 +35,8 @@ from .written_file import FileKind, WrittenFile, marker_of
 
 Self = TypeVar("Self", bound="NewFile")
 
-# Row groups of a sorted file. Along a curve through two columns, a narrow range of either is in a 16th of them or two.
-# Smaller row groups would compress badly, and the footer would have more bytes than they.
+# Row groups of a sorted file. Along a curve through two columns, a narrow range of either column is in a sixteenth of
+# them or two. Smaller row groups would compress badly, and have fewer bytes than the footer.
 _ROW_GROUPS = 256
 _LEAST_OF_A_COLUMN = 12 << 10
 

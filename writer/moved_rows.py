@@ -51,7 +51,7 @@ class Settled:
     """Where n rows go, whose keys differ; rows that lose against a stored row go nowhere.
 
     Attributes:
-        rows: Positions of rows that go to the file group of a stored row of their keys, once for each such group.
+        rows: Positions of rows that go to a file group with a stored row of their key, once for each such group.
         codes: The code of that file group, for each of `rows`.
         new: Positions of rows whose keys are new to their partitions, ascending.
         leaving: Positions of rows that delete their key from another partition, once for each file group.

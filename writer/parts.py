@@ -36,10 +36,10 @@ class CellsOfCurve:
 def cut_parts(
     batches: Iterable[pa.RecordBatch], rows: int, count: int, cells: CellsOfCurve | None
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the rows of batches, of which there are so many, in parts.
+    """Yield the rows of batches in parts; ``rows`` is the number of all rows.
 
     Without ``cells`` there are ``count`` parts, which differ by one row at most. With them there are about as many, and
-    a part ends at the end of a cell if there is one within half a part of where it would end otherwise.
+    a part ends at the end of a cell if a cell ends within half a part of where the part would end otherwise.
     """
     count = max(min(count, rows), 1)
     share, part, number, begun, rows_before = rows // count, [], 1, 0, 0

@@ -24,7 +24,7 @@ class RowCheck(Protocol):
     """Refuses incoming rows that no other check refuses."""
 
     def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
-        """Check rows, of which some are deletes; raise `DataError` for a bad row."""
+        """Check rows, some of them deletes; raise `DataError` for a bad row."""
         ...
 
     def finish(self) -> None:
@@ -93,7 +93,7 @@ class IncomingRowReader:
         routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
-        # A delete needs a key, a partition and its ordering values. Its other columns may be null even if rows' may not.
+        # A delete needs a key, a partition and its ordering values. Its other columns may be null, unlike a row's.
         live = pa.array(~deletes) if deletes.any() else None
         rows = conform(
             chunk,

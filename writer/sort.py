@@ -116,7 +116,7 @@ class RowSorter:
         return rows
 
     def _flush(self) -> None:
-        """Spill the rows in memory: as a sorted run, or for a curve as they came, with a sample of them."""
+        """Spill the rows in memory: as a sorted run, or for a curve unsorted, adding some rows to the sample."""
         rows = self._taken()
         if self._order.is_linear:
             self._runs.add(rows.take(_order(rows, self._ordered_by)))

@@ -32,7 +32,7 @@ def rechunk(batches: Iterator[pa.RecordBatch], most: int = CHUNK_BYTES) -> Itera
 
 
 def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return one batch with the rows of all batches, of which there has to be at least one."""
+    """Return one batch with the rows of all batches, at least one."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.Table.from_batches(batches).combine_chunks().to_batches()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 
-# Bits of a coordinate. A file has far fewer row groups along an axis than that tells apart.
+# Bits of a coordinate: far more values than a file has row groups along an axis.
 BITS = 16
 WORD_BITS = 64
 

@@ -1,4 +1,4 @@
-"""The properties that decide which of two rows with one key wins, as each table version has them.
+"""The properties that decide which of two rows with one key wins, for each table version.
 
 Version 9 has the merge mode, and delete markers as its properties. Version 8 has a payload class, the equivalent merge
 mode and the equivalent strategy; there each write names its delete marker. Version 6 has a payload class, and a

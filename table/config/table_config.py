@@ -339,7 +339,7 @@ class TableConfig:
 
     @property
     def has_old_log_names(self) -> bool:
-        """Whether log files of the table may have the names of a version in which these do not say who wrote a file."""
+        """Whether log files of the table may have the names of version 6, which do not say who wrote a file."""
         return self.left_old_layout and self.table_type == key.MERGE_ON_READ
 
     @property

@@ -136,7 +136,7 @@ class FileSlice:
         return any(log.named_time == requested_time for log in self.logs)
 
     def has_another(self, log: LogFile) -> bool:
-        """Return whether another log file has the same time in its name, as that of another attempt has."""
+        """Return whether another log file has the same time in its name, such as the file of another attempt."""
         return any(other.named_time == log.named_time and other.path != log.path for other in self.logs)
 
     @property

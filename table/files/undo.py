@@ -31,7 +31,7 @@ class Undo(Protocol):
         """Return what a completed rollback says of these files, by partition path."""
 
     def taken(self, rollback: RollbackMetadata) -> Iterator[str]:
-        """Yield the paths of the files of which a completed rollback says that it took data back."""
+        """Yield the paths of the files from which a completed rollback took data back."""
 
 
 class DeletesFiles:

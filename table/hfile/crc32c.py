@@ -1,7 +1,8 @@
 """CRC-32C, the checksum that Apache HBase puts into HFiles, and that Python's library lacks.
 
-A checksum is linear: that of two checksums follows from those of each, the first moved over as many zeros as the second
-has bytes. So neighbours are joined, twice as long each time, and each step is a few operations on whole arrays.
+The checksum of two parts together follows from the checksums of both: the first is moved over as many zeros as the
+second part has bytes. So neighbours are joined, twice as long each time, and each step is a few operations on whole
+arrays.
 Source: RFC 3720, appendix B.4, for the polynomial.
 """
 

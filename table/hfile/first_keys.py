@@ -29,7 +29,7 @@ class FirstKeys:
     order: bytes | None
 
     def blocks_of(self, asked: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-        """Yield the blocks that can hold some keys, which are sorted as bytes, and which of the keys."""
+        """Yield the blocks that can hold some of the given keys, and these keys; the given keys are sorted as bytes."""
         if self.order is not None:
             asked = sorted(asked, key=self._comparable)
         placed = asked if self.order is None else [self._comparable(key) for key in asked]

@@ -166,7 +166,7 @@ class HFile:
         return self._entries_in(wanted, DataBlock.with_prefixes)
 
     def _searches(self, asked: Sequence[bytes]) -> Iterator[tuple[FirstKeys, Sequence[bytes]]]:
-        """Yield what leads to some keys or prefixes, and to which of them."""
+        """Yield the first keys of blocks in each order, with the keys or prefixes to search by them."""
         for index in self._first_keys:
             yield index, asked
             asked = of_two_positions(asked)

@@ -46,7 +46,7 @@ class KeyReadings:
     def shared(self, columns: Sequence[KeyPart]) -> Mask | None:
         """Return which rows make a key that a row with other values can make, too; None if none.
 
-        Besides the rows that `refused` finds these are their counterparts, as those with a null or an empty text are.
+        These are the rows that `refused` finds and their counterparts, such as rows with a null or an empty text.
         """
         rows = self.refused(columns)
         for name, texts in columns:

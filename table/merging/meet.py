@@ -203,7 +203,7 @@ class Encounter:
     def _parts(
         self, rows: Rows, whole_base: Iterator[pa.RecordBatch]
     ) -> Generator[tuple[_Incoming | None, Iterator[pa.RecordBatch]]]:
-        """Yield incoming rows that fit into memory, or None, each with the base rows that may have their keys."""
+        """Yield parts of the incoming rows that fit into memory, or None, with the base rows that may have the keys."""
         deciding = self.spec.deciding
         adds = self.rules.meeting is RowMeeting.ADD
         if adds:

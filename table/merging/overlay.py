@@ -163,7 +163,7 @@ def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Rec
 
 
 def after_resets(spec: Judged, rows: pa.RecordBatch, merged: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows that were merged by key, behind those of the given rows that take base rows of their keys away."""
+    """Return merged rows behind the deletes among ``rows`` that take all base rows of their keys away."""
     unordered = spec.unordered(rows, spec.deleted(rows))
     if unordered is None or not unordered.any():
         return merged

@@ -47,7 +47,7 @@ _TIMES = {"ms": (15, 18), "us": (16, 19)}
 def can_be_bounded(kind: pa.DataType, *, typed: bool) -> bool:
     """Return whether a metadata table has bounds of columns of a canonical type.
 
-    An older index has none of long decimals, and none of milliseconds, which its readers take for microseconds.
+    An older index has no bounds of long decimals, nor of milliseconds: its readers take these for microseconds.
     """
     if pa.types.is_decimal(kind):
         digits = kind.precision + _MOST_SCALE - kind.scale
@@ -88,8 +88,8 @@ def partition_bounds_records(
 
     Args:
         files: As for `bounds_records`, but any may be partial.
-        tight: Whether these are all files of the newest slices of their partitions, so that the records take the place
-            of others. By default they widen what others say.
+        tight: Whether these are all files of the newest slices of their partitions: then the records replace older
+            records. By default they widen the older bounds.
 
     The other arguments are as of `bounds_records`.
     """

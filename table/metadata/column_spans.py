@@ -41,7 +41,7 @@ _UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
 _LEAST_MICROS, _MOST_MICROS = 253_402_300_800_000, 10**17
 _MOST_MILLIS = (1 << 63) // 1000
 _LONG_TEXT = 64
-# Parquet omits bounds that have so many bytes together, the longer of which has at least half of them.
+# Parquet omits bounds that have so many bytes together: then the longer bound has at least half as many.
 _OMITTED_BYTES = 4096
 _BEYOND = "[\ue000-\U0010ffff]"
 _WIDE = pa.decimal256(76, 38)

@@ -103,7 +103,7 @@ def records_of_files(
 
 
 def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> Records:
-    """Return the record that names partitions, those that have files and those that have none any more."""
+    """Return the record that names partitions, also those that have no files any more."""
     keys = pa.array([key_of_partition(path) for path in paths.to_pylist()], pa.string())  # O(partitions)
     entries = _entries(keys, np.zeros(len(keys), dtype=np.int64), deleted)
     head = b"" if not len(keys) else numbers(np.array([len(keys)])).data.tobytes()

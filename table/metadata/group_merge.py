@@ -1,8 +1,7 @@
 """The base file that a compaction of the metadata table makes of a file slice: what its files say together, by key.
 
-Most records stay the bytes that they are: only those are decoded that several files state, or that are of another
-schema than the new file. All records of a file group are of one schema, as hudi-rs reads log files by that of the base
-file.
+Most records keep their bytes. Only records that several files state, or of another schema than the new file's, are
+decoded. All records of a file group are of one schema, as hudi-rs reads log files by the schema of the base file.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class MergedGroup:
 
 
 def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None = None) -> MergedGroup:
-    """Merge a file slice; ``lists`` says that its records list files, of which those that were deleted go.
+    """Merge a file slice; ``lists`` says that its records list files: the deleted files leave the list.
 
     ``newest`` comes after all that its log files say. Memory holds the log files, the new file, and a part of the base
-    file, of which blocks are copied that no log file touches. Raises `CorruptFileError` if a file is damaged.
+    file. Blocks of the base file that no log file touches are copied. Raises `CorruptFileError` if a file is damaged.
     """
     with without_metadata(reader.storage):
         try:

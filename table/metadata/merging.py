@@ -103,7 +103,7 @@ def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | N
 
 
 def _without_deleted(records: pa.StructArray) -> pa.StructArray:
-    """Return records but those that say that their file was deleted, as 0.15 writes in place of deletes."""
+    """Return records without those of deleted files: 0.15 writes such records in place of deletes."""
     keeps = pa.repeat(True, len(records))
     for field in children(records.type):
         if pa.types.is_struct(field.type) and any(inner.name == _DELETED for inner in children(field.type)):

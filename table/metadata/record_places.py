@@ -41,8 +41,8 @@ def record_places(
 ) -> RecordPlaces | None:
     """Return where some keys are, as the record index has it; None if it does not prove to have all rows.
 
-    Of several rows with one key the index names one, which is all that Apache Hudi shows by it. So it answers only if
-    it has as many keys as there are rows, for which all of its file groups are opened, at most ``most_groups``.
+    Of several rows with one key the index names one, and Apache Hudi shows no other by it. So this function answers
+    only if the index has as many keys as there are rows. To count them it opens all file groups, up to ``most_groups``.
 
     Args:
         rows: How many rows each partition has.

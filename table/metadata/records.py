@@ -77,7 +77,7 @@ def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
 
 
 def _one_by_one(data: bytes, count: int, schema: RecordSchema) -> pa.StructArray:
-    """Return records with very long maps, of which the metadata table has one a partition of the table."""
+    """Return records with very long maps; the metadata table has one for each partition of the table."""
     avro = _Entries().record(schema.avro)
     parts = [pa.array(records, pa.struct(list(schema.fields))) for records in decoded(avro, count, data)]
     records: pa.StructArray = pa.concat_arrays(parts)

@@ -1,4 +1,4 @@
-"""Bounds of partitions that are no wider than those of their files together, in place of what commits have widened.
+"""Bounds of partitions that are no wider than those of their files together; commits only widen bounds.
 
 Source: ``HoodieMetadataPayload.createPartitionStatsRecords`` and ``HoodieTableMetadataUtil.mergeColumnStats``.
 """
@@ -75,7 +75,7 @@ def _numbered(
 
 
 def _whole(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
-    """Return of which numbers there are as many records as files, which say all of their values in one type."""
+    """Return for which numbers as many records as files say all of their values, and in one type."""
     least, greatest = (_wrapper_of(bounds, name) for name in (_LEAST, _GREATEST))
     nulls, values = (pc.fill_null(bounds.field(name), -1).to_numpy() for name in ("nullCount", "valueCount"))
     # Some writers leave bounds out that they do not know.

@@ -196,7 +196,7 @@ def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
 
 
 def _without_value(rows: pa.RecordBatch, ordering: tuple[str, ...]) -> Mask:
-    """Return which rows have no value in any ordering field, which Apache Hudi treats as its default value, too."""
+    """Return which rows have no value in any ordering field; Apache Hudi treats this as its default value, too."""
     lacks_values = np.ones(rows.num_rows, dtype=np.bool_)
     for name in ordering:
         lacks_values &= mask(rows.column(name).is_null())

@@ -234,7 +234,7 @@ def _chosen(
 
 @dataclass(frozen=True, slots=True)
 class KeptEntries(LogSpec):
-    """Entries of logs of which none counts as deleted, so that deletes stay among them."""
+    """Entries of logs; none counts as deleted, so that deletes stay among the entries."""
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)
@@ -247,7 +247,7 @@ class LaidEntries:
     rows: pa.RecordBatch
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield the base rows, of which there are none, as they were."""
+        """Yield the base rows as they were; a slice of this kind has none."""
         yield from ((batch, False) for batch in base)
 
     def arrivals(self) -> pa.RecordBatch:

@@ -36,11 +36,11 @@ class Archive(ABC):
 
     @abstractmethod
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
-        """Return the bodies of some completed instants, without those of which the archive has none."""
+        """Return the bodies of some completed instants, as far as the archive has them."""
 
     @abstractmethod
     def file_names(self) -> frozenset[str]:
-        """Return the names of the files that hold the archived instants, each of which never changes."""
+        """Return the names of the files that hold the archived instants; such a file never changes."""
 
     @abstractmethod
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:

@@ -115,7 +115,7 @@ class LsmArchive(Archive):
         return call(self.manifests.newest().files)
 
     def needed(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
-        """Return files that together hold all instants that can be read, without those whose instants others hold."""
+        """Return files that together hold all readable instants, without files whose instants the others hold, too."""
         held: dict[ArchiveFile, set[Instant]] = {}
         for file in files:
             with suppress(PyHudiError):

@@ -40,7 +40,7 @@ def is_key(text: str) -> bool:
 class WriteNotes:
     """The notes of one write, in the folder of seals of the hour in which the write was planned.
 
-    They outlive the write as its seal does, so that a task which is late finds that the write has begun.
+    They outlive the write as its seal does, so that a late task finds that the write has begun.
 
     Attributes:
         key: The hour, and a name of the write's plan that no other plan has.

@@ -132,7 +132,7 @@ class AvroPositions:
         return values.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))
 
     def _one_of(self, avro: list[Any], branch: Integers, kind: pa.DataType, wanted: bool) -> pa.Array | None:
-        """Return values of one of several types as structs, with a field for each type in which the others are null.
+        """Return values of one of several types as structs with a field for each type; all other fields are null.
 
         Each type is a record of one field, whose value it wraps.
         """

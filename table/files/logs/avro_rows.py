@@ -113,7 +113,7 @@ def count(content: bytes, size: int) -> int:
 def decode(
     read: Callable[[int], bytes], size: int, avro_schema: str, columns: pa.Schema, names: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a block's content, of which a part is in memory at a time.
+    """Yield the rows of a block's content, holding a part of it in memory at a time.
 
     ``read`` returns the next bytes of the content, ``columns`` are those of the schema as `parse_avro` read them.
     Raises `ValueError`, or another error of fastavro or pyarrow, if the content is damaged.

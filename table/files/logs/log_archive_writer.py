@@ -1,6 +1,6 @@
 """Writes the archive of table version 6: one file a run, one record for each state of an instant.
 
-The records are those of Apache Hudi 1.2, which also have the statistics of a file that 0.15 leaves out. 0.15 reads them
+The records are those of Apache Hudi 1.2. They have statistics of files that 0.15 leaves out, but 0.15 reads the records
 by the schema that each block brings along. Source: ``TimelineArchiverV1`` and ``MetadataConversionUtils``.
 """
 
