@@ -92,9 +92,9 @@ _FLAT = TableFormat(
 )
 _FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 _WITH_OLD_LOG_NAMES = {
-    version: replace(found, layout=UpgradeLayout, undo=TakesBlocksBack())
-    for version, found in _FORMATS.items()
-    if found is not _FLAT
+    version: replace(table_format, layout=UpgradeLayout, undo=TakesBlocksBack())
+    for version, table_format in _FORMATS.items()
+    if table_format is not _FLAT
 }
 
 

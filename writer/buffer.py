@@ -128,11 +128,11 @@ class GroupRows:
 
 def rows_by_route(readers: Iterable[SpillReader]) -> dict[Route, GroupRows]:
     """Return the rows of each route in some spills whose keys are routes, in the order of the spills."""
-    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+    by_route: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in readers:
         for piece in reader.pieces:
-            pieces.setdefault(Route(*piece.key), []).append((reader, piece))
-    return {route: GroupRows(tuple(found)) for route, found in pieces.items()}
+            by_route.setdefault(Route(*piece.key), []).append((reader, piece))
+    return {route: GroupRows(tuple(pieces)) for route, pieces in by_route.items()}
 
 
 class Gathered:

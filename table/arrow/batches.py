@@ -53,10 +53,10 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     columns = [[batch.column(at) for batch in batches] for at in range(len(schema))]
     batches.clear()
     whole = []
-    for field, pieces in zip(schema, columns, strict=True):
+    for field, arrays in zip(schema, columns, strict=True):
         narrow = pa.schema([field])
-        whole.append(concat([pa.RecordBatch.from_arrays([piece], schema=narrow) for piece in pieces]).column(0))
-        pieces.clear()
+        whole.append(concat([pa.RecordBatch.from_arrays([array], schema=narrow) for array in arrays]).column(0))
+        arrays.clear()
     return pa.RecordBatch.from_arrays(whole, schema=schema)
 
 

@@ -54,7 +54,7 @@ class FirstKeys:
 def first_keys(keys: Sequence[bytes]) -> list[FirstKeys]:
     """Return the first keys of blocks in each order in which they ascend."""
     by_order = [FirstKeys([key.translate(order) for key in keys], order) for order in _ORDERS]
-    return [found for found in by_order if all(before <= after for before, after in pairwise(found.keys))]
+    return [first for first in by_order if all(before <= after for before, after in pairwise(first.keys))]
 
 
 def of_two_positions(asked: Sequence[bytes]) -> list[bytes]:

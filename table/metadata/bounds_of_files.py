@@ -154,7 +154,7 @@ def _part(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFi
             at = numbers.get(bounds.column)
             if at is not None and bounds.nulls is not None:
                 stated[at][number] = bounds
-    of_columns = tuple(BoundsOfColumn.of(field, found) for field, found in zip(columns, stated, strict=True))
+    of_columns = tuple(BoundsOfColumn.of(field, bounds) for field, bounds in zip(columns, stated, strict=True))
     return BoundedFiles(NamedFiles.of(files), of_columns, np.array([file.is_partial for file in files], np.bool_))
 
 

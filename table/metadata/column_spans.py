@@ -66,12 +66,6 @@ class ColumnSpans:
     def __len__(self) -> int:
         return len(self.least)
 
-    @property
-    def known(self) -> Mask:
-        """Whether a record proves anything."""
-        bounded = mask(pc.or_(self.least.is_valid(), self.greatest.is_valid()))
-        return bounded | ~self.nulls | ~self.values
-
 
 def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
     """Return what records of bounds, as a metadata table has them, prove of a column of a canonical type."""

@@ -18,7 +18,7 @@ from .archive import Archive
 
 # Callers read bodies in the order of their instants, so a row group is decoded once for this many.
 _AT_ONCE = 32
-_MOST_KEPT = 2 * _AT_ONCE
+_MOST_BODIES = 2 * _AT_ONCE
 
 
 class SilentArchiveError(Exception):
@@ -34,7 +34,7 @@ class _Bodies:
         self.archive = archive
         self._instants: list[Instant] = []
         self._positions: dict[str, int] = {}
-        self._kept: OrderedDict[int, Mapping[Instant, bytes]] = OrderedDict()
+        self._bodies_by_part: OrderedDict[int, Mapping[Instant, bytes]] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[_Bodies], tuple[Archive]]:
@@ -45,7 +45,7 @@ class _Bodies:
         with self._lock:
             self._instants = list(instants)
             self._positions = {instant.identity: number for number, instant in enumerate(self._instants)}
-            self._kept.clear()
+            self._bodies_by_part.clear()
 
     def holds(self, instant: Instant) -> bool:
         return instant.identity in self._positions
@@ -55,12 +55,12 @@ class _Bodies:
             if not self.holds(instant):
                 return None
             part = self._positions[instant.identity] // _AT_ONCE
-            if part not in self._kept:
+            if part not in self._bodies_by_part:
                 start = part * _AT_ONCE
-                self._kept[part] = self.archive.bodies(self._instants[start : start + _AT_ONCE])
-                while len(self._kept) * _AT_ONCE > _MOST_KEPT:
-                    self._kept.popitem(last=False)
-            return self._kept[part].get(instant)
+                self._bodies_by_part[part] = self.archive.bodies(self._instants[start : start + _AT_ONCE])
+                while len(self._bodies_by_part) * _AT_ONCE > _MOST_BODIES:
+                    self._bodies_by_part.popitem(last=False)
+            return self._bodies_by_part[part].get(instant)
 
 
 @dataclass(frozen=True, slots=True)
