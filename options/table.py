@@ -183,7 +183,7 @@ class TableOptions(OptionPart):
     )
     buckets: Buckets | None = option(
         TABLE.bucket_count,
-        "Number of buckets in every partition under the index BUCKET, fixed when the table is made; 8 without it.",
+        "Number of buckets in every partition under the index BUCKET, which a rescale changes later; 8 without it.",
         "buckets",
         otherwise="8",
     )

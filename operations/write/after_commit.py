@@ -102,7 +102,7 @@ def describe(config: TableConfig, path: str) -> str:
     count = f"{config.bucket_count} buckets"
     if config.bucket_count == DEFAULT_BUCKETS:
         count += ", the number where none is given,"
-    finds = f"with {count} for each {scope}, fixed for good" if config.index_type == BUCKET else "which looks keys up"
+    finds = f"with {count} for each {scope}, until a rescale" if config.index_type == BUCKET else "which looks keys up"
     return (
         f"The new table {path} is {partitions}. Its key is {', '.join(config.record_key_fields)}, unique within its "
         f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, {finds}."

@@ -44,8 +44,8 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
 
     new = [line for line in done.stderr.splitlines() if "INFO pyhudi: The new table " in line]
     assert [line.rpartition(" with ")[2] for line in new] == [
-        "2 buckets for each table, fixed for good.",
-        "8 buckets, the number where none is given, for each table, fixed for good.",
+        "2 buckets for each table, until a rescale.",
+        "8 buckets, the number where none is given, for each table, until a rescale.",
     ]
     assert not [one for one in told if one.get("table", one.get("path")).endswith("quiet")]
     phases = {one["phase"]: one for one in told if one["event"] == "phase"}

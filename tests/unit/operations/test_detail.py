@@ -73,7 +73,7 @@ def test_the_write_that_makes_a_table_says_so_once(tmp_path: Path, caplog: pytes
 
     assert [record.getMessage() for record in caplog.records if record.name == "pyhudi.tables"] == [
         f"The new table {path} is partitioned by p. Its key is id, unique within its partition; of two rows with one "
-        "key the row with the greater ts wins. Its index is BUCKET, with 2 buckets for each partition, fixed for good."
+        "key the row with the greater ts wins. Its index is BUCKET, with 2 buckets for each partition, until a rescale."
     ]
 
 
