@@ -1,4 +1,4 @@
-"""A lock, a table version, a store and a follower come in by the files that docs/architecture.md names, and no others.
+"""A lock, a table version, a store and a follower come in by the files that docs/code-in-an-hour.md names.
 
 `test_own_index` adds an index, and `tests/unit/connector/test_service_entries.py` a table service; `test_traces` says
 what a lock is held for.
