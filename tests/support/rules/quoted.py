@@ -178,7 +178,7 @@ FACTS = (
     Quoted(
         "the interleavings of a module's run",
         Place("tests/contract/test_interleavings.py", r"MANY, SOME = \d+, (\d+)"),
-        (Place("CONTRIBUTING.md", r"runs (\d+) seeds"),),
+        (Place("docs/testing.md", r"runs (\d+) seeds"),),
     ),
     Quoted(
         "the interleavings of make test-long",
@@ -195,7 +195,7 @@ FACTS = (
         (
             Place("tests/faults/test_long_storms.py", r'"PYHUDI_STORM_MINUTES", "(\d+)"'),
             Place("CONTRIBUTING.md", r"(\d+) minutes of real processes"),
-            Place("CONTRIBUTING.md", r"storms for (\d+) minutes"),
+            Place("docs/testing.md", r"storms for (\d+) minutes"),
         ),
     ),
     Quoted(
