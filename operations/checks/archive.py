@@ -60,8 +60,8 @@ def _check_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
             return LsmArchive(storage, folder).instants_in([file])
         return ()
 
-    found = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
-    return tuple(found[identity] for identity in sorted(found))
+    by_identity = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
+    return tuple(by_identity[identity] for identity in sorted(by_identity))
 
 
 def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
@@ -79,8 +79,8 @@ def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
         return ()
 
     files = [info for info in content.files if is_log_archive_file(split(info.path)[1])]
-    found = {instant.identity: instant for part in for_each(storage, instants, files) for instant in part}
-    return tuple(found[identity] for identity in sorted(found))
+    by_identity = {instant.identity: instant for part in for_each(storage, instants, files) for instant in part}
+    return tuple(by_identity[identity] for identity in sorted(by_identity))
 
 
 def check_lost_archive(subject: Subject) -> None:

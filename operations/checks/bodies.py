@@ -85,10 +85,10 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
     bodies = _Bodies(timeline, findings)
     for part in _parts(sorted(states, key=lambda instant: instant.requested_time)):
         records = for_each(timeline.storage, bodies.read, part)
-        done = [
+        completed = [
             (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
         ]
-        of_writes = [(instant, record) for instant, record in done if instant.action in WRITE_ACTIONS]
+        of_writes = [(instant, record) for instant, record in completed if instant.action in WRITE_ACTIONS]
         _take(bodies.said, timeline, of_writes)
     bodies.check_newest()
     return bodies.said
@@ -98,15 +98,15 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
     """Add what archived writes say to ``subject.said``; archived writes that do not parse count as silent."""
     codec = subject.timeline.files.codec
     for part in _parts(wanted):
-        found: Mapping[Instant, bytes] = {}
+        bodies: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
-            found = subject.table.archive.bodies(part)
+            bodies = subject.table.archive.bodies(part)
         records: list[tuple[Instant, Mapping[str, Any] | None]] = []
         for instant in part:
             record = None
-            if instant in found:
+            if instant in bodies:
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
-                    record = codec.decode_record(InstantBody(found[instant], f"the archived {called(instant)}"))
+                    record = codec.decode_record(InstantBody(bodies[instant], f"the archived {called(instant)}"))
             records.append((instant, record))
         _take(subject.said, subject.timeline, records)
 
@@ -172,8 +172,8 @@ def _given_up(record: Mapping[str, Any]) -> set[str]:
     """Return the damaged log files that a repair gave up; empty for the record of another write."""
     text = (record.get("extraMetadata") or {}).get(REPAIR)
     try:
-        found = parse_json(text) if text else []
-        return {str(entry["file"]) for entry in found}
+        entries = parse_json(text) if text else []
+        return {str(entry["file"]) for entry in entries}
     except (ValueError, TypeError, KeyError):
         return set()
 

@@ -51,13 +51,13 @@ Change = Callable[[pa.Array], pa.Array]
 def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
     """Return the facts of those of some columns that a base file has; a footer knows none of changed values."""
     with BaseFileReader(subject.storage, file.path) as reader:
-        there = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
-        by_footer = {field.name: _by_footer(reader, field) for field in there if change is None}
-        found = {name: facts for name, facts in by_footer.items() if facts is not None}
-        left = pa.schema([field for field in there if field.name not in found])
+        present = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
+        by_footer = {field.name: _by_footer(reader, field) for field in present if change is None}
+        stated = {name: facts for name, facts in by_footer.items() if facts is not None}
+        left = pa.schema([field for field in present if field.name not in stated])
         if not len(left):
-            return found
-        return {**found, **facts_of_rows(reader.batches(left), left, change)}
+            return stated
+        return {**stated, **facts_of_rows(reader.batches(left), left, change)}
 
 
 def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
@@ -69,26 +69,26 @@ def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Chan
         if block.type == BlockType.DELETE:
             continue
         names = columns_of(block).names
-        there = pa.schema([field for field in wanted if field.name in names])
-        for name, facts in facts_of_rows(BlockContent(storage, block).rows(there), there, change).items():
+        present = pa.schema([field for field in wanted if field.name in names])
+        for name, facts in facts_of_rows(BlockContent(storage, block).rows(present), present, change).items():
             merged[name] = _both(merged[name], facts) if name in merged else facts
     return merged
 
 
 def facts_of_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, change: Change | None = None) -> Facts:
     """Return the facts of each column of a schema, whose values may be changed before."""
-    found: dict[str, ColumnFacts] = {}
+    by_column: dict[str, ColumnFacts] = {}
     for rows in batches:
         for field in schema:
             column = plain(rows.column(field.name))
             column = column if change is None else change(column)
             span = pc.min_max(column)
             facts = ColumnFacts(len(column), column.null_count, span["min"], span["max"])
-            found[field.name] = _both(found[field.name], facts) if field.name in found else facts
+            by_column[field.name] = _both(by_column[field.name], facts) if field.name in by_column else facts
     for field in schema:
         nothing = pa.scalar(None, field.type)
-        found.setdefault(field.name, ColumnFacts(0, 0, nothing, nothing))
-    return found
+        by_column.setdefault(field.name, ColumnFacts(0, 0, nothing, nothing))
+    return by_column
 
 
 def _both(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
@@ -112,14 +112,14 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     stated: list[tuple[int, Any]] = [
         (chunk.num_values, chunk.statistics if chunk.is_stats_set else None) for chunk in chunks
     ]
-    if any(found is None or not found.has_null_count for _, found in stated):
+    if any(statistics is None or not statistics.has_null_count for _, statistics in stated):
         return None
-    with_values = [found for rows, found in stated if found.null_count < rows]
-    if not all(found.has_min_max for found in with_values):
+    with_values = [statistics for rows, statistics in stated if statistics.null_count < rows]
+    if not all(statistics.has_min_max for statistics in with_values):
         return None
     physical = metadata.schema.column(leaves[0]).physical_type
-    least = [_value(found.min_raw, physical, stored) for found in with_values]
-    greatest = [_value(found.max_raw, physical, stored) for found in with_values]
+    least = [_value(statistics.min_raw, physical, stored) for statistics in with_values]
+    greatest = [_value(statistics.max_raw, physical, stored) for statistics in with_values]
     if None in least or None in greatest:
         return None
     try:
@@ -128,7 +128,7 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
         bounds = spans[0]["min"].cast(field.type), spans[1]["max"].cast(field.type)
     except pa.ArrowException:
         return None
-    return ColumnFacts(metadata.num_rows, sum(found.null_count for _, found in stated), *bounds)
+    return ColumnFacts(metadata.num_rows, sum(statistics.null_count for _, statistics in stated), *bounds)
 
 
 def _type_in_footer(physical: str, stored: pa.DataType) -> pa.DataType:

@@ -63,18 +63,20 @@ class _Scope:
         repeated = np.concatenate([self._twice(part, passes) for part in range(passes)])[:MOST_COMPARED]
         if not len(repeated):
             return
-        found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
+        tables = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
         logged = any(file_slice.logs for file_slice in self.slices)
         schema = latest_schema(self.subject.config, self.subject.timeline) if logged else None
         for number, file_slice in enumerate(self.slices):
-            found_rows = _of_keys(self._rows(file_slice), repeated)
-            if found_rows and file_slice.logs:
+            repeated_rows = _of_keys(self._rows(file_slice), repeated)
+            if repeated_rows and file_slice.logs:
                 # A row of the base file that a log file deletes is no row of the table.
-                found_rows = _of_keys(self._merged(file_slice, schema or pa.schema([])), repeated)
-            found += [rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in found_rows]
+                repeated_rows = _of_keys(self._merged(file_slice, schema or pa.schema([])), repeated)
+            tables += [
+                rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in repeated_rows
+            ]
         asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
         # Several threads return groups in any order, of which the finding names the first.
-        groups = pa.concat_tables(found).group_by(RECORD_KEY, use_threads=False).aggregate(asked)
+        groups = pa.concat_tables(tables).group_by(RECORD_KEY, use_threads=False).aggregate(asked)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
         if groups.num_rows:
             self._report(groups)
@@ -137,9 +139,9 @@ class _Scope:
 
 
 def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
-    found = []
+    tables = []
     for rows in batches:
         wanted = np.isin(hash64(rows.column(RECORD_KEY)), hashes)
         if wanted.any():
-            found.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
-    return found
+            tables.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
+    return tables

@@ -93,13 +93,13 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
 
 def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], returned: _Replaced) -> None:
     time, said = subject.maker(info.path), subject.said
-    found = subject.timeline.find(time)
-    if found is not None and found.is_write and found.state != State.COMPLETED:
+    instant = subject.timeline.find(time)
+    if instant is not None and instant.is_write and instant.state != State.COMPLETED:
         return
     replaced = returned.by(info, time)
     if subject.is_complete(time):
         named = said.files.get(info.path)
-        known = time not in said.silent and (subject.deep or not subject.is_archived(time))
+        knows_files = time not in said.silent and (subject.deep or not subject.is_archived(time))
         if replaced is not None:
             _report_if_there(
                 subject,
@@ -107,7 +107,7 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
                 info,
                 f"is there, and the archived replacecommit {replaced} replaced its file group",
             )
-        elif named is None and known:
+        elif named is None and knows_files:
             _report_if_there(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
         elif named is not None and named.log is not None and not named.log.allows_size(info.size):
             pass  # `check_logs` tells of a damaged log file.
@@ -199,7 +199,7 @@ def _check_buckets(subject: Subject) -> None:
     index = subject.computed_index
     if index is None:
         return
-    known: dict[tuple[str, int], FileGroup] = {}
+    group_of_bucket: dict[tuple[str, int], FileGroup] = {}
     for group in subject.live:
         number, file = index.number_of(group.id), group.newest.data_files[0]
         count = index.count_of(group.id.partition_path)
@@ -207,7 +207,7 @@ def _check_buckets(subject: Subject) -> None:
             what = f"The file group {group.id.file_id} is of no bucket among {count}."
             subject.tell(NO_BUCKET, file, what)
             continue
-        other = known.setdefault((group.id.partition_path, number), group)
+        other = group_of_bucket.setdefault((group.id.partition_path, number), group)
         if other is not group:
             what = (
                 f"The bucket {number} of the partition {group.id.partition_path!r} has the file groups "

@@ -60,18 +60,18 @@ class Findings:
     def __init__(self, storage: Storage, stale_s: float) -> None:
         self.storage = storage
         self.stale_s = stale_s
-        self._found: list[Finding] = []
+        self._gathered: list[Finding] = []
 
     @property
-    def found(self) -> tuple[Finding, ...]:
-        return tuple(self._found)
+    def gathered(self) -> tuple[Finding, ...]:
+        return tuple(self._gathered)
 
     def is_old(self, modified: float | None) -> bool:
         """Return whether a file has not changed for so long that no writer seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
-        self._found.append(Finding(check, one_line(what), file, instant))
+        self._gathered.append(Finding(check, one_line(what), file, instant))
 
     @contextmanager
     def turning(self, check: Check, *, file: str = "", instant: str = "") -> Iterator[None]:
@@ -91,7 +91,7 @@ class Findings:
     def table(self) -> pa.Table:
         """Return all findings, errors first, by `FINDINGS_SCHEMA`."""
         ordered = sorted(
-            set(self._found),
+            set(self._gathered),
             key=lambda finding: (
                 finding.check.severity,
                 finding.check.code,

@@ -41,11 +41,11 @@ def check_folders(subject: Subject) -> None:
 def _check_metafile(subject: Subject, partition: str) -> None:
     path = metafile_of(partition)
     with subject.findings.turning(METAFILE_CORRUPT, file=path):
-        found = parse_partition_metafile(subject.storage.read(path, MOST_OF_A_NOTE), path)
+        metafile = parse_partition_metafile(subject.storage.read(path, MOST_OF_A_NOTE), path)
         depth = len(partition.split("/")) if partition else 0
-        if found.depth != depth:
+        if metafile.depth != depth:
             subject.findings.add(
                 METAFILE_CORRUPT,
-                f"{path} says that it lies {found.depth} folders deep; it lies {depth} deep.",
+                f"{path} says that it lies {metafile.depth} folders deep; it lies {depth} deep.",
                 file=path,
             )

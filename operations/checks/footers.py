@@ -50,9 +50,9 @@ def check_footers(subject: Subject) -> None:
     for_each(subject.storage, lambda file: _check(subject, file, schema, newest), wanted)
 
 
-def differs(said: str, found: str) -> bool:
+def differs(said: str, actual: str) -> bool:
     """Return whether a footer's bound of record keys is wrong, by Java's order of strings as by that of bytes."""
-    return said != found and max(said, default="") < _FIRST_SURROGATE and max(found, default="") < _FIRST_SURROGATE
+    return said != actual and max(said, default="") < _FIRST_SURROGATE and max(actual, default="") < _FIRST_SURROGATE
 
 
 def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: Mapping[str, FileGroupId]) -> None:
@@ -73,9 +73,9 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
         check_bounds(subject, file, footer, bounds)
         if not subject.deep and file.path in newest:
             # A deep check looks at all keys; a footer names two of each file.
-            found = KeyRange.of(footer, file.path)
-            if found is not None:
-                subject.check_buckets(file, newest[file.path], pa.array([found.least, found.greatest]))
+            key_range = KeyRange.of(footer, file.path)
+            if key_range is not None:
+                subject.check_buckets(file, newest[file.path], pa.array([key_range.least, key_range.greatest]))
 
 
 def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:
@@ -109,12 +109,12 @@ def _parse(text: bytes) -> pa.Schema:
 
 def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
     """Raise ValueError where readers cannot use a bloom filter, or where its bytes are not those written."""
-    text, code, known = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
-    if known is not None and known != checksum(text):
+    text, code, stored = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
+    if stored is not None and stored != checksum(text):
         raise ValueError("it is not what its checksum is of")
-    found = BloomFilter.decode(text, SIMPLE if code is None else code.decode())
+    bloom = BloomFilter.decode(text, SIMPLE if code is None else code.decode())
     data = base64.b64decode(text)
-    if any(not data.startswith(row.head) for row in found.rows):
+    if any(not data.startswith(row.head) for row in bloom.rows):
         raise ValueError("its head is not that of its rows")
 
 
@@ -122,10 +122,12 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
     """Return the least and the greatest record key by the row groups' statistics; None where a group has none."""
     metadata: Any = reader.parquet.metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    known = [bounds for bounds, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count]
-    least = [bound for bound, _ in known if bound is not None]
-    greatest = [bound for _, bound in known if bound is not None]
-    if not known or len(least) < len(known) or len(greatest) < len(known):
+    group_bounds = [
+        bounds for bounds, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count
+    ]
+    least = [bound for bound, _ in group_bounds if bound is not None]
+    greatest = [bound for _, bound in group_bounds if bound is not None]
+    if not group_bounds or len(least) < len(group_bounds) or len(greatest) < len(group_bounds):
         return None
     return min(least), max(greatest)
 
@@ -142,7 +144,7 @@ def check_bounds(
         return
     least, greatest = said[0].decode(errors="replace"), said[1].decode(errors="replace")
     if differs(least, bounds[0]) or differs(greatest, bounds[1]):
-        found = f"from {bounds[0]!r} to {bounds[1]!r}"
+        actual = f"from {bounds[0]!r} to {bounds[1]!r}"
         subject.tell(
-            KEY_RANGE, file, f"{file.path} has record keys {found}; its footer says {least!r} to {greatest!r}."
+            KEY_RANGE, file, f"{file.path} has record keys {actual}; its footer says {least!r} to {greatest!r}."
         )

@@ -52,9 +52,9 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
     states = []
     for info in content.files:
         name = split(info.path)[1]
-        found = layout.parse(name)
-        if found is not None:
-            states.append(found)
+        instant = layout.parse(name)
+        if instant is not None:
+            states.append(instant)
         elif info.path not in _BESIDE_INSTANTS and (
             not _MADE_BY_JAVA.fullmatch(name) or findings.is_old(info.modified)
         ):
@@ -106,14 +106,14 @@ def _check_order(subject: Subject) -> None:
 
 
 def _check_twins(subject: Subject) -> None:
-    done: dict[tuple[str, str], list[Instant]] = defaultdict(list)
+    completed: dict[tuple[str, str], list[Instant]] = defaultdict(list)
     groups: dict[str, set[str]] = defaultdict(set)
     for instant in subject.states:
         if instant.state == State.COMPLETED:
-            done[instant.requested_time, instant.group].append(instant)
+            completed[instant.requested_time, instant.group].append(instant)
         if instant.group != _SAVEPOINT:
             groups[instant.requested_time].add(instant.group)
-    for (time, group), twins in sorted(done.items()):
+    for (time, group), twins in sorted(completed.items()):
         if len(twins) > 1:
             names = ", ".join(sorted(subject.path(twin) for twin in twins))
             subject.findings.add(
@@ -122,10 +122,10 @@ def _check_twins(subject: Subject) -> None:
                 file=subject.path(twins[1]),
                 instant=time,
             )
-    for time, found in sorted(groups.items()):
-        if len(found) > 1:
+    for time, actions in sorted(groups.items()):
+        if len(actions) > 1:
             subject.findings.add(
-                COMPLETED_TWICE, f"The time {time} is that of a {' and of a '.join(sorted(found))}.", instant=time
+                COMPLETED_TWICE, f"The time {time} is that of a {' and of a '.join(sorted(actions))}.", instant=time
             )
 
 

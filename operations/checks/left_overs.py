@@ -22,7 +22,7 @@ _CHUNK = 1 << 22
 def check_left_overs(subject: Subject) -> None:
     """Look for what writers that have ended did not delete."""
     pending = {instant.requested_time for instant in subject.timeline.pending}
-    places = {
+    listings = {
         "markers": (markers.ROOT, subject.storage.look(markers.ROOT).folders),
         "a working folder": (owner.ROOT, subject.storage.look(owner.ROOT).folders),
         "a heartbeat": (
@@ -30,7 +30,7 @@ def check_left_overs(subject: Subject) -> None:
             subject.storage.look(heartbeat.ROOT).names,
         ),
     }
-    for what, (root, names) in places.items():
+    for what, (root, names) in listings.items():
         for time in names:
             path = join(root, time)
             if time.isdecimal() and time not in pending and _is_deserted(subject, path):
@@ -80,10 +80,10 @@ def _fits(storage: Storage, path: str, sums: bytes) -> bool:
             data = pa.py_buffer(stream.read(max(_CHUNK // size, 1) * size))
             if not data.size:
                 return at == len(sums)
-            found = b"".join(
+            checksums = b"".join(
                 zlib.crc32(data.slice(start, min(size, data.size - start))).to_bytes(4, "big")
                 for start in range(0, data.size, size)
             )
-            if sums[at : at + len(found)] != found:
+            if sums[at : at + len(checksums)] != checksums:
                 return False
-            at += len(found)
+            at += len(checksums)

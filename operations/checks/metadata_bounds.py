@@ -56,7 +56,7 @@ class StatedBounds:
         return cls(records.field("key").filter(stated), bounds.filter(stated))
 
     @cached_property
-    def places(self) -> pa.StringArray:
+    def key_tails(self) -> pa.StringArray:
         """What each key says after the column: the partition, and the file where bounds are of a file."""
         return pc.utf8_slice_codeunits(self.keys, _OF_COLUMN)
 
@@ -84,7 +84,7 @@ def _columns(pairs: Sequence[FactsOfFile], kind: pa.DataType) -> pa.Table:
 
 @dataclass(frozen=True)
 class TrueBounds:
-    """What some files or partitions hold in one column; ``keys`` are as `StatedBounds.places`, ``names`` for people."""
+    """What some files or partitions hold in one column; ``keys`` are as `StatedBounds.key_tails`, ``names`` for people."""
 
     keys: pa.StringArray
     names: Sequence[str]
@@ -106,14 +106,14 @@ class TrueBounds:
         return self.facts.column(name).combine_chunks()
 
     def some(self, chosen: Mask) -> TrueBounds:
-        kept = pa.array(chosen)
+        selected = pa.array(chosen)
         names = [self.names[at] for at in np.flatnonzero(chosen).tolist()]  # O(files)
-        return TrueBounds(self.keys.filter(kept), names, self.facts.filter(kept))
+        return TrueBounds(self.keys.filter(selected), names, self.facts.filter(selected))
 
 
 def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> None:
     """Hold `column_stats` against every file of a completed write, and `partition_stats` against the newest slices."""
-    stated = {name: found for name in names if (found := StatedBounds.read(judged, name)) is not None}
+    stated = {name: bounds for name in names if (bounds := StatedBounds.read(judged, name)) is not None}
     by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
     every = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
     prefixes = pc.unique(pc.utf8_slice_codeunits(every, 0, _OF_COLUMN)).to_pylist()  # O(columns)
@@ -159,7 +159,9 @@ def _is_kept(judged: MetadataSubject, column: pa.Field) -> bool:
 
 def _says_nothing_rightly(file: DataFile, stated: StatedBounds) -> bool:
     """Return whether a file is a log file without any bounds, as one of partial rows: then readers keep its slice."""
-    return isinstance(file, LogFile) and not pc.any(pc.equal(stated.places, key_of(file))).as_py()  # one value a file
+    return (
+        isinstance(file, LogFile) and not pc.any(pc.equal(stated.key_tails, key_of(file))).as_py()
+    )  # one value a file
 
 
 def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
@@ -202,21 +204,21 @@ def _check_files(
     if not len(stated.keys):
         return set()
     true = TrueBounds.of(pairs, column.type)
-    known, bounds = compare(judged, COLUMN_STATS, column, true, stated)
+    is_stated, bounds = compare(judged, COLUMN_STATS, column, true, stated)
     # Of rows in log files, writers of partial updates count others.
-    in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[known]
-    true_known = true.some(known)
+    in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[is_stated]
+    true_stated = true.some(is_stated)
     wrong = np.zeros(len(in_base), np.bool_)
     for count, fact in (("valueCount", "rows"), ("nullCount", "nulls")):
         said = pc.fill_null(bounds.field(count), -1).to_numpy()
-        wrong |= in_base & (said != true_known.column(fact).to_numpy())
+        wrong |= in_base & (said != true_stated.column(fact).to_numpy())
     for at in np.flatnonzero(wrong).tolist():  # O(wrong files)
-        rows, nulls = (_value(true_known.column(fact), at) for fact in ("rows", "nulls"))
+        rows, nulls = (_value(true_stated.column(fact), at) for fact in ("rows", "nulls"))
         said, said_nulls = (_value(bounds.field(count), at) for count in ("valueCount", "nullCount"))
-        what = f"{true_known.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
+        what = f"{true_stated.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
         what += f"not {said} with {said_nulls}."
         judged.add(METADATA_COUNTS, COLUMN_STATS, what)
-    return {name for name, is_known in zip(true.names, known, strict=True) if not is_known}
+    return {name for name, has_bounds in zip(true.names, is_stated, strict=True) if not has_bounds}
 
 
 def compare(
@@ -232,10 +234,10 @@ def compare(
 
     Return of what there are bounds, and these, in the order of the former.
     """
-    at = pc.index_in(true.keys, value_set=stated.places)
-    known = at.is_valid().to_numpy(zero_copy_only=False)
+    at = pc.index_in(true.keys, value_set=stated.key_tails)
+    is_stated = at.is_valid().to_numpy(zero_copy_only=False)
     bounds = stated.bounds.take(at.drop_null())
-    true = true.some(known)
+    true = true.some(is_stated)
     spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_of_logs(bounds), column.type)
     least, greatest = true.column("least"), true.column("greatest")
     has_nulls = true.column("nulls").to_numpy() > 0
@@ -252,13 +254,13 @@ def compare(
         (METADATA_BOUNDS, narrow, "do not contain"),
         (METADATA_BOUNDS_WIDE, wide & ~narrow, "are called tight, and are wider than"),
     ):
-        for place in np.flatnonzero(wrong).tolist():  # O(wrong files)
-            said = f"{_value(spans.least, place)!r} to {_value(spans.greatest, place)!r}"
-            is_so = f"{_value(least, place)!r} to {_value(greatest, place)!r}"
-            nulls = f" with {_value(true.column('nulls'), place)} nulls"
-            what = f"the bounds of {column.name} in {true.names[place]!r}, {said}, {how} {is_so}{nulls}."
+        for number in np.flatnonzero(wrong).tolist():  # O(wrong files)
+            said = f"{_value(spans.least, number)!r} to {_value(spans.greatest, number)!r}"
+            is_so = f"{_value(least, number)!r} to {_value(greatest, number)!r}"
+            nulls = f" with {_value(true.column('nulls'), number)} nulls"
+            what = f"the bounds of {column.name} in {true.names[number]!r}, {said}, {how} {is_so}{nulls}."
             judged.add(check, partition, what)
-    return known, bounds
+    return is_stated, bounds
 
 
 def _may_be_cut(values: pa.Array) -> Mask:
@@ -304,8 +306,8 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     Apache Hudi 0.15 leaves the bounds of cleaned files in the metadata table of version 6: it deletes those of names
     that lack as many characters in front as the partition's path has.
     """
-    known = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
-    left = pc.invert(pc.is_in(stated.places, value_set=known))
+    committed = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
+    left = pc.invert(pc.is_in(stated.key_tails, value_set=committed))
     # Records of 0.15 do not say whether they are tight.
     left = pc.and_(left, _says(stated.bounds, "isTightBound"))
     defined = judged.indexes.get(COLUMN_STATS) if partition == COLUMN_STATS else None
@@ -313,8 +315,8 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
         # A column that left the definition keeps the records that it had, for which no reader asks.
         of_defined = pc.is_in(stated.bounds.field("columnName"), value_set=pa.array(defined.columns, pa.string()))
         left = pc.and_(left, of_defined)
-    places, names = stated.places.filter(left), stated.bounds.field("fileName").filter(left)
-    pairs = pa.table({"rest": places, "name": names}).group_by(["rest", "name"]).aggregate([])
+    tails, names = stated.key_tails.filter(left), stated.bounds.field("fileName").filter(left)
+    pairs = pa.table({"rest": tails, "name": names}).group_by(["rest", "name"]).aggregate([])
     partitions = {hash_of_partition(path): path for path in judged.subject.folders.partitions}
     for pair in pairs.to_pylist():  # O(files)
         folder = partitions.get(pair["rest"][:_OF_COLUMN])
@@ -331,9 +333,9 @@ def together(parts: Sequence[TrueBounds]) -> TrueBounds:
     """Return what each partition holds; the names of ``parts`` are paths, and so are their keys."""
     tables = [part.facts.append_column("path", part.keys) for part in parts]
     asked = [("rows", "sum"), ("nulls", "sum"), ("least", "min"), ("greatest", "max")]
-    found = pa.concat_tables(tables).group_by("path").aggregate(asked)
-    paths = found.column("path").combine_chunks()
-    facts = pa.table({name: found.column(f"{name}_{how}") for name, how in asked})
+    sums = pa.concat_tables(tables).group_by("path").aggregate(asked)
+    paths = sums.column("path").combine_chunks()
+    facts = pa.table({name: sums.column(f"{name}_{how}") for name, how in asked})
     return TrueBounds(paths, paths.to_pylist(), facts)  # O(partitions)
 
 
@@ -343,17 +345,17 @@ def _check_partitions(
     """Report wrong bounds of partitions in one column, and partitions that have none, or are no longer there."""
     if not len(stated.keys):
         return
-    found = together(parts or [TrueBounds.of_partitions([], column.type)])
-    true = TrueBounds(pa.array(map(hash_of_partition, found.names), pa.string()), found.names, found.facts)
-    known, _ = compare(judged, PARTITION_STATS, column, true, stated)
-    for name, is_known in zip(true.names, known, strict=True):
-        if not is_known:
+    by_path = together(parts or [TrueBounds.of_partitions([], column.type)])
+    true = TrueBounds(pa.array(map(hash_of_partition, by_path.names), pa.string()), by_path.names, by_path.facts)
+    is_stated, _ = compare(judged, PARTITION_STATS, column, true, stated)
+    for name, has_bounds in zip(true.names, is_stated, strict=True):
+        if not has_bounds:
             what = f"the partition {key_of_partition(name)!r} has no bounds of {column.name}, as others have."
             judged.add(METADATA_BOUNDS_MISSING, PARTITION_STATS, what)
     # A partition keeps its bounds until a clean deletes its files; and bounds that are not tight as long as an older
     # write is pending, which might add files to it.
     has_files = {hash_of_partition(split(path)[0]) for path in judged.committed}
-    left = pc.invert(pc.is_in(stated.places, value_set=pa.array(sorted(has_files), pa.string())))
+    left = pc.invert(pc.is_in(stated.key_tails, value_set=pa.array(sorted(has_files), pa.string())))
     left = pc.and_(left, pa.array(_tight(stated.bounds)))
     for name in stated.bounds.field("fileName").filter(left).to_pylist():  # O(partitions)
         judged.add(

@@ -57,7 +57,7 @@ def _check_bounds(judged: MetadataSubject, name: str, column: pa.Field | None, c
     stated = StatedBounds.read(judged, name)
     if stated is None:
         return
-    of_partitions = pc.starts_with(stated.places, hash_of_partition(_OF_PARTITIONS))
+    of_partitions = pc.starts_with(stated.key_tails, hash_of_partition(_OF_PARTITIONS))
     check_left(judged, name, stated.some(pc.invert(of_partitions)))
     if column is None or change is None:
         return

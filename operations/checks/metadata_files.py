@@ -45,12 +45,12 @@ def check_files_of_metadata(judged: MetadataSubject) -> None:
 
 def _listing(judged: MetadataSubject) -> Listing:
     """Return the sizes of the files that the metadata table lists, by the keys of its records."""
-    found: dict[str, Mapping[str, int]] = {}
+    sizes_by_key: dict[str, Mapping[str, int]] = {}
     for records in judged.entries(judged.metadata.partition(FILES)):
         keys = records.field("key").to_pylist()  # O(partitions)
         for key, files in zip(keys, records.field("filesystemMetadata"), strict=True):
-            found[key] = {name: info["size"] for name, info in files.as_py() or ()}  # O(files)
-    return found
+            sizes_by_key[key] = {name: info["size"] for name, info in files.as_py() or ()}  # O(files)
+    return sizes_by_key
 
 
 def _check_partition(

@@ -65,13 +65,13 @@ def _check_filter(
         if change is None and (text == in_footer or (not text and in_footer is None)):
             return
         try:
-            found = BloomFilter.decode(text, said["type"])
+            bloom = BloomFilter.decode(text, said["type"])
         except ValueError as error:
             judged.add(METADATA_FILTER, partition, f"the filter of {file.path} cannot be read ({error}).")
             return
         for rows in reader.batches(pa.schema([column])):
             values = plain(rows.column(column.name)).drop_null()
-            lacking = pa.array(~found.may_hold(values if change is None else change(values)))
+            lacking = pa.array(~bloom.may_hold(values if change is None else change(values)))
             if pc.any(lacking, min_count=0).as_py():  # one value a batch
                 value = values.filter(lacking)[0].as_py()  # one value, to be named
                 judged.add(METADATA_FILTER, partition, f"the filter of {file.path} lacks {value!r} in {column.name}.")

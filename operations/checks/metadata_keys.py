@@ -75,16 +75,16 @@ class _RecordIndex:
         """Return the keys of rows and the numbers of their slices; None where a slice cannot be read."""
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
 
-        def chosen(found: pa.StringArray) -> Mask:
-            return np.asarray(groups_of(found, len(self.file_ids)) % passes == part)
+        def chosen(some_keys: pa.StringArray) -> Mask:
+            return np.asarray(groups_of(some_keys, len(self.file_ids)) % passes == part)
 
         for number, file_slice in enumerate(self.slices):
             with self.judged.subject.unreadable(file_slice.files[0]):
                 for rows in self.judged.rows(file_slice, _KEYS):
-                    found = plain(rows.column(RECORD_KEY)).drop_null()
-                    found = found if passes == 1 else found.filter(pa.array(chosen(found)))
-                    keys.append(found)
-                    numbers.append(np.full(len(found), number))
+                    row_keys = plain(rows.column(RECORD_KEY)).drop_null()
+                    row_keys = row_keys if passes == 1 else row_keys.filter(pa.array(chosen(row_keys)))
+                    keys.append(row_keys)
+                    numbers.append(np.full(len(row_keys), number))
                 continue
             return None
         return pa.concat_arrays(keys), np.concatenate(numbers)
@@ -92,13 +92,15 @@ class _RecordIndex:
     def _entries(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
         """Return the keys of some file groups, and the numbers of the slices that they lead to; -1 for none."""
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
-        places: dict[FileGroupId | None, int] = {each.group: number for number, each in enumerate(self.slices)}
-        for place in range(part, len(self.file_ids), passes):
-            for records in self.partition.records_in(self.file_ids[place]):
-                found = records.field("key")
-                self.judged.check_places(self.partition, found, self.file_ids[place], place, len(self.file_ids))
-                keys.append(found)
-                numbers.append(_numbers(records.field("recordIndexMetadata"), places))
+        number_of_group: dict[FileGroupId | None, int] = {each.group: number for number, each in enumerate(self.slices)}
+        for group_number in range(part, len(self.file_ids), passes):
+            for records in self.partition.records_in(self.file_ids[group_number]):
+                entry_keys = records.field("key")
+                self.judged.check_hashes(
+                    self.partition, entry_keys, self.file_ids[group_number], group_number, len(self.file_ids)
+                )
+                keys.append(entry_keys)
+                numbers.append(_numbers(records.field("recordIndexMetadata"), number_of_group))
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
     def _compare(self, row_keys: pa.Array, row_numbers: Any, keys: pa.Array, numbers: Any) -> None:
@@ -107,9 +109,9 @@ class _RecordIndex:
         of_rows, of_entries = indices[: len(row_keys)], indices[len(row_keys) :]
         missing = ~_has(of_entries, len(every.dictionary))[of_rows]
         left = ~_has(of_rows, len(every.dictionary))[of_entries]
-        places = len(self.slices) + 1
+        slice_count = len(self.slices) + 1
         # A key may be there several times, which is a finding of its own: then its entry leads to one of its rows.
-        astray = ~left & ~np.isin(of_entries * places + numbers, of_rows * places + row_numbers)
+        astray = ~left & ~np.isin(of_entries * slice_count + numbers, of_rows * slice_count + row_numbers)
         if missing.any():
             what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(missing))}, which is in"
             self._add(METADATA_KEY_MISSING, what, row_numbers[np.argmax(missing)])
@@ -120,25 +122,25 @@ class _RecordIndex:
             first = np.argmax(astray)
             is_in = row_numbers[np.argmax(of_rows == of_entries[first])]
             what = f"it leads elsewhere than where rows are: {first_of(keys, pa.array(astray))}, which is in"
-            self._add(METADATA_KEY_PLACE, f"{what} {self._place(is_in)} and said to be in", numbers[first])
+            self._add(METADATA_KEY_PLACE, f"{what} {self._group_in_words(is_in)} and said to be in", numbers[first])
 
     def _add(self, check: Any, what: str, number: int) -> None:
-        self.judged.add(check, RECORD_INDEX, f"{what} {self._place(number)}.")
+        self.judged.add(check, RECORD_INDEX, f"{what} {self._group_in_words(number)}.")
 
-    def _place(self, number: int) -> str:
+    def _group_in_words(self, number: int) -> str:
         if number < 0:
             return "a file group that the table does not have"
-        found = self.slices[number]
-        return f"the file group {found.file_id} of the partition {found.partition_path!r}"
+        file_slice = self.slices[number]
+        return f"the file group {file_slice.file_id} of the partition {file_slice.partition_path!r}"
 
 
 def _has(indices: Any, count: int) -> Mask:
-    found = np.zeros(count, np.bool_)
-    found[indices] = True
-    return found
+    present = np.zeros(count, np.bool_)
+    present[indices] = True
+    return present
 
 
-def _numbers(info: pa.StructArray, places: Mapping[FileGroupId | None, int]) -> Any:
+def _numbers(info: pa.StructArray, number_of_group: Mapping[FileGroupId | None, int]) -> Any:
     """Return the numbers of the file groups that entries lead to, -1 for those that the table does not have."""
     names = ["partitionName", "fileIdEncoding", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId"]
     combined = np.zeros(len(info), np.int64)
@@ -150,8 +152,8 @@ def _numbers(info: pa.StructArray, places: Mapping[FileGroupId | None, int]) -> 
         combined = np.unique(combined, return_inverse=True)[1]
     _, firsts, inverse = np.unique(combined, return_index=True, return_inverse=True)
     distinct = info.take(pa.array(firsts)).to_pylist()  # O(file groups)
-    found = np.array([places.get(file_group_in(entry), -1) for entry in distinct], np.int64)
-    return found[inverse] if len(found) else np.zeros(0, np.int64)
+    slice_numbers = np.array([number_of_group.get(file_group_in(entry), -1) for entry in distinct], np.int64)
+    return slice_numbers[inverse] if len(slice_numbers) else np.zeros(0, np.int64)
 
 
 def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:

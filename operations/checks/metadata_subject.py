@@ -39,12 +39,12 @@ class MetadataSubject:
     @cached_property
     def listed(self) -> Mapping[str, DataFile]:
         """The data files of the table's folders by their paths, files of change data too."""
-        found = (
+        parsed = (
             data_file(info.path, info.size, changes=True)
             for files in self.subject.folders.partitions.values()
             for info in files
         )
-        return {file.path: file for file in found if file is not None}
+        return {file.path: file for file in parsed if file is not None}
 
     @cached_property
     def makers(self) -> Mapping[str, frozenset[str]]:
@@ -85,14 +85,14 @@ class MetadataSubject:
     def leaving(self) -> frozenset[str]:
         """The files that pending cleans delete, which the metadata table lists until these complete."""
         subject = self.subject
-        found: set[str] = set()
+        paths: set[str] = set()
         for instant in subject.timeline.pending:
             if instant.action == "clean":
                 with subject.turning(TORN_INSTANT, instant):
                     plan = subject.timeline.files.read_clean(instant)
                     parts = files_of([plan]).values() if plan else ()
-                    found.update(file.path for files in parts for file in files)
-        return frozenset(found)
+                    paths.update(file.path for files in parts for file in files)
+        return frozenset(paths)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -112,18 +112,18 @@ class MetadataSubject:
     def entries(self, partition: MetadataPartition) -> Iterator[pa.StructArray]:
         """Yield all records of a partition, and report those of other file groups than their keys lead to."""
         for file_ids in by_partition(list(partition.slices)).values():
-            for place, file_id in enumerate(file_ids):  # O(file groups)
+            for group_number, file_id in enumerate(file_ids):  # O(file groups)
                 for records in partition.records_in(file_id):
-                    self.check_places(partition, records.field("key"), file_id, place, len(file_ids))
+                    self.check_hashes(partition, records.field("key"), file_id, group_number, len(file_ids))
                     yield records
 
-    def check_places(
-        self, partition: MetadataPartition, keys: pa.StringArray, file_id: str, place: int, count: int
+    def check_hashes(
+        self, partition: MetadataPartition, keys: pa.StringArray, file_id: str, group_number: int, count: int
     ) -> None:
         """Report keys that the hash leads to another file group than that which has them."""
         if not partition.kind.by_hash:
             return
-        astray = groups_of(keys, count) != place
+        astray = groups_of(keys, count) != group_number
         if astray.any():
             first = keys[int(astray.argmax())].as_py()  # one value, to be named
             what = f"the file group {file_id} has {int(astray.sum())} keys of other file groups, {first!r} first."

@@ -72,14 +72,16 @@ def check_pending(subject: Subject) -> None:
 
 def kept_by_savepoints(subject: Subject) -> dict[str, str]:
     """Return the paths of the files that completed savepoints keep, each with the savepoint's time."""
-    kept: dict[str, str] = {}
+    savepoint_by_path: dict[str, str] = {}
     for instant in subject.timeline.completed:
         if instant.action == "savepoint":
             with subject.turning(TORN_INSTANT, instant):
                 record = read_record(subject.timeline, instant)
                 for partition, part in (record.get("partitionMetadata") or {}).items():
-                    kept |= {join(partition, name): instant.requested_time for name in part["savepointDataFile"]}
-    return kept
+                    savepoint_by_path |= {
+                        join(partition, name): instant.requested_time for name in part["savepointDataFile"]
+                    }
+    return savepoint_by_path
 
 
 def _touched(subject: Subject, instant: Instant) -> float | None:
@@ -98,14 +100,16 @@ def _check_write(subject: Subject, instant: Instant) -> None:
         suspect = owner.Suspect(
             subject.timeline.files, instant, Patience(), subject.storage.now(), subject.config.timezone
         )
-        found = suspect.judge(may_wait=False)
+        liveness = suspect.judge(may_wait=False)
     except UnsupportedTableError:
         # Only a newer release can tell whether its writer lives.
         return
-    if found.alive and not subject.findings.is_old(_touched(subject, instant) if found.beat is None else found.beat):
+    if liveness.alive and not subject.findings.is_old(
+        _touched(subject, instant) if liveness.beat is None else liveness.beat
+    ):
         return
-    sign = "its writer may live" if found.alive else "its writer is dead"
-    what = f"The {called(instant)} is pending, and {sign} ({found.reason})."
+    sign = "its writer may live" if liveness.alive else "its writer is dead"
+    what = f"The {called(instant)} is pending, and {sign} ({liveness.reason})."
     subject.tell(PENDING_WRITE, instant, what)
 
 
@@ -171,12 +175,18 @@ def _check_rollbacks(subject: Subject) -> None:
                 for info in record.get("instantsRollback") or ()
                 if info.get("action") in COMPACTING | {CLUSTERING}
             }
-            for victim in record.get("commitsRollback") or ():
-                found = subject.timeline.find(victim)
-                done_again = found is not None and (found.visible_since > instant.visible_since or victim in plans)
-                if found is not None and not done_again and (found.state == State.COMPLETED or found.action in _WRITES):
-                    what = f"The {called(instant)} is complete, and the {called(found)} is still on the timeline."
-                    subject.tell(ROLLBACK_UNFINISHED, found, what)
+            for victim_time in record.get("commitsRollback") or ():
+                victim = subject.timeline.find(victim_time)
+                done_again = victim is not None and (
+                    victim.visible_since > instant.visible_since or victim_time in plans
+                )
+                if (
+                    victim is not None
+                    and not done_again
+                    and (victim.state == State.COMPLETED or victim.action in _WRITES)
+                ):
+                    what = f"The {called(instant)} is complete, and the {called(victim)} is still on the timeline."
+                    subject.tell(ROLLBACK_UNFINISHED, victim, what)
 
 
 def _check_savepoints(subject: Subject) -> None:
@@ -194,15 +204,19 @@ def _check_savepoints(subject: Subject) -> None:
 
 
 def _check_decision(subject: Subject) -> None:
-    known = decisions.numbers(subject.storage)
-    if not known:
+    numbers = decisions.numbers(subject.storage)
+    if not numbers:
         return
-    path = decisions.path_of(known[-1])
+    path = decisions.path_of(numbers[-1])
     with subject.findings.turning(DECISION_UNREADABLE, file=path):
-        found = _whole(subject, path)
-        if found is not None and _is_open(subject, found) and subject.findings.is_old(subject.storage.modified(path)):
-            what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
-            subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)
+        decision = _whole(subject, path)
+        if (
+            decision is not None
+            and _is_open(subject, decision)
+            and subject.findings.is_old(subject.storage.modified(path))
+        ):
+            what = f"The {decision.instant.action} {decision.instant.requested_time} was decided, and is not complete."
+            subject.findings.add(DECISION_OPEN, what, file=path, instant=decision.instant.requested_time)
 
 
 def _is_open(subject: Subject, decision: Decision) -> bool:
@@ -226,9 +240,9 @@ def _whole(subject: Subject, path: str) -> Decision | None:
         if decisions.format_of(data) > formats.DECISION:
             # Only a newer release can tell whether this decision is carried out.
             return None
-        found = Decision.parse(data)
-        if found is not None:
-            return found
+        decision = Decision.parse(data)
+        if decision is not None:
+            return decision
         if monotonic() >= until_s:
             subject.findings.add(DECISION_UNREADABLE, f"{path} is not whole, so that no writer follows it.", file=path)
             return None

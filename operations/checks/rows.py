@@ -120,10 +120,10 @@ class _Rows:
                     self._check(rows, whole=not block.is_partial)
         self._report()
 
-    def _count(self, check: Check, wrong: Mask, found: pa.Array, wanted: str) -> None:
+    def _count(self, check: Check, wrong: Mask, values: pa.Array, wanted: str) -> None:
         positions = np.flatnonzero(wrong)
         if len(positions):
-            value = found[int(positions[0])].as_py()  # one value, to be named
+            value = values[int(positions[0])].as_py()  # one value, to be named
             self.wrong[check] = self.wrong.get(check, 0) + len(positions)
             self.first.setdefault(check, f"{value!r} {wanted}")
 
@@ -159,8 +159,8 @@ class _Rows:
             wrong = ~mask(pc.equal(values, right))
             self._count(check, wrong, values, f"is in {column}, where {right!r} is right")
         times = plain(rows.column(COMMIT_TIME))
-        known = pc.unique(times).to_pylist()  # O(instants)
-        strange = [time for time in known if not self._may_have_written(time)]
+        distinct = pc.unique(times).to_pylist()  # O(instants)
+        strange = [time for time in distinct if not self._may_have_written(time)]
         if strange:
             wrong = mask(pc.is_in(times, pa.array(strange, pa.string())))
             wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.subject.maker(self.file.path)}"

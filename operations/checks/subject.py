@@ -135,8 +135,8 @@ class Subject:
         return instant.identity in self._archived
 
     def is_complete(self, requested_time: str) -> bool:
-        found = self.timeline.find(requested_time)
-        on_timeline = found is not None and found.is_write and found.state == State.COMPLETED
+        instant = self.timeline.find(requested_time)
+        on_timeline = instant is not None and instant.is_write and instant.state == State.COMPLETED
         return on_timeline or self.is_archived(requested_time)
 
     def maker(self, path: str) -> str:

@@ -58,8 +58,8 @@ def _described(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRe
         for instant in subject.timeline.writes
         if instant.visible_since > undone_by.visible_since and not is_by_pyhudi(subject, instant)
     )
-    place = file.path if file.for_java else f"{key.BUCKET_COUNT}={subject.config.bucket_count}"
-    what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {place} "
+    what_stays = file.path if file.for_java else f"{key.BUCKET_COUNT}={subject.config.bucket_count}"
+    what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {what_stays} "
     what += "stays, which Apache Hudi goes by."
     if since:
         named = ", ".join(map(called, since))

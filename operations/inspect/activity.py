@@ -51,8 +51,8 @@ def activity_rows(table: Table, pending: Iterable[Instant]) -> list[dict[str, ob
 
 def shown(table: Table, instant: Instant) -> str:
     """Return a pending instant with its process and the moment since when that is at work, in words."""
-    known = Claim(table.storage, instant.requested_time).owner()
-    by = "a process that left no note of itself" if known is None else f"process {known.pid} on {known.place}"
+    process = Claim(table.storage, instant.requested_time).owner()
+    by = "a process that left no note of itself" if process is None else f"process {process.pid} on {process.place}"
     since = since_of(table, instant)
     return f"the {instant.action} {instant.requested_time} of {by}" + (f", {since}" if since else "")
 
@@ -67,17 +67,17 @@ def since_of(table: Table, instant: Instant) -> str:
 
 def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
     storage, time = table.storage, instant.requested_time
-    known = Claim(storage, time).owner()
+    process = Claim(storage, time).owner()
     beat = storage.modified(Heartbeat(storage, time).path)
     row: dict[str, object] = {
         "instant": time,
         "action": instant.action,
-        "phase": _phase(storage, instant, known),
+        "phase": _phase(storage, instant, process),
         "started": _moment(time, table.config.timezone),
         "heartbeat_age_s": None if beat is None else max(0.0, now - beat),
     }
-    if known is not None:
-        row |= {"application": known.application or None, "host": known.host, "pid": known.pid}
+    if process is not None:
+        row |= {"application": process.application or None, "host": process.host, "pid": process.pid}
     return row
 
 
@@ -89,12 +89,12 @@ def _moment(text: str, zone: str) -> datetime | None:
         return None
 
 
-def _phase(storage: Storage, instant: Instant, known: Owner | None) -> str:
+def _phase(storage: Storage, instant: Instant, process: Owner | None) -> str:
     time = instant.requested_time
-    names = [time, *([] if known is None else [seal_of(time, known.write_id)])]
+    names = [time, *([] if process is None else [seal_of(time, process.write_id)])]
     seals = [Seal(storage, name) for name in names]
     if any(seal.is_given_up() for seal in seals):
         return GIVEN_UP
-    if instant.state == State.REQUESTED and known is None:
+    if instant.state == State.REQUESTED and process is None:
         return PLANNED
     return COMMITTING if any(seal.is_set() for seal in seals) else WRITING

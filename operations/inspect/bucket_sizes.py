@@ -42,8 +42,8 @@ def bucket_sizes(storage: Storage, growth: float = 1.0) -> pa.Table:
     timeline = table.timeline()
     numbers, view = bucket_numbers(table, timeline), FileView(timeline, read_written(timeline))
     rows = []
-    found = {path: tuple(view.slices(path).values()) for path in view.partitions()}
-    for path, slices in sorted(found.items()):
+    slices_by_partition = {path: tuple(view.slices(path).values()) for path in view.partitions()}
+    for path, slices in sorted(slices_by_partition.items()):
         size = sum(file_slice.size for file_slice in slices)
         rows.append(
             {
@@ -53,7 +53,10 @@ def bucket_sizes(storage: Storage, growth: float = 1.0) -> pa.Table:
                 "bytes": size,
                 # As if all partitions were as large: the number of file groups of the table counts, too.
                 "suggested": suggest_buckets(
-                    size * len(found), partitions=len(found), growth=growth, table_type=table.config.table_type
+                    size * len(slices_by_partition),
+                    partitions=len(slices_by_partition),
+                    growth=growth,
+                    table_type=table.config.table_type,
                 ),
             }
         )

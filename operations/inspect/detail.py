@@ -131,8 +131,8 @@ def _other_numbers(numbers: BucketNumbers | None, partitions: Iterable[str]) -> 
     """Return the partitions with a number of buckets of their own, and these numbers."""
     if numbers is None or not numbers.differ:
         return []
-    found = ((path, numbers.of(path)) for path in partitions)
-    return [(path, number) for path, number in found if number is not None and number != numbers.default]
+    pairs = ((path, numbers.of(path)) for path in partitions)
+    return [(path, number) for path, number in pairs if number is not None and number != numbers.default]
 
 
 def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any]:

@@ -125,15 +125,15 @@ class Difference:
             yield _changed_rows(partition, left, right)
 
     def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
-        found = tuple(slices)
+        file_slices = tuple(slices)
         wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
-        if not found:
+        if not file_slices:
             return wanted.empty_table()
         # The file slices were found, so the timeline shows the columns of that time, too.
         timeline = find_moment(SeenTable(self.table, self.timeline), AsOf(time)).timeline
         schema = with_meta(latest_schema(self.table.config, timeline) or pa.schema([]))
         reader = RowReader(self.table.storage, wanted, schema, terms=MergeTerms(self.table.config))
-        batches = reader.read(Split(tuple(map(whole, found))))
+        batches = reader.read(Split(tuple(map(whole, file_slices))))
         return pa.Table.from_batches(batches, wanted)
 
 
@@ -183,7 +183,7 @@ def _by_group(slices: Iterable[FileSlice]) -> Mapping[FileGroupId, FileSlice]:
 
 
 def _by_partition(slices: Iterable[FileSlice]) -> Mapping[str, list[FileSlice]]:
-    found: dict[str, list[FileSlice]] = {}
+    by_partition: dict[str, list[FileSlice]] = {}
     for file_slice in slices:
-        found.setdefault(file_slice.partition_path, []).append(file_slice)
-    return found
+        by_partition.setdefault(file_slice.partition_path, []).append(file_slice)
+    return by_partition

@@ -61,8 +61,8 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
         timeline, slices, index = walked.timeline, walked.slices, walked.index
     else:
         table = open_table(storage)
-        seen, found = slices_as_of(table, as_of)
-        timeline, slices, index = seen.timeline, tuple(found), table.config.index_type
+        seen, slices_then = slices_as_of(table, as_of)
+        timeline, slices, index = seen.timeline, tuple(slices_then), table.config.index_type
         if is_unnoted(table.config):
             index = index_of_groups(file_slice.group for file_slice in slices).kind
     rows = stated_rows(timeline, slices)

@@ -47,10 +47,10 @@ def _row(
     walked: WalkedTable, path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]
 ) -> tuple[object, ...]:
     files = [file for file_slice in slices for file in file_slice.data_files]
-    known = [
+    stated = [
         None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name) for file_slice in slices
     ]
-    counted = [count for count in known if count is not None]
+    counted = [count for count in stated if count is not None]
     return (
         path,
         buckets,
@@ -58,6 +58,6 @@ def _row(
         len(files),
         sum(len(file_slice.logs) for file_slice in slices),
         sum(file_slice.size for file_slice in slices),
-        sum(counted) if len(counted) == len(known) else None,
+        sum(counted) if len(counted) == len(stated) else None,
         max(walked.table.format.makers(files, walked.timeline), default=None),
     )

@@ -28,18 +28,18 @@ def savepoints(storage: Storage) -> pa.Table:
     keeps.
     """
     timeline = open_table(storage).timeline()
-    found = [instant for instant in reversed(timeline.completed) if instant.action == "savepoint"]
+    instants = [instant for instant in reversed(timeline.completed) if instant.action == "savepoint"]
     return pa.Table.from_pylist(
-        for_each(storage, lambda savepoint: _row(timeline, savepoint), found), SAVEPOINTS_SCHEMA
+        for_each(storage, lambda savepoint: _row(timeline, savepoint), instants), SAVEPOINTS_SCHEMA
     )
 
 
 def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
-    kept = timeline.files.read_savepoint(instant)
+    body = timeline.files.read_savepoint(instant)
     return {
         "instant": instant.requested_time,
-        "made": kept.savepointed_at,
-        "user": kept.savepointed_by,
-        "comment": kept.comments,
-        "files": sum(len(partition.savepoint_data_file) for partition in kept.partition_metadata.values()),
+        "made": body.savepointed_at,
+        "user": body.savepointed_by,
+        "comment": body.comments,
+        "files": sum(len(partition.savepoint_data_file) for partition in body.partition_metadata.values()),
     }

@@ -77,7 +77,7 @@ def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
         live = {file.path: file for group in walked.slices_by_partition[path].values() for file in group.data_files}
         # Change data belongs to the slice beside whose files it was written.
         written = {beside(file) for file in live.values()}
-        found: dict[str, LiveAndDead] = {}
+        by_file_id: dict[str, LiveAndDead] = {}
         for info in walked.listings[path]:
             file = live.get(info.path) or data_file(info.path, changes=True)
             if file is None:
@@ -86,5 +86,5 @@ def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
                 kind = "live"
             else:
                 kind = "dead" if walked.view.shows(file) else "unfinished"
-            found.setdefault(file.file_id, LiveAndDead(path, file.file_id)).add(kind, info.size)
-        yield from (found[file_id] for file_id in sorted(found))
+            by_file_id.setdefault(file.file_id, LiveAndDead(path, file.file_id)).add(kind, info.size)
+        yield from (by_file_id[file_id] for file_id in sorted(by_file_id))

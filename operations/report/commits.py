@@ -74,8 +74,8 @@ class OpenedWrites:
                 commits[phase] += 1
                 total[phase] += seconds  # type: ignore[assignment]
                 most[phase] = max(most.get(phase, 0.0), seconds)
-        found = sorted(commits, key=lambda phase: (-total[phase], phase))[:MOST_PHASES]
-        return tuple(PhaseSeconds(phase, commits[phase], round(total[phase], 3), most[phase]) for phase in found)
+        phases = sorted(commits, key=lambda phase: (-total[phase], phase))[:MOST_PHASES]
+        return tuple(PhaseSeconds(phase, commits[phase], round(total[phase], 3), most[phase]) for phase in phases)
 
     def attempts(self) -> tuple[AttemptCount, ...]:
         """Return how many commits took how many attempts."""
@@ -84,8 +84,8 @@ class OpenedWrites:
 
     def waits(self) -> tuple[WaitOfWrite, ...]:
         """Return the newest commits that took several attempts, or waited."""
-        found = [result for result in self.results if result.attempts > 1 or result.met or _WAIT in result.seconds]
+        results = [result for result in self.results if result.attempts > 1 or result.met or _WAIT in result.seconds]
         return tuple(
             WaitOfWrite(each.instant, each.attempts, float(each.seconds.get(_WAIT, 0.0)), each.met[:_MOST_MET])
-            for each in found[:MOST_WAITS]
+            for each in results[:MOST_WAITS]
         )

@@ -49,8 +49,8 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
     at_ms = int(storage.now() * 1000)
     table, timeline, config = walked.table, walked.timeline, walked.table.config
     problems = Problems()
-    opened = OpenedWrites.newest(walked, problems.found.append)
-    times = find_bars(walked, problems.found.append)
+    opened = OpenedWrites.newest(walked, problems.sentences.append)
+    times = find_bars(walked, problems.sentences.append)
     groups = tuple(sizes_of_groups(walked))
     dead = frozenset(group.partition_path for group in groups if group.dead_files)
     heat, unknown_rows = heat_map(walked, opened.rows)
@@ -110,21 +110,21 @@ class Problems:
     """What could not be read: a damaged part of a table leaves the rest of its report."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.sentences: list[str] = []
 
     def lacking(self, what: str, call: Callable[[], T], instead: T) -> T:
         """Return what a call finds; where it fails for damage, note what the report lacks."""
         try:
             return call()
         except PyHudiError as error:
-            self.found.append(f"The report lacks {what}: {error}")
+            self.sentences.append(f"The report lacks {what}: {error}")
             return instead
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The first problems, and how many more there are."""
-        more = len(self.found) - _MOST_PROBLEMS
-        return (*self.found[:_MOST_PROBLEMS], *([f"{more:,} more parts could not be read."] if more > 0 else []))
+        more = len(self.sentences) - _MOST_PROBLEMS
+        return (*self.sentences[:_MOST_PROBLEMS], *([f"{more:,} more parts could not be read."] if more > 0 else []))
 
 
 def _metadata(walked: WalkedTable) -> tuple[PartitionSize, ...]:
@@ -132,6 +132,6 @@ def _metadata(walked: WalkedTable) -> tuple[PartitionSize, ...]:
 
 
 def _savepoints(walked: WalkedTable) -> tuple[Savepoint, ...]:
-    found = [instant for instant in reversed(walked.timeline.completed) if instant.action == "savepoint"]
-    bodies = [(each, walked.timeline.files.read_savepoint(each)) for each in found[:MOST_SAVEPOINTS]]
+    instants = [instant for instant in reversed(walked.timeline.completed) if instant.action == "savepoint"]
+    bodies = [(each, walked.timeline.files.read_savepoint(each)) for each in instants[:MOST_SAVEPOINTS]]
     return tuple(Savepoint(each.requested_time, body.savepointed_by, body.comments) for each, body in bodies)

@@ -32,11 +32,11 @@ def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
         except PyHudiError as error:
             return error
 
-    found = iter(for_each(storage, read, files, computes=True))
+    read_ranges = iter(for_each(storage, read, files, computes=True))
     counts: Counter[int] = Counter()
     without = unreadable = 0
     for part in chosen:
-        ranges = [next(found) for _ in part]
+        ranges = [next(read_ranges) for _ in part]
         without += sum(each is None for each in ranges)
         unreadable += sum(isinstance(each, PyHudiError) for each in ranges)
         counts.update(overlaps([each for each in ranges if isinstance(each, KeyRange)]))
@@ -71,9 +71,9 @@ def overlaps(ranges: Sequence[KeyRange]) -> list[int]:
 
 def _bins(counts: Counter[int]) -> tuple[OverlapBin, ...]:
     """Return bins of 0, 1, 2 to 3, 4 to 7 and so on, up to the last that has files."""
-    found: list[OverlapBin] = []
+    bins: list[OverlapBin] = []
     least, most = 0, 0
     while counts and least <= max(counts):
-        found.append(OverlapBin(least, most, sum(files for n, files in counts.items() if least <= n <= most)))
+        bins.append(OverlapBin(least, most, sum(files for n, files in counts.items() if least <= n <= most)))
         least, most = most + 1, 2 * most + 1
-    return tuple(found)
+    return tuple(bins)

@@ -35,68 +35,68 @@ _PAGE = """<!doctype html>
 """
 
 
-def make_page(found: ReportFigures, command_of: Callable[[Need], str]) -> str:
+def make_page(figures: ReportFigures, command_of: Callable[[Need], str]) -> str:
     """Return the page of a table's figures; ``command_of`` gives the command line that does what the table needs."""
-    commands = [command_of(need) for need in found.needs]
-    offered = [command_of(offer) for offer in found.offers]
+    commands = [command_of(need) for need in figures.needs]
+    offered = [command_of(offer) for offer in figures.offers]
     sections = (
-        _facts(found),
-        _problems(found),
-        _needs(found, commands),
-        _offers(found, offered),
-        timeline(found),
-        older(found),
-        space(found),
-        file_sizes(found),
-        heat(found),
-        debt(found),
-        overlap(found),
-        phases(found),
-        attempts(found),
-        _metadata(found),
-        _savepoints(found),
+        _facts(figures),
+        _problems(figures),
+        _needs(figures, commands),
+        _offers(figures, offered),
+        timeline(figures),
+        older(figures),
+        space(figures),
+        file_sizes(figures),
+        heat(figures),
+        debt(figures),
+        overlap(figures),
+        phases(figures),
+        attempts(figures),
+        _metadata(figures),
+        _savepoints(figures),
     )
     return _PAGE.format(
         policy=in_html(content_policy()),
         version=VERSION,
-        title=f"{shown(found.name)}: report",
+        title=f"{shown(figures.name)}: report",
         style=STYLE,
         body="\n".join(text for text in sections if text),
-        figures=json_in_html(_as_data(found, commands, offered)),
+        figures=json_in_html(_as_data(figures, commands, offered)),
         script=SCRIPT,
     )
 
 
-def _as_data(found: ReportFigures, commands: Sequence[str], offered: Sequence[str]) -> dict[str, object]:
-    data = asdict(found)
+def _as_data(figures: ReportFigures, commands: Sequence[str], offered: Sequence[str]) -> dict[str, object]:
+    data = asdict(figures)
     data["heat"]["cells"] = [
-        [cell.row, cell.column, cell.file_groups, cell.bytes, cell.rows] for cell in found.heat.cells
+        [cell.row, cell.column, cell.file_groups, cell.bytes, cell.rows] for cell in figures.heat.cells
     ]
-    for name, needs, lines in (("needs", found.needs, commands), ("offers", found.offers, offered)):
+    for name, needs, lines in (("needs", figures.needs, commands), ("offers", figures.offers, offered)):
         data[name] = [{**asdict(need), "command": command} for need, command in zip(needs, lines, strict=True)]
     return data
 
 
-def _facts(found: ReportFigures) -> str:
+def _facts(figures: ReportFigures) -> str:
     def columns(names: Iterable[str]) -> str:
         return ", ".join(names)
 
     facts = {
-        "table": f"{found.name} at {found.path}",
-        "kind": f"{found.type}, version {found.version}",
-        "last written by": found.written_by or "unknown",
-        "key": columns(found.record_key) or "generated",
-        "partitioned by": columns(found.partition_by) or "nothing",
-        "ordered by": columns(found.order_by) or "nothing",
-        "index": found.index or "unknown",
-        "size": f"{found.partitions:,} partitions, {found.file_groups:,} file groups, {found.base_files:,} base files, "
-        f"{found.log_files:,} log files",
-        "live": _size(found.live_bytes),
-        "dead": _size(found.dead_bytes),
-        "unfinished": _size(found.unfinished_bytes),
-        "timeline": f"{found.instants:,} active instants, {found.unfinished:,} of them pending; "
-        f"{found.archived:,} archived",
-        "looked at": f"{moment(found.at_ms)}",
+        "table": f"{figures.name} at {figures.path}",
+        "kind": f"{figures.type}, version {figures.version}",
+        "last written by": figures.written_by or "unknown",
+        "key": columns(figures.record_key) or "generated",
+        "partitioned by": columns(figures.partition_by) or "nothing",
+        "ordered by": columns(figures.order_by) or "nothing",
+        "index": figures.index or "unknown",
+        "size": f"{figures.partitions:,} partitions, {figures.file_groups:,} file groups, {figures.base_files:,} base files, "
+        f"{figures.log_files:,} log files",
+        "live": _size(figures.live_bytes),
+        "dead": _size(figures.dead_bytes),
+        "unfinished": _size(figures.unfinished_bytes),
+        "timeline": f"{figures.instants:,} active instants, {figures.unfinished:,} of them pending; "
+        f"{figures.archived:,} archived",
+        "looked at": f"{moment(figures.at_ms)}",
     }
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{shown(text)}</dd>' for name, text in facts.items())}</dl>"
 
@@ -105,10 +105,10 @@ def _size(count: int) -> str:
     return f"{size_text(count)} ({count:,} bytes)"
 
 
-def _problems(found: ReportFigures) -> str:
-    if not found.problems:
+def _problems(figures: ReportFigures) -> str:
+    if not figures.problems:
         return ""
-    texts = "".join(f"<li>{in_html(text[:600])}</li>" for text in found.problems)
+    texts = "".join(f"<li>{in_html(text[:600])}</li>" for text in figures.problems)
     return section(
         "What could not be read",
         "Parts of the table are damaged, or gone. <code>pyhudi validate</code> says more.",
@@ -123,15 +123,15 @@ def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
     )
 
 
-def _offers(found: ReportFigures, commands: Sequence[str]) -> str:
-    if not found.offers:
+def _offers(figures: ReportFigures, commands: Sequence[str]) -> str:
+    if not figures.offers:
         return ""
-    listed = _with_commands(found.offers, commands)
+    listed = _with_commands(figures.offers, commands)
     return section("What may be done", "Nothing waits for it.", f'<ul id="offers">{listed}</ul>')
 
 
-def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
-    listed = _with_commands(found.needs, commands)
+def _needs(figures: ReportFigures, commands: Sequence[str]) -> str:
+    listed = _with_commands(figures.needs, commands)
     work = table(
         ("instant", "action", "phase", "host", "process", "last heartbeat, s ago"),
         (
@@ -141,34 +141,34 @@ def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
                 str(row.get("pid") or ""),
                 row.get("heartbeat_age_s"),
             )
-            for row in found.at_work
+            for row in figures.at_work
         ),
     )
-    more = found.unfinished - len(found.at_work)
+    more = figures.unfinished - len(figures.at_work)
     return section(
         "What the table needs next",
         "Each command does what its sentence says, by the rules of its service."
-        if found.needs
+        if figures.needs
         else "Nothing is due, as far as could be read."
-        if found.problems
+        if figures.problems
         else "Nothing is due.",
         f'<ul id="needs">{listed}</ul>' if listed else "",
-        f"<p>The oldest of {found.unfinished:,} pending instants:</p>{work}" if found.at_work else "",
-        f"<p>{more:,} more instants are pending.</p>" if found.at_work and more else "",
+        f"<p>The oldest of {figures.unfinished:,} pending instants:</p>{work}" if figures.at_work else "",
+        f"<p>{more:,} more instants are pending.</p>" if figures.at_work and more else "",
     )
 
 
-def _metadata(found: ReportFigures) -> str:
-    if not found.metadata:
+def _metadata(figures: ReportFigures) -> str:
+    if not figures.metadata:
         return ""
     names = ("partition", "state", "file groups", "files", "log files", "bytes", "bytes of log files", "compacted")
-    rows = (asdict(size).values() for size in found.metadata)
+    rows = (asdict(size).values() for size in figures.metadata)
     text = "The partitions by which readers list files and leave files out. Log files wait for its own compaction."
     return section("Metadata table", text, table(names, (list(row) for row in rows)))
 
 
-def _savepoints(found: ReportFigures) -> str:
-    if not found.savepoints:
+def _savepoints(figures: ReportFigures) -> str:
+    if not figures.savepoints:
         return ""
-    rows = ((each.instant, each.user, each.comment) for each in found.savepoints)
+    rows = ((each.instant, each.user, each.comment) for each in figures.savepoints)
     return section("Savepoints", "The newest, with their comments.", table(("instant", "user", "comment"), rows))

@@ -13,16 +13,16 @@ from .svg import Bar, Cell, TimeBar, Unit
 from .time_bars import MOST_BARS, MOST_DAYS
 
 
-def timeline(found: ReportFigures) -> str:
+def timeline(figures: ReportFigures) -> str:
     spans = [
-        TimeBar(bar.action, bar.began_ms, found.at_ms if bar.ended_ms is None else bar.ended_ms, bar.ended_ms is None)
-        for bar in found.bars
+        TimeBar(bar.action, bar.began_ms, figures.at_ms if bar.ended_ms is None else bar.ended_ms, bar.ended_ms is None)
+        for bar in figures.bars
     ]
     rows = (
         (bar.instant, bar.action, bar.state, moment(bar.began_ms), bar.ended_ms and moment(bar.ended_ms), bar.seconds)
-        for bar in found.bars
+        for bar in figures.bars
     )
-    left_out = f" {found.untimed:,} of them have a name that is no time, and no bar." if found.untimed else ""
+    left_out = f" {figures.untimed:,} of them have a name that is no time, and no bar." if figures.untimed else ""
     return section(
         "Timeline",
         f"The newest {MOST_BARS} instants, or all where there are fewer, from their request to their completion. A "
@@ -35,25 +35,25 @@ def timeline(found: ReportFigures) -> str:
     )
 
 
-def older(found: ReportFigures) -> str:
-    if not found.older:
+def older(figures: ReportFigures) -> str:
+    if not figures.older:
         return ""
-    bars = [Bar(day.day, (day.instants,)) for day in found.older]
-    before = f" {found.before:,} instants are of still older days." if found.before else ""
+    bars = [Bar(day.day, (day.instants,)) for day in figures.older]
+    before = f" {figures.before:,} instants are of still older days." if figures.before else ""
     return section(
         "Older instants by day",
         f"By the day of their request in the table's time zone, the newest of at most {MOST_DAYS} days first.{before}",
         figure(
             [svg.columns(bars, Unit.COUNT).svg("Older instants by day")],
-            table(("day", "instants"), ((day.day, day.instants) for day in found.older)),
+            table(("day", "instants"), ((day.day, day.instants) for day in figures.older)),
             kind="older",
         ),
     )
 
 
-def space(found: ReportFigures) -> str:
-    bars = [Bar(point.instant, (point.live_bytes, point.dead_bytes)) for point in found.space]
-    rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in found.space)
+def space(figures: ReportFigures) -> str:
+    bars = [Bar(point.instant, (point.live_bytes, point.dead_bytes)) for point in figures.space]
+    rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in figures.space)
     return section(
         "Live and dead bytes over time",
         "Of the files that are there now: how many bytes were live, and how many were dead, when each write of the "
@@ -67,18 +67,18 @@ def space(found: ReportFigures) -> str:
     )
 
 
-def file_sizes(found: ReportFigures) -> str:
-    bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in found.size_bins]
-    target, line = max(found.target_bytes, 1), None
-    if found.size_bins:
-        first = math.log2(max(found.size_bins[0].below // 2, 1))
+def file_sizes(figures: ReportFigures) -> str:
+    bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
+    target, line = max(figures.target_bytes, 1), None
+    if figures.size_bins:
+        first = math.log2(max(figures.size_bins[0].below // 2, 1))
         line = (math.log2(target) - first, f"target {size_text(target)}")
     outside = (
         " The target lies outside of the picture, beyond the edge at which it is drawn."
         if line is not None and not 0 <= line[0] <= len(bars)
         else ""
     )
-    rows = ((each.least, each.below, each.files, each.bytes) for each in found.size_bins)
+    rows = ((each.least, each.below, each.files, each.bytes) for each in figures.size_bins)
     return section(
         "File sizes",
         f"Base files that a snapshot reads, by size. The target is {size_text(target)} ({target:,} bytes), by the "
@@ -91,8 +91,8 @@ def file_sizes(found: ReportFigures) -> str:
     )
 
 
-def heat(found: ReportFigures) -> str:
-    grid, pictures = found.heat, []
+def heat(figures: ReportFigures) -> str:
+    grid, pictures = figures.heat, []
     column = "bucket" if grid.of_buckets else "file group of the partition"
     for what in ("bytes", "rows"):
         cells = [Cell(each.row, each.column, getattr(each, what)) for each in grid.cells]
@@ -105,16 +105,16 @@ def heat(found: ReportFigures) -> str:
         else ""
     )
     unknown = (
-        f" Of {found.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that states "
+        f" Of {figures.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that states "
         "them is archived or not among those that were opened. Their cells are dashed."
-        if found.unknown_rows
+        if figures.unknown_rows
         else ""
     )
     return section(
         f"Bytes and rows by partition and {column}",
         f"Of the newest file slices, log files included. Each row is a partition by its number in the table "
         f"below, each column a {column}.{shared}{unknown}",
-        figure(pictures, _heat_table(found, column), kind="heat"),
+        figure(pictures, _heat_table(figures, column), kind="heat"),
     )
 
 
@@ -130,8 +130,8 @@ def _legend(what: str, most: float) -> str:
     )
 
 
-def _heat_table(found: ReportFigures, column: str) -> str:
-    grid = found.heat
+def _heat_table(figures: ReportFigures, column: str) -> str:
+    grid = figures.heat
     by_row: dict[int, list[str]] = {}
     for each in grid.cells:
         # The table says that all its cells are numbers: three thousand rows have no room to say it.
@@ -149,16 +149,16 @@ def _heat_table(found: ReportFigures, column: str) -> str:
     return f'<div class="scroll"><table class="all"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def debt(found: ReportFigures) -> str:
-    if not found.debt_groups:
+def debt(figures: ReportFigures) -> str:
+    if not figures.debt_groups:
         return ""
-    bars = [Bar(f"{each.partition} {each.file_id}".strip(), (each.base_bytes, each.log_bytes)) for each in found.debt]
-    rows = ((each.partition, each.file_id, each.base_bytes, each.log_bytes, each.log_files) for each in found.debt)
+    bars = [Bar(f"{each.partition} {each.file_id}".strip(), (each.base_bytes, each.log_bytes)) for each in figures.debt]
+    rows = ((each.partition, each.file_id, each.base_bytes, each.log_bytes, each.log_files) for each in figures.debt)
     return section(
         "Compaction debt",
-        f"{found.debt_groups:,} file groups have log files, of {size_text(found.debt_bytes)} ({found.debt_bytes:,} "
-        f"bytes); {found.delta_commits:,} delta commits since the last compaction. These are "
-        f"the {len(found.debt):,} with most.",
+        f"{figures.debt_groups:,} file groups have log files, of {size_text(figures.debt_bytes)} ({figures.debt_bytes:,} "
+        f"bytes); {figures.delta_commits:,} delta commits since the last compaction. These are "
+        f"the {len(figures.debt):,} with most.",
         figure(
             [svg.rows(bars, Unit.BYTES).svg("Bytes of base and log files")],
             table(("partition", "file group", "base bytes", "log bytes", "log files"), rows),
@@ -168,8 +168,8 @@ def debt(found: ReportFigures) -> str:
     )
 
 
-def overlap(found: ReportFigures) -> str:
-    what = found.overlap
+def overlap(figures: ReportFigures) -> str:
+    what = figures.overlap
     bars = [Bar(_range(each.least, each.most), (each.files,)) for each in what.bins]
     sampled = (
         f"sample of {what.sampled:,} of {what.base_files:,} base files: whole partitions at equal distances; "
@@ -194,15 +194,15 @@ def overlap(found: ReportFigures) -> str:
     )
 
 
-def phases(found: ReportFigures) -> str:
-    if not found.phases:
-        text = f"None of the newest {found.bodies:,} completed writes recorded seconds by phase: only pyhudi's do."
+def phases(figures: ReportFigures) -> str:
+    if not figures.phases:
+        text = f"None of the newest {figures.bodies:,} completed writes recorded seconds by phase: only pyhudi's do."
         return section("Commit seconds by phase", text)
-    bars = [Bar(each.phase, (max(each.seconds, 0.0),)) for each in found.phases]
-    rows = ((each.phase, each.commits, float(each.seconds), float(each.most)) for each in found.phases)
+    bars = [Bar(each.phase, (max(each.seconds, 0.0),)) for each in figures.phases]
+    rows = ((each.phase, each.commits, float(each.seconds), float(each.most)) for each in figures.phases)
     return section(
         "Commit seconds by phase",
-        f"As {found.timed:,} of the newest {found.bodies:,} completed writes recorded them, added up. Phases of tasks "
+        f"As {figures.timed:,} of the newest {figures.bodies:,} completed writes recorded them, added up. Phases of tasks "
         "(<code>tasks.</code>) are sums over tasks that may have run at the same time.",
         figure(
             [svg.rows(bars, Unit.SECONDS).svg("Seconds by phase")],
@@ -212,25 +212,25 @@ def phases(found: ReportFigures) -> str:
     )
 
 
-def attempts(found: ReportFigures) -> str:
-    if not found.attempts:
+def attempts(figures: ReportFigures) -> str:
+    if not figures.attempts:
         return ""
-    bars = [Bar(f"{each.attempts:,}", (each.commits,)) for each in found.attempts]
+    bars = [Bar(f"{each.attempts:,}", (each.commits,)) for each in figures.attempts]
     waits = table(
         ("write", "attempts", "seconds waited", "waited for the writes"),
-        ((each.instant, each.attempts, each.seconds, ", ".join(each.met)) for each in found.waits),
+        ((each.instant, each.attempts, each.seconds, ", ".join(each.met)) for each in figures.waits),
     )
     return section(
         "Attempts and waits of writers",
-        f"How many attempts the newest {found.bodies:,} completed writes took, as they recorded. Writers that record "
+        f"How many attempts the newest {figures.bodies:,} completed writes took, as they recorded. Writers that record "
         "none, such as Apache Hudi's, count as a single attempt.",
         figure(
             [svg.columns(bars, Unit.COUNT).svg("Commits by attempts")],
-            table(("attempts", "commits"), ((each.attempts, each.commits) for each in found.attempts)),
+            table(("attempts", "commits"), ((each.attempts, each.commits) for each in figures.attempts)),
             kind="attempts",
         ),
         f'<p>The newest writes that took several attempts, or waited:</p><div id="waits">{waits}</div>'
-        if found.waits
+        if figures.waits
         else "<p>None of them met another write.</p>",
     )
 

@@ -45,10 +45,10 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     sizes = np.array([size for size, _, _ in lives], np.int64)
     born = np.searchsorted(times, np.array([born for _, born, _ in lives], str)) if lives else sizes
     died = np.searchsorted(times, np.array([died for _, _, died in lives], str)) if lives else sizes
-    there = _sums(born, sizes, len(times))
+    made = _sums(born, sizes, len(times))
     dead = _sums(np.maximum(born, died), sizes, len(times))
     return tuple(
-        SpacePoint(instant, at, int(there[number] - dead[number]), int(dead[number]))
+        SpacePoint(instant, at, int(made[number] - dead[number]), int(dead[number]))
         for number, (moment, instant) in enumerate(moments)
         if (at := clock.ms(moment)) is not None
     )
@@ -56,9 +56,9 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
 
 def _sums(at: Counts, sizes: Counts, count: int) -> Counts:
     """Return for each moment the bytes of all that happened until then; what never happened is at ``count``."""
-    found = np.zeros(count + 1, np.int64)
-    np.add.at(found, at, sizes)
-    return np.cumsum(found)[:count]
+    bytes_at = np.zeros(count + 1, np.int64)
+    np.add.at(bytes_at, at, sizes)
+    return np.cumsum(bytes_at)[:count]
 
 
 def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
@@ -81,10 +81,10 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
                 for file in file_slice.data_files:
                     files[file.path] = of_slices[beside(file)] = made_at(file), min(end, last)
         for info in walked.listings[path]:
-            known = files.get(info.path)
-            stray = None if known else data_file(info.path, changes=True)
-            if known is not None:
-                yield info.size, *known
+            life = files.get(info.path)
+            stray = None if life else data_file(info.path, changes=True)
+            if life is not None:
+                yield info.size, *life
             elif stray is not None and view.shows(stray):
                 of_slice = of_slices.get(beside(stray)) if is_change_data(stray) else None
                 yield info.size, *(of_slice or (made_at(stray), made_at(stray)))
@@ -108,27 +108,27 @@ def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
 def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int]:
     """Return bytes and rows by partition and bucket, and of how many file groups the rows are unknown."""
     of_buckets = walked.index == BUCKET
-    placed: list[tuple[int, int, FileSlice]] = []
+    numbered: list[tuple[int, int, FileSlice]] = []
     paths = [path for path, slices in walked.slices_by_partition.items() if slices]
     for at, path in enumerate(paths):
         for number, file_slice in enumerate(walked.slices_by_partition[path].values()):
             bucket = walked.bucket_of(file_slice.file_id) if of_buckets else number
-            placed.append((at, 0 if bucket is None else bucket, file_slice))
-    numbers = max((number for _, number, _ in placed), default=-1) + 1
+            numbered.append((at, 0 if bucket is None else bucket, file_slice))
+    numbers = max((number for _, number, _ in numbered), default=-1) + 1
     row_steps, column_steps = _steps(len(paths), MOST_ROWS), _steps(numbers, MOST_COLUMNS)
-    found: dict[tuple[int, int], list[int]] = {}
+    sums_by_cell: dict[tuple[int, int], list[int]] = {}
     unknown: dict[tuple[int, int], bool] = {}
     lacking = 0
-    for at, number, file_slice in placed:
+    for at, number, file_slice in numbered:
         key = int(np.searchsorted(row_steps, at, "right")) - 1, int(np.searchsorted(column_steps, number, "right")) - 1
         stated = None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name)
-        sums = found.setdefault(key, [0, 0, 0])
+        sums = sums_by_cell.setdefault(key, [0, 0, 0])
         sums[0], sums[1], sums[2] = sums[0] + 1, sums[1] + file_slice.size, sums[2] + (stated or 0)
         lacking += stated is None
         unknown[key] = unknown.get(key, False) or stated is None
     cells = tuple(
         HeatCell(*key, groups, size, None if unknown[key] else count)
-        for key, (groups, size, count) in sorted(found.items())
+        for key, (groups, size, count) in sorted(sums_by_cell.items())
     )
     ends = [*row_steps[1:], len(paths)], [*column_steps[1:], numbers]
     heat = HeatMap(

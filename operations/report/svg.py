@@ -119,22 +119,22 @@ def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = No
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
     tall = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
     wide = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
-    found = [_axis(tall, marks, unit.text)]
+    drawn = [_axis(tall, marks, unit.text)]
     width = (wide(1) - wide(0)) * (0.8 if len(bars) < 100 else 1)
     width = min(width, 64.0)
     every = max(1, math.ceil(len(bars) * max((len(bar.label) for bar in bars), default=1) * 6.5 / (WIDTH - _LEFT)))
     for number, bar in enumerate(bars):
         middle = wide(number + 0.5)
         left, edges = middle - width / 2, _edges(bar)
-        found.append(_stack((left, tall(high), width, tall(low) - tall(high)) for low, high in edges))
+        drawn.append(_stack((left, tall(high), width, tall(low) - tall(high)) for low, high in edges))
         if number % every == 0:
-            found.append(_label(middle, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
+            drawn.append(_label(middle, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
     if line is not None:
         x = min(max(wide(line[0]), _LEFT), WIDTH - _RIGHT)
         anchor = "end" if x > WIDTH * 0.6 else "start"
-        found.append(f'<path class="target" d="M{_n(x)} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
-        found.append(_label(x + (-5 if anchor == "end" else 5), _TOP + 10, line[1], anchor))
-    return Drawing(_HEIGHT, "".join(found))
+        drawn.append(f'<path class="target" d="M{_n(x)} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
+        drawn.append(_label(x + (-5 if anchor == "end" else 5), _TOP + 10, line[1], anchor))
+    return Drawing(_HEIGHT, "".join(drawn))
 
 
 def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
@@ -143,15 +143,15 @@ def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
     height = start + step * max(len(bars), 1) + 28
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
     wide = Scale(0, marks[-1], _LABEL_WIDTH, WIDTH - 40)
-    found = []
+    drawn = []
     for mark in marks:
-        found.append(f'<path class="grid" d="M{_n(wide(mark))} {start}V{height - 28}"/>')
-        found.append(_label(wide(mark), height - 12, unit.text(mark), "middle"))
+        drawn.append(f'<path class="grid" d="M{_n(wide(mark))} {start}V{height - 28}"/>')
+        drawn.append(_label(wide(mark), height - 12, unit.text(mark), "middle"))
     for number, bar in enumerate(bars):
         y = start + step * number
-        found.append(_label(_LABEL_WIDTH - 8, y + 13, _cut(bar.label), "end"))
-        found.append(_stack((wide(low), y + 2, wide(high) - wide(low), step - 5) for low, high in _edges(bar)))
-    return Drawing(height, "".join(found))
+        drawn.append(_label(_LABEL_WIDTH - 8, y + 13, _cut(bar.label), "end"))
+        drawn.append(_stack((wide(low), y + 2, wide(high) - wide(low), step - 5) for low, high in _edges(bar)))
+    return Drawing(height, "".join(drawn))
 
 
 def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
@@ -161,7 +161,7 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
     low, high = min((span.start for span in spans), default=0), max((span.end for span in spans), default=1)
     wide = Scale(low, max(high, low + 1), _LEFT + 30, WIDTH - _RIGHT)
     ends: dict[str, list[float]] = {name: [] for name in names}
-    places: dict[int, int] = {}
+    lane_numbers: dict[int, int] = {}
     for number in sorted(range(len(spans)), key=lambda at: (spans[at].start, at)):
         span, taken = spans[number], ends[spans[number].lane]
         start, end = wide(span.start), max(wide(span.end), wide(span.start) + 2)
@@ -170,47 +170,47 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
             taken.append(end)
         free = min(free, most - 1)
         taken[free] = max(taken[free], end)
-        places[number] = free
+        lane_numbers[number] = free
     tops, y = {}, float(_TOP)
-    found = []
+    drawn = []
     for name in names:
         tops[name] = y
-        found.append(_label(_LEFT + 22, y + 10, _cut(name, 18), "end"))
+        drawn.append(_label(_LEFT + 22, y + 10, _cut(name, 18), "end"))
         y += _LANE * len(ends[name]) + 6
     for number in range(3):
         x = _LEFT + 30 + number * (WIDTH - _RIGHT - _LEFT - 30) / 2
         value = low + number * (max(high, low + 1) - low) / 2
-        found.append(f'<path class="grid" d="M{_n(x)} {_TOP}V{_n(y)}"/>')
+        drawn.append(f'<path class="grid" d="M{_n(x)} {_TOP}V{_n(y)}"/>')
         anchor = "start" if number == 0 else "end" if number == 2 else "middle"
-        found.append(_label(x, y + 16, text(value), anchor))
+        drawn.append(_label(x, y + 16, text(value), anchor))
     for number, span in enumerate(spans):
-        x, top = wide(span.start), tops[span.lane] + _LANE * places[number]
+        x, top = wide(span.start), tops[span.lane] + _LANE * lane_numbers[number]
         kind = "mark open" if span.is_open else "mark"
         width = max(wide(span.end) - x, 2)
-        found.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(top)}" width="{_n(width)}" height="{_LANE - 2}"/>')
-    return Drawing(math.ceil(y) + 26, "".join(found))
+        drawn.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(top)}" width="{_n(width)}" height="{_LANE - 2}"/>')
+    return Drawing(math.ceil(y) + 26, "".join(drawn))
 
 
-def cells(row_count: int, column_count: int, found_cells: Sequence[Cell]) -> Drawing:
+def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Drawing:
     """Draw a grid whose cells are darker for greater values, in steps of equal size."""
-    most = greatest(found_cells)
+    most = greatest(valued_cells)
     left = 36
     width = min(34.0, (WIDTH - left - 10) / max(column_count, 1))
     height = _TOP + _CELL * max(row_count, 1) + 8
-    found = [
+    drawn = [
         _label(left - 6, _TOP + _CELL * row + 9, f"{row + 1}", "end")
         for row in range(0, row_count, 1 if row_count < 20 else 5)
     ]
     size = _n(width - 1)
-    for cell in found_cells:
+    for cell in valued_cells:
         kind = "unknown" if cell.value is None else f"s{step_of(cell.value, most)}"
-        place = f"M{_n(left + width * cell.column)} {_TOP + _CELL * cell.row}"
-        found.append(f'<path class="mark {kind}" d="{place}h{size}v{_CELL - 1}h-{size}z"/>')
-    return Drawing(height, "".join(found))
+        corner = f"M{_n(left + width * cell.column)} {_TOP + _CELL * cell.row}"
+        drawn.append(f'<path class="mark {kind}" d="{corner}h{size}v{_CELL - 1}h-{size}z"/>')
+    return Drawing(height, "".join(drawn))
 
 
-def greatest(found_cells: Sequence[Cell]) -> float:
-    return max((cell.value for cell in found_cells if cell.value is not None), default=0.0)
+def greatest(valued_cells: Sequence[Cell]) -> float:
+    return max((cell.value for cell in valued_cells if cell.value is not None), default=0.0)
 
 
 def step_of(value: float, most: float) -> int:
@@ -225,16 +225,16 @@ def _edges(bar: Bar) -> list[tuple[float, float]]:
 
 
 def _stack(places: Iterable[tuple[float, float, float, float]]) -> str:
-    found = [*places]
-    if not any(width and height for _, _, width, height in found):
+    boxes = [*places]
+    if not any(width and height for _, _, width, height in boxes):
         # Nothing is a hairline, at which a pointer finds its row.
-        x, y, width, height = found[0]
+        x, y, width, height = boxes[0]
         return (
             f'<g class="mark"><rect class="nothing" x="{_n(x)}" y="{_n(y - (not height))}" {_size(width, height)}/></g>'
         )
     drawn = (
         f'<rect class="part{number}" x="{_n(x)}" y="{_n(y)}" {_size(width, height)}/>'
-        for number, (x, y, width, height) in enumerate(found)
+        for number, (x, y, width, height) in enumerate(boxes)
         if width and height
     )
     return f'<g class="mark">{"".join(drawn)}</g>'

@@ -36,15 +36,15 @@ def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
     except PyHudiError as error:
         tell(f"The report lacks archived instants: {error}")
         archived = ()
-    clock, found = InstantClock(walked.table.config.timezone), [*active, *archived]
-    bars = [bar for instant in found[:MOST_BARS] if (bar := clock.bar(instant)) is not None]
-    days = Counter(_day(instant) for instant in found[MOST_BARS:])
+    clock, instants = InstantClock(walked.table.config.timezone), [*active, *archived]
+    bars = [bar for instant in instants[:MOST_BARS] if (bar := clock.bar(instant)) is not None]
+    days = Counter(_day(instant) for instant in instants[MOST_BARS:])
     named = sorted(days, reverse=True)[:MOST_DAYS]
     return TimeBars(
         bars=tuple(bars),
         older=tuple(DayCount(day, days[day]) for day in named),
         before=days.total() - sum(days[day] for day in named),
-        untimed=min(len(found), MOST_BARS) - len(bars),
+        untimed=min(len(instants), MOST_BARS) - len(bars),
         archived=len(archived),
     )
 

@@ -32,20 +32,20 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
     The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
     pending writes, each that stays with the reason.
     """
-    found: dict[Instant, Liveness | None] = {}
+    pending_writes: dict[Instant, Liveness | None] = {}
     if pending_restore(timeline) is not None:
-        return found
+        return pending_writes
     for instant in timeline.pending:
         requested = instant.requested_time
         is_write = kind_of(instant.action) is WRITE and requested != own
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
-            found[instant] = _undo_if_dead(others, instant)
+            pending_writes[instant] = _undo_if_dead(others, instant)
         except (ConcurrentWriteError, CorruptInstantError) as error:
             logger.info("table %s: the %s %s stays pending: %s", others.table.path, instant.action, requested, error)
-            found[instant] = Liveness(True, error.what, error.todo)
-    return found
+            pending_writes[instant] = Liveness(True, error.what, error.todo)
+    return pending_writes
 
 
 def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
@@ -75,17 +75,20 @@ def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> No
     """
     is_dead = False
     while time.monotonic() < until_s:
-        found = others.table.timeline().write_at(met.instant)
-        if found is None or found.state == State.COMPLETED:
+        instant = others.table.timeline().write_at(met.instant)
+        if instant is None or instant.state == State.COMPLETED:
             return
         if is_dead:
             # Another process began to undo it, and may be at work on that.
             pause()
         if met.from_text:
-            if is_given_up(others.table.storage, met.instant) or not others.suspect(found).judge(may_wait=False).alive:
+            if (
+                is_given_up(others.table.storage, met.instant)
+                or not others.suspect(instant).judge(may_wait=False).alive
+            ):
                 return
         else:
-            is_dead = _undo_if_dead(others, found) is None
+            is_dead = _undo_if_dead(others, instant) is None
         if not is_dead:
             pause()
 
@@ -98,10 +101,10 @@ def pause() -> None:
 def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:
     beat = None
     if not is_given_up(others.table.storage, instant.requested_time):
-        found = others.suspect(instant).judge(may_wait=False)
-        if found.alive:
-            return found
-        beat = found.beat
+        liveness = others.suspect(instant).judge(may_wait=False)
+        if liveness.alive:
+            return liveness
+        beat = liveness.beat
     if judge(replace(BESIDE_A_WRITE, known=Known.DEAD), rules_of(others.patience)) is Verdict.UNDO:
         roll_back(others, PlannedRollback(instant, beat=beat))
     return None

@@ -87,29 +87,29 @@ class OtherWriters:
         The victims are going to vanish, even completed victims: the plan of a write must not build on them.
         """
         going = pending_rollbacks(timeline)
-        found = []
+        planned = []
         for time in sorted(going, reverse=True):
             victim, rollback = timeline.write_at(time), going[time][0]
             told = victim is not None and asked is Asked.BEFORE_PLAN
-            known = self.maker_of(rollback) if told else Known.PENDING
-            verdict = judge(Meeting(mine, ROLLBACK, known, those({Shared.VICTIM: victim}), asked))
+            their_state = self.maker_of(rollback) if told else Known.PENDING
+            verdict = judge(Meeting(mine, ROLLBACK, their_state, those({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
                 raise in_the_way(timeline, rollback)
             if victim is not None:
                 at_work = verdict is Verdict.GO_ON
-                found.append(PlannedRollback(victim, certain=True, at_work=at_work))
-        return tuple(found)
+                planned.append(PlannedRollback(victim, certain=True, at_work=at_work))
+        return tuple(planned)
 
     def maker_of(self, rollback: Instant) -> Known:
         """Return LIVING or FOREIGN where a process at work on a rollback gives signs of life, else PENDING.
 
         A rollback of pyhudi that takes moments leaves none, and any process may finish it.
         """
-        found = self.suspect(rollback).judge(may_wait=False)
-        silent = found.foreign and found.beat is None
-        if not found.alive or (silent and self.patience.foreign_age_s is None):
+        liveness = self.suspect(rollback).judge(may_wait=False)
+        silent = liveness.foreign and liveness.beat is None
+        if not liveness.alive or (silent and self.patience.foreign_age_s is None):
             return Known.PENDING
-        return Known.FOREIGN if found.foreign else Known.LIVING
+        return Known.FOREIGN if liveness.foreign else Known.LIVING
 
     def known_of_restore(self, restore: Instant) -> Known:
         """Return whether the process at work on a restore lives; FOREIGN where nothing tells."""
@@ -219,27 +219,27 @@ class OtherWriters:
         may_wait: bool = True,
     ) -> Liveness | None:
         """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
-        found = self.suspect(instant).judge(known_beat, may_wait=may_wait)
-        verdict = judge(replace(meeting, known=known_by(found)), rules_of(self.patience))
-        if found.alive and verdict is Verdict.REFUSE:
+        liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
+        verdict = judge(replace(meeting, known=known_by(liveness)), rules_of(self.patience))
+        if liveness.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
-                f"The {instant.action} {instant.requested_time} {state}: {found.reason}.",
-                found.todo,
+                f"The {instant.action} {instant.requested_time} {state}: {liveness.reason}.",
+                liveness.todo,
                 met=MetInstant(instant.requested_time, meeting.theirs.value),
             )
-        return None if verdict is Verdict.GO_ON else found
+        return None if verdict is Verdict.GO_ON else liveness
 
 
-def known_by(found: Liveness) -> Known:
-    if not found.alive:
+def known_by(liveness: Liveness) -> Known:
+    if not liveness.alive:
         return Known.DEAD
-    return Known.FOREIGN if found.foreign else Known.LIVING
+    return Known.FOREIGN if liveness.foreign else Known.LIVING
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
     storage = timeline.files.storage
-    known = owner.Claim(storage, instant.requested_time).owner()
-    by = "" if known is None else f"; process {known.pid} on {known.host} carries it out"
+    process = owner.Claim(storage, instant.requested_time).owner()
+    by = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
     return ConcurrentWriteError(
         f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{by}.",
         "Run it again once that is complete.",

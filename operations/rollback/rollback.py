@@ -73,13 +73,13 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
             # A dead write may have made files after the plan. The plan for a completed write names all files.
             paths = sorted({*paths, *files_of(table, timeline, victim.requested_time)})
             prepare_undo(table, timeline, info.commit_time, paths)
-            known = files.paths()
-            hide(table, known, victim)
+            files_of_instants = files.paths()
+            hide(table, files_of_instants, victim)
             table.format.undo.take_back(table.storage, {info.commit_time: paths})
             forget_partitions(table, victim, by_partition(paths))
             delete_rule(table, victim)
             take_back_metadata(table, [info.commit_time])
-            take_off(table, known, victim)
+            take_off(table, files_of_instants, victim)
         plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         # Another engine may have broken off before it came to the metadata table.
@@ -115,21 +115,21 @@ def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
 
 def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
     """Return the plan to roll a dead write back; None where it is over, or a rollback names it already."""
-    found = timeline.write_at(planned.victim.requested_time)
-    if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
+    victim = timeline.write_at(planned.victim.requested_time)
+    if victim is None or victim.state == State.COMPLETED or victim.requested_time in pending_rollbacks(timeline):
         return None
-    if found.action in COMPACTING:
+    if victim.action in COMPACTING:
         # One execution was rolled back already: another process may have begun to execute the plan again.
         return None
-    if not planned.certain and not others.refuse_living(found, known_beat=planned.beat, may_wait=False):
+    if not planned.certain and not others.refuse_living(victim, known_beat=planned.beat, may_wait=False):
         return None
     table, storage = others.table, others.table.storage
-    if storage.has_files(owner.Claim(storage, found.requested_time).folder):
+    if storage.has_files(owner.Claim(storage, victim.requested_time).folder):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.
-        known = owner.Claim(storage, found.requested_time).owner()
-        owner.Seal(storage, found.requested_time).set_for_good("" if known is None else known.key)
-    return plan_of(table, found, files_of(table, timeline, found.requested_time))
+        writer = owner.Claim(storage, victim.requested_time).owner()
+        owner.Seal(storage, victim.requested_time).set_for_good("" if writer is None else writer.key)
+    return plan_of(table, victim, files_of(table, timeline, victim.requested_time))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:

@@ -79,12 +79,12 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         # Its writer may have died between the decision to complete it and its completed file.
         timeline = settle(table)
     for instant_time in deserted:
-        found = timeline.find(instant_time)
-        if _is_pending(found):
+        instant = timeline.find(instant_time)
+        if _is_pending(instant):
             continue
         # A savepoint keeps its instant on the timeline while younger instants are archived. A folder whose name is no
         # instant time is scratch of an archiving.
-        lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
+        lost = instant is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
         if lost and _begins_after_all(table, instant_time):
             continue
         if lost and instant_time in marked and not table.archive.holds(instant_time):
@@ -97,13 +97,13 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
     """Seal a stalled write, so that it publishes nothing any more; return whether it is on the timeline by now."""
-    known = owner.Claim(table.storage, instant_time).owner()
-    owner.Seal(table.storage, instant_time).set_for_good("" if known is None else known.key)
+    writer = owner.Claim(table.storage, instant_time).owner()
+    owner.Seal(table.storage, instant_time).set_for_good("" if writer is None else writer.key)
     return table.timeline().find(instant_time) is not None
 
 
-def _is_pending(found: Instant | None) -> bool:
-    return found is not None and found.state != State.COMPLETED
+def _is_pending(instant: Instant | None) -> bool:
+    return instant is not None and instant.state != State.COMPLETED
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
@@ -133,7 +133,7 @@ def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience:
     still_s = owner.stood_still_s(storage, sign.path, sign.modified)
     if now_s - sign.modified <= patience.heartbeat_tolerance_s:
         return False
-    known = owner.Claim(storage, instant_time).owner()
-    if known is not None:
-        return owner.is_dead(storage, sign.path, sign.modified, known, patience, now_s)
+    writer = owner.Claim(storage, instant_time).owner()
+    if writer is not None:
+        return owner.is_dead(storage, sign.path, sign.modified, writer, patience, now_s)
     return still_s > patience.heartbeat_tolerance_s or now_s - sign.modified > seals.KEPT_S

@@ -29,8 +29,8 @@ def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None)
     """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
     if cleaning is None:
         return ""
-    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
-    return found.requested_time if found else ""
+    earliest = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
+    return earliest.requested_time if earliest else ""
 
 
 def candidates(
@@ -58,12 +58,12 @@ def candidates(
 
 def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
     """Return the requested time from which on a compaction's trigger still counts instants, "" for none."""
-    found = since_compaction(timeline)
+    counted = since_compaction(timeline)
     if not any(instant.action == "deltacommit" for instant in timeline.completed):
         return ""
-    if len(found.since) >= max(delta_commits, 1):
-        return found.since[-max(delta_commits, 1)]
-    return found.last or found.since[0]
+    if len(counted.since) >= max(delta_commits, 1):
+        return counted.since[-max(delta_commits, 1)]
+    return counted.last or counted.since[0]
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
@@ -102,10 +102,12 @@ def before_replaced_files(
         replaced = timeline.files.read_written_files(instant).replaced
         partitions = sorted(replaced)
         if listings is None:
-            found = dict(zip(partitions, for_each(timeline.storage, timeline.storage.list, partitions), strict=True))
+            files_by_partition = dict(
+                zip(partitions, for_each(timeline.storage, timeline.storage.list, partitions), strict=True)
+            )
         else:
-            found = {partition: [*listings.get(partition, ())] for partition in partitions}
-        if _has_any(found, replaced):
+            files_by_partition = {partition: [*listings.get(partition, ())] for partition in partitions}
+        if _has_replaced_file(files_by_partition, replaced):
             earlier = {other for other in wanted if other.requested_time < instant.requested_time}
             return cut(timeline, earlier)
     return wanted
@@ -141,7 +143,7 @@ def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
     return {instant for instant in timeline.completed if instant.action in _ALONG and instant.requested_time < last}
 
 
-def _has_any(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
+def _has_replaced_file(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
     for partition, files in listings.items():
         gone = frozenset(replaced[partition])
         names = (data_file(info.path, changes=True) for info in files)

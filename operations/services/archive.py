@@ -98,20 +98,20 @@ def _merged(
     return cut(timeline, merged) if len(merged) < len(wanted) else wanted
 
 
-def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
+def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
     """Return a result that names the pending instant before which archiving stopped, where too many writes stay."""
     table = open_table(storage)
     timeline = table.timeline()
     stops = [instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))]
     if len(timeline.writes) <= settings.max_commits or not stops:
-        return done
-    return replace(done, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
+        return result
+    return replace(result, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
     """Return instants in both timeline and archive: their archiving process died before it took them off."""
-    there = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
-    return table.archive.known_of(there)
+    announced = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
+    return table.archive.known_of(announced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,16 @@ class _Round:
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
         made = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
-        found = {time: files for time, files in made.items() if first <= time < until}
+        files_by_write = {time: files for time, files in made.items() if first <= time < until}
         # Read the timeline after the files: a write is on the timeline before its first file exists, and in the archive
         # before it leaves the timeline.
         now = self.timeline.reload()
-        known = {instant.requested_time for instant in (*self.timeline.instants, *now.instants)}
-        if not found.keys() <= known:
-            known.update(instant.requested_time for instant in self.table.archive.instants(min(found), until))
-        orphans = {time: files for time, files in found.items() if time not in known}
+        instant_times = {instant.requested_time for instant in (*self.timeline.instants, *now.instants)}
+        if not files_by_write.keys() <= instant_times:
+            instant_times.update(
+                instant.requested_time for instant in self.table.archive.instants(min(files_by_write), until)
+            )
+        orphans = {time: files for time, files in files_by_write.items() if time not in instant_times}
         left = {time: [info.path for info in files] for time, files in orphans.items()}
         prepare_removal(self.table, [path for paths in left.values() for path in paths], _ACTION)
         self.table.format.undo.take_back(storage, left)

@@ -196,8 +196,8 @@ class _Run:
         timeline = self.table.timeline()
         _refuse_pending(timeline)
         saved = read_savepoints(timeline)
-        found = (PendingClean(timeline, clean).plan(saved) for clean in _pending_cleans(timeline))
-        waiting = [plan for plan in found if plan is not None]
+        plans = (PendingClean(timeline, clean).plan(saved) for clean in _pending_cleans(timeline))
+        waiting = [plan for plan in plans if plan is not None]
         named = {path for plan in waiting for paths in plan.files.values() for path in paths}
         survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
         own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
@@ -209,9 +209,9 @@ class _Run:
         _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:
-            found = PendingClean(timeline, instant).plan(read_savepoints(timeline))
-            if found is not None:
-                self._carry_out(instant, found)
+            pending_plan = PendingClean(timeline, instant).plan(read_savepoints(timeline))
+            if pending_plan is not None:
+                self._carry_out(instant, pending_plan)
         if waiting:
             return False
         progress = find_progress(timeline)
@@ -269,9 +269,9 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
     since = seen.earliest.requested_time if seen.earliest else ""
     for instant in fresh:
-        kind, known = kind_of(instant.action), known_of(instant)
-        earlier = instant.is_write and known is Known.COMPLETED and instant.requested_time < since
-        meeting = kind and Meeting(CLEAN, kind, known, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
+        kind, their_state = kind_of(instant.action), known_of(instant)
+        earlier = instant.is_write and their_state is Known.COMPLETED and instant.requested_time < since
+        meeting = kind and Meeting(CLEAN, kind, their_state, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
         if meeting is not None and forbids(meeting):
             return False
     return True
@@ -283,16 +283,16 @@ def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
     writes = survey.timeline.writes
-    found = CleanProgress(
+    note = CleanProgress(
         earliest="" if survey.earliest is None else survey.earliest.requested_time,
         until=survey.timeline.completed_until,
         last_completed=writes[-1].requested_time if writes else "",
         savepoints=tuple(sorted(survey.savepoints)),
     )
-    known = None if progress is None else (progress.earliest, progress.savepoints)
+    previous = None if progress is None else (progress.earliest, progress.savepoints)
     # The next write counts the writes since the last clean from this note.
-    if known != (found.earliest, found.savepoints) or settings.after_commits > 1:
-        write_note(survey.timeline.storage, found)
+    if previous != (note.earliest, note.savepoints) or settings.after_commits > 1:
+        write_note(survey.timeline.storage, note)
 
 
 def _extra(plan: CleanPlan) -> dict[str, str]:

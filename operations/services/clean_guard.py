@@ -43,32 +43,35 @@ class PendingClean:
         """
         from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        found = self.timeline.files.read_clean(self.instant)
-        if not isinstance(found, CleanerPlan):
+        cleaner_plan = self.timeline.files.read_clean(self.instant)
+        if not isinstance(cleaner_plan, CleanerPlan):
             if all(instant.identity != self.instant.identity for instant in self.timeline.reload().pending):
                 return None
             raise self._refused("has an empty plan or none, so that no process can carry it out")
         named: dict[str, list[str]] = {}
-        for partition, path in self._named(found):
+        for partition, path in self._named(cleaner_plan):
             named.setdefault(partition, []).append(path)
         sizes = self._sizes(named)
         saved = Meeting(CLEAN, SAVEPOINT, Known.COMPLETED, frozenset({Shared.FILES}), Asked.SINCE_PLAN)
         spares = judge(saved) is Verdict.GIVE_WAY
-        kept = {name: time for time, names in savepoints.items() for name in names if spares}
-        spared = {partition: [path for path in paths if split(path)[1] in kept] for partition, paths in named.items()}
-        keeping = {kept[split(path)[1]] for paths in spared.values() for path in paths}
+        savepoint_by_name = {name: time for time, names in savepoints.items() for name in names if spares}
+        spared = {
+            partition: [path for path in paths if split(path)[1] in savepoint_by_name]
+            for partition, paths in named.items()
+        }
+        keeping = {savepoint_by_name[split(path)[1]] for paths in spared.values() for path in paths}
         files = {
             partition: tuple(path for path in paths if path not in spared[partition])
             for partition, paths in named.items()
         }
-        retained = found.earliest_instant_to_retain
+        retained = cleaner_plan.earliest_instant_to_retain
         return CleanPlan(
-            policy=found.policy,
+            policy=cleaner_plan.policy,
             earliest=None if retained is None else (retained.timestamp, retained.action, retained.state),
-            last_completed=found.last_completed_commit_timestamp,
+            last_completed=cleaner_plan.last_completed_commit_timestamp,
             files=files,
             # If a savepoint named here is deleted later, the next clean looks at all partitions.
-            savepoints=tuple(sorted({*savepoint_times(found.extra_metadata), *keeping})),
+            savepoints=tuple(sorted({*savepoint_times(cleaner_plan.extra_metadata), *keeping})),
             bytes=sum(sizes.get(path, 0) for paths in files.values() for path in paths),
             spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
         )

@@ -89,14 +89,14 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
         return None
     if settings.policy == KEEP_LATEST_COMMITS:
-        kept = max(settings.commits, 1)
-        found = writes[len(writes) - kept] if len(writes) > kept else None
+        commits = max(settings.commits, 1)
+        earliest = writes[len(writes) - commits] if len(writes) > commits else None
     else:
         since = format_time(now_ms - settings.hours * _HOUR_MS, zone)
-        found = next((instant for instant in writes if instant.requested_time >= since), None)
+        earliest = next((instant for instant in writes if instant.requested_time >= since), None)
     first = first_pending(timeline)
-    if found is None or not first or found.requested_time <= first:
-        return found
+    if earliest is None or not first or earliest.requested_time <= first:
+        return earliest
     return next((instant for instant in reversed(writes) if instant.requested_time < first), None)
 
 
@@ -147,8 +147,8 @@ def plan_clean(survey: Survey) -> CleanPlan:
 
 def gives_way(theirs: InstantKind) -> bool:
     """Return whether a clean spares what another instant holds."""
-    shared, known = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
-    return judge(Meeting(CLEAN, theirs, known, frozenset({shared}))) is Verdict.GIVE_WAY
+    shared, their_state = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
+    return judge(Meeting(CLEAN, theirs, their_state, frozenset({shared}))) is Verdict.GIVE_WAY
 
 
 def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bool:
@@ -161,12 +161,12 @@ def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bo
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the slices of a live file group that stay even without savepoints; the newest is among them."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
-        kept, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
+        versions, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
         if since is None:
-            return (*group.slices[-kept:], *_read_by_pending(survey, group))
+            return (*group.slices[-versions:], *_read_by_pending(survey, group))
         # The slices that a compaction merges count as one version, as in Apache Hudi.
         left = [file_slice for file_slice in group.slices if file_slice.base_time < since]
-        return (group.newest, *left[max(len(left) - kept + 1, 0) :], *_read_by_pending(survey, group))
+        return (group.newest, *left[max(len(left) - versions + 1, 0) :], *_read_by_pending(survey, group))
     if survey.earliest is None:
         return group.slices
     since = survey.earliest.requested_time

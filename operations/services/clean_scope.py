@@ -59,10 +59,10 @@ class CleanProgress:
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
     """Return how far the newest clean, or note of a clean that deleted nothing, has come; None without both."""
-    found = [
+    candidates = [
         progress for progress in (_of_newest_clean(timeline), _read_note(timeline.storage)) if progress is not None
     ]
-    return max(found, key=lambda progress: progress.until, default=None)
+    return max(candidates, key=lambda progress: progress.until, default=None)
 
 
 def write_note(storage: Storage, progress: CleanProgress) -> None:
@@ -87,9 +87,9 @@ def make_survey(
     listings: Mapping[str, tuple[FileInfo, ...]] = {}
     written, held = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
-        known = progress if settings.incremental else None
+        last_clean = progress if settings.incremental else None
         merges = table.config.table_type == MERGE_ON_READ
-        named = _partitions_to_look_at(timeline, earliest, known, saved, merges=merges)
+        named = _partitions_to_look_at(timeline, earliest, last_clean, saved, merges=merges)
         listings = _listed(table.storage, named) if listed is None else _among(listed, named)
     if listings:
         written = read_replaced(timeline)
@@ -121,10 +121,10 @@ def _among(
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
+    replaced_at: dict[tuple[str, str], str] = {}
     for instant in sorted(written.replaced_by, key=lambda instant: instant.requested_time, reverse=True):
-        found |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
-    return found
+        replaced_at |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
+    return replaced_at
 
 
 def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
@@ -141,7 +141,7 @@ def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
 
 def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
     """Return the base times of the slices that pending compactions are going to merge, by file group."""
-    found: dict[FileGroupId, str] = {}
+    base_times: dict[FileGroupId, str] = {}
     for instant, plan in pending_compactions(timeline).items():
         if not gives_way(kind_of(instant.action) or COMPACTION):
             continue
@@ -150,8 +150,8 @@ def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
                 FileGroupId(operation.partition_path or "", operation.file_id or ""),
                 operation.base_instant_time or "",
             )
-            found[group] = min(time, found.get(group, time))
-    return found
+            base_times[group] = min(time, base_times.get(group, time))
+    return base_times
 
 
 def _partitions_to_look_at(
@@ -208,14 +208,14 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
     for instant in reversed(timeline.completed):
         if instant.action != "clean":
             continue
-        found = timeline.files.read_clean(instant)
+        body = timeline.files.read_clean(instant)
         # An empty file says nothing; Apache Hudi skips it, too.
-        if isinstance(found, CleanMetadata):
+        if isinstance(body, CleanMetadata):
             return CleanProgress(
-                found.earliest_commit_to_retain.strip(),
+                body.earliest_commit_to_retain.strip(),
                 instant.requested_time,
-                found.last_completed_commit_timestamp,
-                savepoint_times(found.extra_metadata),
+                body.last_completed_commit_timestamp,
+                savepoint_times(body.extra_metadata),
             )
     return None
 
@@ -223,9 +223,9 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
 def _read_note(storage: Storage) -> CleanProgress | None:
     """Return the note; None where it is missing or unreadable, so that the clean looks at all partitions."""
     try:
-        found = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
-        formats.refuse_newer(storage.path, NOTE, formats.number_of(found), formats.CLEAN_NOTE)
-        *texts, saved = (found[name] for name in ("earliest", "until", "last_completed", "savepoints"))
+        note = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
+        formats.refuse_newer(storage.path, NOTE, formats.number_of(note), formats.CLEAN_NOTE)
+        *texts, saved = (note[name] for name in ("earliest", "until", "last_completed", "savepoints"))
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return None
     if not isinstance(saved, list) or not all(isinstance(value, str) for value in (*texts, *saved)):

@@ -27,8 +27,8 @@ def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult
     `skipped` of the result names the writers that live or may live. Raises `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
-    done = undo_dead_writes(open_for_service(storage), patience)
-    return replace(done, seconds=time.monotonic() - began)
+    result = undo_dead_writes(open_for_service(storage), patience)
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
@@ -44,15 +44,15 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     sweep(table, patience, own="")
     now = table.timeline()
     victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
-    found = [rollback_of(table, now, victim.requested_time) for victim in victims]
-    done = [rollback for rollback in found if rollback is not None]
+    newest_rollbacks = [rollback_of(table, now, victim.requested_time) for victim in victims]
+    rollbacks = [rollback for rollback in newest_rollbacks if rollback is not None]
     living = [_described(shown(table, write), why) for write, why in pending.items() if why is not None]
     return ServiceResult(
         table.path,
         "rollback",
-        done[-1].instant if done else "",
-        files=sum(result.files for result in done),
-        instants=len(done),
+        rollbacks[-1].instant if rollbacks else "",
+        files=sum(result.files for result in rollbacks),
+        instants=len(rollbacks),
         skipped="; ".join(living),
     )
 

@@ -58,22 +58,22 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         return None
     for _ in range(_ROUNDS):
         timeline = table.timeline()
-        found = _pending(table, timeline, instant)
-        if found is None:
+        pending = _pending(table, timeline, instant)
+        if pending is None:
             return None
         going = pending_rollbacks(timeline).get(instant.requested_time, ())
-        known = owner.Claim(table.storage, instant.requested_time).owner()
+        process = owner.Claim(table.storage, instant.requested_time).owner()
         if going:
             carry_on(table, timeline, going[0].requested_time)
-        elif known is None and found.state == State.REQUESTED:
+        elif process is None and pending.state == State.REQUESTED:
             mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
-            work = _begin(table, found, mine, patience)
+            work = _begin(table, pending, mine, patience)
             if work is not None:
                 return work
         else:
-            verdict = _refuse_living(OtherWriters(table, patience), found, known)
+            verdict = _refuse_living(OtherWriters(table, patience), pending, process)
             if verdict is not None:
-                begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
+                begin(table, "rollback", partial(_stopping, table, pending, process, patience, verdict.beat))
     raise ConcurrentWriteError(
         f"Other processes began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
@@ -85,28 +85,28 @@ def give_up(work: Transaction) -> None:
     """Undo what this process did of a plan, so that the next process may begin at once."""
     owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
-    found = _pending(work.table, timeline, work.inflight)
-    if found is None:
+    pending = _pending(work.table, timeline, work.inflight)
+    if pending is None:
         # Another process has completed the plan or taken it back, and no process needs these remains.
         forget(work.storage, work.instant_time)
         return
-    begin(work.table, "rollback", partial(_stopping, work.table, found, work.owner, None, None))
-    _finish(work.table, found)
+    begin(work.table, "rollback", partial(_stopping, work.table, pending, work.owner, None, None))
+    _finish(work.table, pending)
 
 
 def take_back(table: Table, instant: Instant) -> None:
     """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
 
     def condemned(timeline: Timeline) -> RollbackPlan | None:
-        found = _pending(table, timeline, instant, in_round=True)
-        if found is None:
+        pending = _pending(table, timeline, instant, in_round=True)
+        if pending is None:
             return None
         # The seal stops the processes at work on the plan; the process that finishes this rollback sees it, too.
         owner.Seal(table.storage, instant.requested_time).set_for_good()
         if instant.requested_time in pending_rollbacks(timeline):
             return None
-        known = owner.Claim(table.storage, instant.requested_time).owner()
-        return _undoing(table, timeline, found, known)
+        process = owner.Claim(table.storage, instant.requested_time).owner()
+        return _undoing(table, timeline, pending, process)
 
     begin(table, "rollback", condemned)
     _finish(table, instant)
@@ -115,9 +115,9 @@ def take_back(table: Table, instant: Instant) -> None:
 def check_claim(work: Transaction, timeline: Timeline) -> None:
     """Raise `CommitConflictError` where another process has taken this sealed work over, or its plan back."""
     check_ownership(work, timeline)
-    known = work.claim.owner()
+    process = work.claim.owner()
     over = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
-    if over or (known is not None and known.write_id != work.write_id):
+    if over or (process is not None and process.write_id != work.write_id):
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
             "process carried it out.",
@@ -131,12 +131,12 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
     try:
         yield
     except WriteSealedError as error:
-        known = work.claim.owner()
-        done = work.table.timeline().find(work.instant_time)
-        if known is not None and known.write_id != work.write_id:
-            by = f"{known.application!r}, " if known.application else ""
-            who = f"taken over by another process ({by}process {known.pid} on {known.host})"
-        elif done is not None and done.state == State.COMPLETED:
+        process = work.claim.owner()
+        instant = work.table.timeline().find(work.instant_time)
+        if process is not None and process.write_id != work.write_id:
+            by = f"{process.application!r}, " if process.application else ""
+            who = f"taken over by another process ({by}process {process.pid} on {process.host})"
+        elif instant is not None and instant.state == State.COMPLETED:
             who = "completed by another process"
         else:
             who = "taken back by another process"
@@ -190,12 +190,12 @@ def _pending(table: Table, timeline: Timeline, instant: Instant, *, in_round: bo
     A call ``in_round`` of a decision leaves the inflight file of a plan that is gone to calls outside of decisions.
     """
     same = (instant.requested_time, instant.action)
-    found = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
-    if found is None or table.storage.exists(timeline.files.path(found.at(State.REQUESTED))):
-        return found
+    pending = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
+    if pending is None or table.storage.exists(timeline.files.path(pending.at(State.REQUESTED))):
+        return pending
     # A process began late: the plan is gone.
     if not in_round:
-        remove_file(table, found.at(State.INFLIGHT))
+        remove_file(table, pending.at(State.INFLIGHT))
     return None
 
 
@@ -228,14 +228,14 @@ def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> T
 def _refuse_living(
     others: OtherWriters,
     instant: Instant,
-    known: Owner | None,
+    process: Owner | None,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
-    seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
+    seal = "" if process is None else owner.seal_of(instant.requested_time, process.write_id)
     if seal and owner.Seal(others.table.storage, seal).is_given_up():
         given_up = Liveness(False, "it was given up")
         return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
@@ -246,7 +246,7 @@ def _refuse_living(
 def _stopping(
     table: Table,
     instant: Instant,
-    known: Owner | None,
+    process: Owner | None,
     patience: Patience | None,
     beat: float | None,
     timeline: Timeline,
@@ -255,22 +255,22 @@ def _stopping(
 
     `known` is the owner, None for a process that is not pyhudi's; `patience` is None where a process stops itself.
     """
-    found = _pending(table, timeline, instant, in_round=True)
-    if found is None or instant.requested_time in pending_rollbacks(timeline):
+    pending = _pending(table, timeline, instant, in_round=True)
+    if pending is None or instant.requested_time in pending_rollbacks(timeline):
         return None
-    now = owner.Claim(table.storage, instant.requested_time).owner()
-    if now is None and found.state == State.REQUESTED:
+    current = owner.Claim(table.storage, instant.requested_time).owner()
+    if current is None and pending.state == State.REQUESTED:
         return None
-    if now != known and not (now is None and patience is None):
+    if current != process and not (current is None and patience is None):
         # Another process is at work on the plan by now.
         return None
     if patience is not None:
-        _refuse_living(OtherWriters(table, patience), found, now, known_beat=beat, may_wait=False)
-    return _undoing(table, timeline, found, now)
+        _refuse_living(OtherWriters(table, patience), pending, current, known_beat=beat, may_wait=False)
+    return _undoing(table, timeline, pending, current)
 
 
-def _undoing(table: Table, timeline: Timeline, instant: Instant, known: Owner | None) -> RollbackPlan:
+def _undoing(table: Table, timeline: Timeline, instant: Instant, process: Owner | None) -> RollbackPlan:
     """Seal the work of a plan's owner, whose tasks publish nothing from here on, and return the plan to undo it."""
-    if known is not None:
-        owner.Seal(table.storage, owner.seal_of(instant.requested_time, known.write_id)).set_for_good()
+    if process is not None:
+        owner.Seal(table.storage, owner.seal_of(instant.requested_time, process.write_id)).set_for_good()
     return plan_of(table, instant, files_of(table, timeline, instant.requested_time))

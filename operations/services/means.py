@@ -56,11 +56,11 @@ def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable
     """Execute units in this process, as many at once as it has cores, and report each finished unit."""
     workers = min(at_once(), len(units))
     if workers < 2:
-        done = []
+        results = []
         for unit in units:
-            done.append(call(unit))
+            results.append(call(unit))
             finished(unit)
-        return done
+        return results
     with ThreadPoolExecutor(workers) as pool:
         futures = {pool.submit(call, unit): unit for unit in units}
         try:

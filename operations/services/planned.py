@@ -49,7 +49,7 @@ Unit = TypeVar("Unit", bound=PlanUnit)
 
 
 class Worker(UnitWorker[Unit, UnitResult[Unit]], Protocol[Unit]):
-    def outcome(self, done: Sequence[UnitResult[Unit]]) -> Outcome: ...
+    def outcome(self, results: Sequence[UnitResult[Unit]]) -> Outcome: ...
 
 
 class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
@@ -80,7 +80,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         self.others = OtherWriters(table, means.patience)
         self.insists = insists
         self.instant = ""
-        self.done: list[UnitResult[Unit]] = []
+        self.results: list[UnitResult[Unit]] = []
         self.skipped: list[str] = []
         self.at: str | None = None
         self.waiting = ""
@@ -160,7 +160,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             self.carry_out(instant, timeline)
             if self._at_bound:
                 return
-        if self._refused is not None and not self.done and self.insists:
+        if self._refused is not None and not self.results and self.insists:
             raise self._refused
         if self.waiting:
             self.skip(self.waiting)
@@ -168,7 +168,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     @property
     def _at_bound(self) -> bool:
         """Whether this call has carried out as much as the seconds of its means allow."""
-        return self.means.within_s is not None and bool(self.done)
+        return self.means.within_s is not None and bool(self.results)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:
         """Carry a pending plan out, unless it is too large, or another process is at work on it.
@@ -189,7 +189,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                 results, completed = live(work, work.heartbeat(), units, ANY_PROCESS)
                 if completed:
                     self.instant = instant.requested_time
-                    self.done += [result for result in results if result.paths]
+                    self.results += [result for result in results if result.paths]
                     for why in sorted({result.skipped for result in results if not result.paths}):
                         self.skip(why)
 
@@ -209,10 +209,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             self.table.path,
             self.action,
             self.instant,
-            files=sum(len(result.paths) for result in self.done),
-            bytes=sum(result.size for result in self.done),
-            file_groups=len(self.done),
-            bytes_read=sum(result.unit.size for result in self.done),
+            files=sum(len(result.paths) for result in self.results),
+            bytes=sum(result.size for result in self.results),
+            file_groups=len(self.results),
+            bytes_read=sum(result.unit.size for result in self.results),
             seconds=seconds,
             skipped="; ".join(self.skipped),
         )
@@ -347,8 +347,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs, counts=counts), timeline, plan)
 
     def _outcome(
-        self, worker: Worker[Unit], plan: tuple[Unit, ...], done: Sequence[UnitResult[Unit]], timeline: Timeline
+        self, worker: Worker[Unit], plan: tuple[Unit, ...], results: Sequence[UnitResult[Unit]], timeline: Timeline
     ) -> Outcome:
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
-        return worker.outcome(done)
+        return worker.outcome(results)

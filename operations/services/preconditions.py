@@ -66,21 +66,21 @@ def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Ti
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
     """Return a completed write that no process is about to undo or to archive; raises `UndoError` without one."""
-    found = timeline.write_at(instant_time)
-    if found is None:
-        raise _no_such_write(timeline, instant_time, found)
-    if found.state != State.COMPLETED and _forbids(mine, kind_of(found.action) or WRITE, target=True):
-        raise _no_such_write(timeline, instant_time, found)
+    write = timeline.write_at(instant_time)
+    if write is None:
+        raise _no_such_write(timeline, instant_time, write)
+    if write.state != State.COMPLETED and _forbids(mine, kind_of(write.action) or WRITE, target=True):
+        raise _no_such_write(timeline, instant_time, write)
     going = pending_rollbacks(timeline)
     if going and _forbids(mine, ROLLBACK, target=instant_time in going):
         raise UndoError(
-            f"The {found.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
+            f"The {write.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
     until = max(announced(timeline.storage), default="")
     if until and _forbids(mine, ARCHIVING, target=instant_time <= until):
         raise archiving(timeline.storage.path, instant_time)
-    return found
+    return write
 
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
@@ -97,10 +97,10 @@ def archiving(path: str, instant_time: str) -> UndoError:
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
     """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, forbids to undo writes."""
-    found = [instant for instant in timeline.instants if instant.action == "savepoint"]
+    savepoints = [instant for instant in timeline.instants if instant.action == "savepoint"]
     held = [
         instant
-        for instant in found
+        for instant in savepoints
         for target in [instant.requested_time > beyond or (itself and instant.requested_time == beyond)]
         if forbids(Meeting(mine, SAVEPOINT, known_of(instant), those({Shared.TARGET: target})))
     ]
@@ -119,7 +119,7 @@ def dead_writes(
 
     `asked` SINCE_PLAN means that the service has looked for these writes before: then it does not watch a heartbeat.
     """
-    found = []
+    rollbacks = []
     for instant in timeline.pending:
         if not instant.is_write or instant.action != instant.group:
             continue
@@ -130,8 +130,8 @@ def dead_writes(
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
         verdict = others.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
         if verdict is not None:
-            found.append(PlannedRollback(instant, verdict.beat))
-    return found
+            rollbacks.append(PlannedRollback(instant, verdict.beat))
+    return rollbacks
 
 
 def slices_at(
@@ -190,11 +190,11 @@ _DOES = {
 }
 
 
-def _no_such_write(timeline: Timeline, instant_time: str, found: Instant | None) -> UndoError:
+def _no_such_write(timeline: Timeline, instant_time: str, write: Instant | None) -> UndoError:
     path = timeline.storage.path
-    if found is not None:
+    if write is not None:
         return UndoError(
-            f"The {found.action} {instant_time} of the table {path} is not completed.",
+            f"The {write.action} {instant_time} of the table {path} is not completed.",
             "Choose a completed write; HudiTable.history shows them.",
         )
     service = next((instant for instant in timeline.instants if instant.requested_time == instant_time), None)
@@ -204,9 +204,9 @@ def _no_such_write(timeline: Timeline, instant_time: str, found: Instant | None)
             f"write: it {_DOES.get(service.action, 'wrote no rows')}.",
             "Choose a write; HudiTable.history shows them.",
         )
-    there = named(timeline.writes) or "none"
+    writes = named(timeline.writes) or "none"
     return UndoError(
-        f"There is no write {instant_time} on the timeline of the table {path} ({there}); it was archived, "
+        f"There is no write {instant_time} on the timeline of the table {path} ({writes}); it was archived, "
         "undone, or never existed.",
         "Choose one of these; HudiTable.history shows what they did.",
     )

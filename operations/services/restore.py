@@ -79,8 +79,8 @@ def restore(
     began = time.monotonic()
     table = open_for_service(storage)
     call = _Restore(OtherWriters(table, patience), write_until(table, to))
-    done = call.foretold() if dry_run else call.run()
-    return replace(done, seconds=time.monotonic() - began)
+    result = call.foretold() if dry_run else call.run()
+    return replace(result, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ class _Restore:
         ]
         # Later writes may have changed file groups that a planned clustering holds: undo the clustering first.
         planned = [instant for instant in later if instant.action != instant.group]
-        done = [instant for instant in later if instant.state == State.COMPLETED]
-        if not planned and not done:
+        completed = [instant for instant in later if instant.state == State.COMPLETED]
+        if not planned and not completed:
             return None
         others = self.others
         if asked is Asked.SINCE_PLAN and (
@@ -189,7 +189,7 @@ class _Restore:
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
         undone = [
             InstantInfo(commit_time=instant.requested_time, action=instant.action)
-            for instant in (*planned, *reversed(done))
+            for instant in (*planned, *reversed(completed))
         ]
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 

@@ -70,8 +70,8 @@ def rollback(
     table = open_for_service(storage)
     call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
     # Another process may undo the write after it was listed, and before it is read.
-    done = again_where(call.foretold if dry_run else call.run, was_removed)
-    return replace(done, path=storage.path, seconds=time.monotonic() - began)
+    result = again_where(call.foretold if dry_run else call.run, was_removed)
+    return replace(result, path=storage.path, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +90,37 @@ class _Rollback:
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, timeline)
         timeline = finish_rollbacks_first(ROLLBACK, self.others, timeline)
-        found = timeline.write_at(instant_time)
-        if found is not None and found.action in COMPACTING and _is_undone(found):
-            take_back(table, found)
-        elif found is not None and found.state != State.COMPLETED and _is_undone(found):
-            roll_back(self.others, PlannedRollback(found, certain=True))
-        elif found is not None:
+        victim = timeline.write_at(instant_time)
+        if victim is not None and victim.action in COMPACTING and _is_undone(victim):
+            take_back(table, victim)
+        elif victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
+            roll_back(self.others, PlannedRollback(victim, certain=True))
+        elif victim is not None:
             self._roll_back_completed(timeline)
         now = table.timeline()
         for instant in pending_rollbacks(now).get(instant_time, ()):
             # Another process has taken the write off the timeline, and may be gone.
             carry_on(table, now, instant.requested_time)
             now = now.reload()
-        done = rollback_of(table, now, instant_time)
-        if done is None:
+        result = rollback_of(table, now, instant_time)
+        if result is None:
             completed_write(ROLLBACK, now, instant_time)
             raise try_again(table, f"The rollback of {instant_time}")
-        if found is None or found.group == REPLACE_COMMIT:
-            done = replace(done, todo=follow_rules(table))
-        return done
+        if victim is None or victim.group == REPLACE_COMMIT:
+            result = replace(result, todo=follow_rules(table))
+        return result
 
     def foretold(self) -> ServiceResult:
         """Return what `run` would do, without writing anything."""
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, timeline)
-        found = timeline.write_at(instant_time)
+        victim = timeline.write_at(instant_time)
         if instant_time in pending_rollbacks(timeline):
             # The rollback's plan, which this call would finish, was made by another process.
             return ServiceResult(table.path, "rollback", instants=1, dry=True)
-        if found is not None and found.state != State.COMPLETED and _is_undone(found):
-            plan = plan_of(table, found, files_of(table, timeline, instant_time))
+        if victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
+            plan = plan_of(table, victim, files_of(table, timeline, instant_time))
         else:
             completed_write(ROLLBACK, timeline, instant_time)
             dead_writes(ROLLBACK, self.others, timeline, instant_time)
@@ -164,9 +164,9 @@ class _Rollback:
         return plan_of(table, victim, files_of(table, timeline, instant_time, rolled_back=True))
 
 
-def _is_undone(found: Instant) -> bool:
+def _is_undone(instant: Instant) -> bool:
     """Return whether the user's word is enough to undo a pending instant."""
-    meeting = Meeting(ROLLBACK, kind_of(found.action) or WRITE, shared=frozenset({Shared.TARGET}))
+    meeting = Meeting(ROLLBACK, kind_of(instant.action) or WRITE, shared=frozenset({Shared.TARGET}))
     return judge(meeting) is Verdict.UNDO
 
 
@@ -192,10 +192,10 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
     last = max((instant.requested_time for instant in before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
     slices = slices_at(ROLLBACK, table, timeline, before, last, what, partitions)
-    there = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
+    base_times = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
     for partition, file_id, base in _needed(body):
-        found = there.get((partition, file_id))
-        if found is None or (base and found != base):
+        base_time = base_times.get((partition, file_id))
+        if base_time is None or (base and base_time != base):
             raise UndoError(
                 f"{what} of the table {table.path} needs the file group {file_id} of partition {partition!r} as it "
                 f"was before{f', of {base}' if base else ''}, and that is gone.",

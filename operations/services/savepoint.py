@@ -46,8 +46,8 @@ def savepoint(
         completed_write(SAVEPOINT, timeline, at)
         if dry_run:
             slices = _slices(table, timeline, at)
-            kept = sum(len(file_slice.files) for file_slice in slices)
-            return ServiceResult(storage.path, _ACTION, files=kept, seconds=time.monotonic() - began, dry=True)
+            files = sum(len(file_slice.files) for file_slice in slices)
+            return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
         # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
         # for that.
         pending = Instant(at, _ACTION, State.INFLIGHT)
@@ -64,10 +64,10 @@ def savepoint(
             raise
     # Another process may have deleted the savepoint since.
     now = table.timeline()
-    found = _find(now, at, State.COMPLETED)
-    parts = () if found is None else now.files.read_savepoint(found).partition_metadata.values()
-    kept = sum(len(part.savepoint_data_file) for part in parts)
-    return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began, dry=dry_run)
+    completed = _find(now, at, State.COMPLETED)
+    parts = () if completed is None else now.files.read_savepoint(completed).partition_metadata.values()
+    files = sum(len(part.savepoint_data_file) for part in parts)
+    return ServiceResult(storage.path, _ACTION, at, files=files, seconds=time.monotonic() - began, dry=dry_run)
 
 
 def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
@@ -80,21 +80,21 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
     instant_time = savepoint_at(table, instant_time)
     timeline = table.timeline()
     if _find(timeline, instant_time) is None:
-        there = (
+        savepoints = (
             ", ".join(instant.requested_time for instant in timeline.instants if instant.action == _ACTION) or "none"
         )
         raise UndoError(
-            f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
+            f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {savepoints}).",
             "Name an existing savepoint; a deleted savepoint need not be deleted again.",
         )
-    done = ServiceResult(storage.path, "delete_savepoint", instant_time, instants=1, dry=dry_run)
+    result = ServiceResult(storage.path, "delete_savepoint", instant_time, instants=1, dry=dry_run)
     if dry_run:
-        return replace(done, seconds=time.monotonic() - began)
+        return replace(result, seconds=time.monotonic() - began)
     saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
     # Otherwise the next process that decides might make it again, where nothing was decided since.
     abandon(table, lambda _: saved.at(State.INFLIGHT))
     remove_savepoint(table, saved)
-    return replace(done, seconds=time.monotonic() - began)
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def _open(storage: Storage) -> Table:
@@ -106,13 +106,13 @@ def _open(storage: Storage) -> Table:
 
 def _newest(timeline: Timeline) -> str:
     going = pending_rollbacks(timeline)
-    there = [instant.requested_time for instant in timeline.writes if instant.requested_time not in going]
-    if not there:
+    writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in going]
+    if not writes:
         raise UndoError(
             f"The table {timeline.storage.path} has no completed write on its timeline that a savepoint could keep.",
             "Write to it first.",
         )
-    return there[-1]
+    return writes[-1]
 
 
 def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:

@@ -81,7 +81,7 @@ def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Cal
     same = (instant.requested_time, instant.action)
 
     def pending(timeline: Timeline) -> Outcome | None:
-        known = {(instant.requested_time, instant.action) for instant in timeline.pending}
-        return outcome(timeline) if same in known else None
+        pending_instants = {(instant.requested_time, instant.action) for instant in timeline.pending}
+        return outcome(timeline) if same in pending_instants else None
 
     return pending

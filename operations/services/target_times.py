@@ -22,10 +22,10 @@ def write_until(table: Table, text: str) -> str:
         return text
     timeline, time = table.timeline(), resolve(text, table.config.timezone)
     going = pending_rollbacks(timeline)
-    found = [instant.requested_time for instant in timeline.writes if instant.requested_time <= time]
-    there = [name for name in found if name not in going]
-    if there:
-        return there[-1]
+    times = [instant.requested_time for instant in timeline.writes if instant.requested_time <= time]
+    names = [name for name in times if name not in going]
+    if names:
+        return names[-1]
     first = timeline.writes[0].requested_time if timeline.writes else "none"
     raise UndoError(
         f"The timeline of the table {table.path} has no completed write that was requested until {text} "
@@ -59,16 +59,16 @@ def _is_name(text: str) -> bool:
 
 def _only(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
     digits = resolve(text, table.config.timezone)[: spelled_digits(text)]
-    known = sorted(names)
-    found = [name for name in known if name.startswith(digits)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    all_names = sorted(names)
+    matches = [name for name in all_names if name.startswith(digits)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise UndoError(
-            f"The table {table.path} has {len(found)} {kind}s of {text}: {', '.join(found)}.",
+            f"The table {table.path} has {len(matches)} {kind}s of {text}: {', '.join(matches)}.",
             f"Give the {kind}'s instant.",
         )
     raise UndoError(
-        f"The table {table.path} has no {kind} of {text} on its timeline ({', '.join(known[-10:]) or 'none'}).",
+        f"The table {table.path} has no {kind} of {text} on its timeline ({', '.join(all_names[-10:]) or 'none'}).",
         f"Choose the instant of such a {kind}.",
     )

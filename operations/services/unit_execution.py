@@ -118,8 +118,8 @@ def execute_units(
 
     def look() -> None:
         # Markers name files right before they are published.
-        done = finished(units, [marker.path for marker in work.markers.read()])
-        steps.seen(len(done), sum(result.size for result in done))
+        published_units = finished(units, [marker.path for marker in work.markers.read()])
+        steps.seen(len(published_units), sum(result.size for result in published_units))
 
     with naming_who_took_over(work):
         if means.executor is None:

@@ -45,10 +45,10 @@ def compact_after_write(
     if config.table_type != MERGE_ON_READ or not wanted:
         return None
     if plans_alone:
-        done = schedule_compaction(storage, settings, means.patience, due=due)
+        result = schedule_compaction(storage, settings, means.patience, due=due)
     else:
-        done = compact(storage, settings, means, due=due)
-    return done if done.instant or done.skipped else None
+        result = compact(storage, settings, means, due=due)
+    return result if result.instant or result.skipped else None
 
 
 def compact_where_due(

@@ -99,13 +99,13 @@ def _newest_days(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[Fil
 
 def _day(partition: str) -> tuple[int, ...]:
     """Return the day that a partition path spells, with or without the names of its columns."""
-    found = _DAY.match(_KEY_OF_VALUE.sub(r"\1", partition))
-    if found is None:
+    day = _DAY.match(_KEY_OF_VALUE.sub(r"\1", partition))
+    if day is None:
         raise InvalidOptionError(
             f"hoodie.compaction.strategy is {BY_DAY}, and the partition {partition!r} is no day such as 2026/11/22.",
             "Choose another strategy for this table.",
         )
-    return tuple(map(int, found.groups()))
+    return tuple(map(int, day.groups()))
 
 
 _STRATEGIES: Mapping[str, Callable[[CompactionSettings, Sequence[FileSlice]], list[FileSlice]]] = {

@@ -69,7 +69,7 @@ def compact(
     service.run(due)
     seconds = time.monotonic() - began
     if means.within_s is not None:
-        note_work(table.path, service.action, [service.cost(result.unit) for result in service.done], seconds)
+        note_work(table.path, service.action, [service.cost(result.unit) for result in service.results], seconds)
     return service.result(seconds)
 
 

@@ -104,9 +104,11 @@ class Compactor(SliceWorker):
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
-            kept = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
+            columns = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
             foreign = self._foreign(unit)
-            rows = merged.batches(kept, dictionaries=frozenset() if foreign else passed_through(kept, self.work.config))
+            rows = merged.batches(
+                columns, dictionaries=frozenset() if foreign else passed_through(columns, self.work.config)
+            )
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)

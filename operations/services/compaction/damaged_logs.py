@@ -58,20 +58,20 @@ class _Examiner:
             for folder in sorted({split(path)[0] for path in paths})
             for file_slice in view.slices(folder).values()
         ]
-        known = {log.path: (file_slice, log) for file_slice in file_slices for log in file_slice.logs}
+        logs_by_path = {log.path: (file_slice, log) for file_slice in file_slices for log in file_slice.logs}
         for path in paths:
-            if path not in known:
+            if path not in logs_by_path:
                 raise InvalidOptionError(
                     f"accept_loss names {path!r}, which is no log file of a newest file slice of the table "
                     f"{self.storage.path}.",
                     "Name the files as validate or the error shows them, relative to the table's path.",
                 )
-        return {path: self._examine(*known[path]) for path in dict.fromkeys(paths)}
+        return {path: self._examine(*logs_by_path[path]) for path in dict.fromkeys(paths)}
 
     def _examine(self, file_slice: FileSlice, log: LogFile) -> ExaminedLog:
-        found = list(read_blocks(self.storage, log.path, passes_over_damage=True))
+        blocks = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         makers = slice_rule(self.timeline).makers([log], self.timeline)
-        counts = {block.offset: self._count(block, makers) for block in found}
+        counts = {block.offset: self._count(block, makers) for block in blocks}
         readable = {offset: count for offset, count in counts.items() if count is not None}
         if len(readable) == len(counts) and self._is_whole(log):
             raise InvalidOptionError(

@@ -34,14 +34,14 @@ class Waiting:
 
 def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: int | None = None) -> bool:
     """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds, None for now."""
-    found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
-    if found is None:
+    gathered = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
+    if gathered is None:
         return False
-    many = found.delta_commits >= settings.delta_commits
+    many = gathered.delta_commits >= settings.delta_commits
     if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
         return many
     now_s = int(time.time()) if now_ms is None else now_ms // 1000
-    return now_s - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
+    return now_s - parse_time(gathered.since, zone) // 1000 >= settings.delta_seconds
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:

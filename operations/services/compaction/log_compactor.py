@@ -115,15 +115,15 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         view = FileView(timeline, read_replaced(timeline), listings)
         newest = {partition: view.slices(partition) for partition in listings}
         held = held_by_plans(self.kind, timeline, but=instant)
-        kept: list[FileSlice] = []
+        slices: list[FileSlice] = []
         for file_slice in named:
-            there = newest[file_slice.partition_path].get(file_slice.file_id)
-            if there is None or (file_slice.partition_path, file_slice.file_id) in held:
+            newest_slice = newest[file_slice.partition_path].get(file_slice.file_id)
+            if newest_slice is None or (file_slice.partition_path, file_slice.file_id) in held:
                 continue
-            before = self._before(there, instant.requested_time)
+            before = self._before(newest_slice, instant.requested_time)
             if [log.path for log in before.logs] == [log.path for log in file_slice.logs]:
-                kept.append(replace(file_slice, base=None))
-        return tuple(kept)
+                slices.append(replace(file_slice, base=None))
+        return tuple(slices)
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> LogCompactor:
         return LogCompactor(files)

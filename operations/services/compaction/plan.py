@@ -135,29 +135,29 @@ def named_slices(
     `UnsupportedTableError`.
     """
     storage = timeline.storage
-    found = timeline.files.read_compaction_plan(instant)
-    if found is None or not found.operations:
+    compaction_plan = timeline.files.read_compaction_plan(instant)
+    if compaction_plan is None or not compaction_plan.operations:
         raise _refused(storage, instant, "has an empty plan, so that no process can carry it out")
-    wanted = None if found.strategy is None else found.strategy.compactor_class_name
+    wanted = None if compaction_plan.strategy is None else compaction_plan.strategy.compactor_class_name
     if wanted and wanted != executor:
         raise UnsupportedTableError(
             f"The {instant.action} {instant.requested_time} of the table {storage.path} is to be carried out by "
             f"{wanted}.",
             "Carry it out with Apache Hudi.",
         )
-    partitions = sorted({operation.partition_path or "" for operation in found.operations})
+    partitions = sorted({operation.partition_path or "" for operation in compaction_plan.operations})
     listings = _listed(storage, partitions)
     replaced = read_replaced(timeline).replaced
     # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
-    kept = [
+    operations = [
         operation
-        for operation in found.operations
+        for operation in compaction_plan.operations
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
-    plan = tuple(_slice(storage, instant, operation, listings) for operation in kept)
+    plan = tuple(_slice(storage, instant, operation, listings) for operation in operations)
     written = read_stated(timeline, [log for file_slice in plan for log in file_slice.logs])
     stated = tuple(_stated(file_slice, written) for file_slice in plan)
-    return stated, listings, found.extra_metadata or {}
+    return stated, listings, compaction_plan.extra_metadata or {}
 
 
 def check_complete(
@@ -172,12 +172,12 @@ def check_complete(
     groups = {partition: view.groups(partition) for partition in listings}
     for file_slice in plan:
         group = groups[file_slice.partition_path].get(file_slice.file_id)
-        there = (
+        current = (
             next((found for found in group.slices if found.base_time == file_slice.base_time), None) if group else None
         )
-        known = {log.path for log in file_slice.logs}
-        for log in there.logs if there is not None else ():
-            if log.path not in known and rule.is_merged(log, instant.requested_time, completed_at):
+        named_logs = {log.path for log in file_slice.logs}
+        for log in current.logs if current is not None else ():
+            if log.path not in named_logs and rule.is_merged(log, instant.requested_time, completed_at):
                 raise _refused(
                     timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
                 )

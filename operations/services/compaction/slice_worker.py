@@ -38,11 +38,11 @@ class SliceWorker(FileWorker):
     operation: ClassVar[str]
     compacts: ClassVar[bool] = True
 
-    def outcome(self, done: Sequence[UnitResult[FileSlice]]) -> Outcome:
-        return Outcome(self.body(done), [file for result in done for file in result.written])
+    def outcome(self, results: Sequence[UnitResult[FileSlice]]) -> Outcome:
+        return Outcome(self.body(results), [file for result in results for file in result.written])
 
-    def body(self, done: Sequence[UnitResult[FileSlice]]) -> CommitBody:
-        written = [file for result in done for file in result.written]
+    def body(self, results: Sequence[UnitResult[FileSlice]]) -> CommitBody:
+        written = [file for result in results for file in result.written]
         notes = {MADE_BY: VERSION, **self.notes}
         metadata = commit_metadata(self.work, self.files.schema, written, self.operation, notes, compacts=self.compacts)
         return CommitBody(metadata, self.work.table)

@@ -103,9 +103,11 @@ class SliceService(PlannedService[Settings, FileSlice]):
                 "Compact again.",
             )
 
-    def forbids(self, theirs: InstantKind, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
+    def forbids(
+        self, theirs: InstantKind, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED
+    ) -> bool:
         """Return whether an instant that came since the plan forbids completing the merge."""
-        return forbids(Meeting(self.kind, theirs, known, those(shared), Asked.SINCE_PLAN))
+        return forbids(Meeting(self.kind, theirs, their_state, those(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
@@ -130,19 +132,19 @@ class SliceService(PlannedService[Settings, FileSlice]):
         )
 
     def result(self, seconds: float) -> ServiceResult:
-        logs = sum(len(result.unit.logs) for result in self.done)
-        found = replace(super().result(seconds), log_files=logs)
-        if self.done:
+        logs = sum(len(result.unit.logs) for result in self.results)
+        summary = replace(super().result(seconds), log_files=logs)
+        if self.results:
             logger.info(
                 "table %s: %s of %d log files of %d file groups: %d bytes made of %d",
                 self.table.path,
                 self.name,
-                found.log_files,
-                found.file_groups,
-                found.bytes,
-                found.bytes_read,
+                summary.log_files,
+                summary.file_groups,
+                summary.bytes,
+                summary.bytes_read,
             )
-        return found
+        return summary
 
 
 def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:

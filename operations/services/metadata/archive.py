@@ -42,12 +42,12 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
     writer.put(gone, files)
     archived = frozenset(files.archive.instants(gone[0].requested_time, gone[-1].requested_time))
     paths = files.paths()
-    found = [paths.get(each.identity, {}) for each in gone if each in archived]
-    exclusive(table, lambda held: remove_archived(held, found))
+    archived_files = [paths.get(each.identity, {}) for each in gone if each in archived]
+    exclusive(table, lambda held: remove_archived(held, archived_files))
     merged = writer.merge(SCRATCH, settings.batch)
     writer.tidy(merged)
-    logger.info("table %s: archived %d instants of its metadata table", table.path, len(found))
-    return len(found)
+    logger.info("table %s: archived %d instants of its metadata table", table.path, len(archived_files))
+    return len(archived_files)
 
 
 def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[Instant]:

@@ -106,10 +106,10 @@ def metadata_in_new_version(
 ) -> VersionResult:
     """Change the version of a table, which takes its metadata table out of use, and build that anew."""
     before = MetadataBefore.of(storage)
-    done, told = change(), before.foretold()
-    if not done.dry:
+    result, told = change(), before.foretold()
+    if not result.dry:
         told = before.build(storage, means) or told
-    return replace(done, warnings=(*done.warnings, told)) if told and done.changed else done
+    return replace(result, warnings=(*result.warnings, told)) if told and result.changed else result
 
 
 def _last(names: Collection[str]) -> str:
@@ -120,6 +120,6 @@ def _last(names: Collection[str]) -> str:
 def metadata_kept(storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]) -> ServiceResult:
     """Do what may take a metadata table out of use, and build it anew; the result names the call if that takes long."""
     before = MetadataBefore.of(storage)
-    done = act()
-    todo = "" if done.dry else before.build(storage, means)
-    return replace(done, todo="; ".join(filter(None, (done.todo, todo))))
+    result = act()
+    todo = "" if result.dry else before.build(storage, means)
+    return replace(result, todo="; ".join(filter(None, (result.todo, todo))))

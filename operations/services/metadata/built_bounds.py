@@ -61,10 +61,12 @@ class _Reader:
     mixes: bool
 
     def read(self, unit: _Unit) -> UnitBounds:
-        found = [(bounds, counts) for *place, counts in unit.files if (bounds := self._of_file(*place)) is not None]
-        whole = [bounds for bounds, _ in found if not bounds.is_partial]
+        bounds_of_files = [
+            (bounds, counts) for *place, counts in unit.files if (bounds := self._of_file(*place)) is not None
+        ]
+        whole = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
         records = bounds_records(whole, self.columns, record_schema(), typed=self.typed) if whole else None
-        return UnitBounds(records, self._of_partitions([bounds for bounds, counts in found if counts]))
+        return UnitBounds(records, self._of_partitions([bounds for bounds, counts in bounds_of_files if counts]))
 
     def _of_file(self, partition: str, name: str) -> FileBounds | None:
         path = join(partition, name)

@@ -35,13 +35,13 @@ class CommittedFiles:
 def committed_files(seen: SeenTable) -> CommittedFiles:
     """List the data files of all partitions."""
     view = FileView(seen.timeline, Written())
-    found = [
+    rows = [
         (partition, split(info.path)[1], info.size)
         for partition, listed in sorted(walk_partitions(seen.storage).items())
         for info in listed
         if (file := data_file(info.path, info.size)) is not None and view.shows(file)
     ]
-    partitions, names, sizes = ([row[at] for row in found] for at in range(3))
+    partitions, names, sizes = ([row[at] for row in rows] for at in range(3))
     return CommittedFiles(
         pa.array(partitions, pa.string()), pa.array(names, pa.string()), np.array(sizes, dtype=np.int64)
     )

@@ -68,7 +68,7 @@ class BuiltIndex:
 
     def steps(self, completed: Instant) -> FirstSteps:
         files, pending = self.metadata.timeline.files, Instant(self.time, ACTION, State.REQUESTED)
-        done = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        finished = files.layout.completed(pending, right_before(str(completed.completion_time)))
         # hudi-rs fails at a file group that has a base file and a log file without entries.
         surplus = [placeholder_path(base.partition, base.file_id, self.time) for base in self.bases]
         return FirstSteps(
@@ -78,7 +78,7 @@ class BuiltIndex:
                 *(placeholder(partition, file_id, self.time) for partition, file_id in self.empty),
                 *(base.step for base in self.bases),
                 *(DeleteFile(path) for path in surplus),
-                MakeFile(files.path(done), files.codec.encode(_body(self.bases))),
+                MakeFile(files.path(finished), files.codec.encode(_body(self.bases))),
             ),
             # One indexing at a time builds: without its files nothing is being built any more.
             {METADATA_INFLIGHT: ""},
@@ -97,9 +97,9 @@ def new_bases(
     earlier = _with_files(storage, partition, time)
     bases: list[BuiltBase] = []
     empty: list[tuple[str, str]] = []
-    for place, file_id in enumerate(ids):
+    for number, file_id in enumerate(ids):
         # One group after another, as the records of all may be hundreds of megabytes.
-        entries = entries_of_group(records, place, len(ids))
+        entries = entries_of_group(records, number, len(ids))
         if len(entries) or file_id in earlier:
             bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
         else:

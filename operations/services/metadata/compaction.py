@@ -62,33 +62,33 @@ def compact_metadata(table: Table) -> Compacted | None:
     None where there is nothing to merge, or where a rollback or restore is pending. Raises as `decide`, and
     `DamagedPartitionError` where a file of the metadata table is damaged.
     """
-    done: Compacted | None = None
+    compacted: Compacted | None = None
     tightens = True
     for _ in range(_ROUNDS):
-        slices = _settled(table)
+        slices = _slices_to_merge(table)
         if slices is None:
-            return done
-        asked = next(iter(pending_compactions(slices.timeline)), None)
-        if asked is not None and asked.action == LOG_COMPACTION:
-            _take_back(table, asked)
+            return compacted
+        planned = next(iter(pending_compactions(slices.timeline)), None)
+        if planned is not None and planned.action == LOG_COMPACTION:
+            _take_back(table, planned)
             continue
         # At its time another engine's plan lacks what completed since, which the bounds of files do not.
-        work = _Compaction(table, slices, asked, tightens=tightens and asked is None)
+        work = _Compaction(table, slices, planned, tightens=tightens and planned is None)
         if not work.merged:
-            if asked is None:
-                return done
-            _take_back(table, asked)
+            if planned is None:
+                return compacted
+            _take_back(table, planned)
             continue
         made = work.carry_out()
-        done = made or done
+        compacted = made or compacted
         # Where writes begin all the time, a compaction that waits for a moment without any would never be.
-        tightens = tightens and asked is not None
-        if made is not None and asked is None:
-            return done
-    return done
+        tightens = tightens and planned is not None
+        if made is not None and planned is None:
+            return compacted
+    return compacted
 
 
-def _settled(table: Table) -> MetadataSlices | None:
+def _slices_to_merge(table: Table) -> MetadataSlices | None:
     """Return the metadata table once all that was decided is carried out; None where it must not be merged now."""
     timeline = settle(table)
     if is_being_undone(timeline):
@@ -99,22 +99,22 @@ def _settled(table: Table) -> MetadataSlices | None:
 class _Compaction:
     """One compaction: that which Apache Hudi left pending, or one at a new time."""
 
-    def __init__(self, table: Table, slices: MetadataSlices, asked: Instant | None, *, tightens: bool) -> None:
-        self.table, self.slices, self.asked = table, slices, asked
+    def __init__(self, table: Table, slices: MetadataSlices, planned: Instant | None, *, tightens: bool) -> None:
+        self.table, self.slices, self.planned = table, slices, planned
         seen, of_metadata = slices.metadata.of_table, slices.timeline.greatest_time() or ""
-        time = time_after(table, seen, of_metadata) if asked is None else asked.requested_time
+        time = time_after(table, seen, of_metadata) if planned is None else planned.requested_time
         self.instant = Instant(time, COMPACTION, State.REQUESTED)
-        self.plan = None if asked is None else pending_compactions(slices.timeline)[asked]
+        self.plan = None if planned is None else pending_compactions(slices.timeline)[planned]
         self.merged = self._chosen(slices.before(time))
         self.tightens = tightens and not seen.pending
         self.tight: dict[str, SaidRecords] = {}
 
-    def _chosen(self, found: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
+    def _chosen(self, slices: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
         if self.plan is None:
-            return found
+            return slices
         named = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
         # A plan that comes again after it was carried out names nothing that is older than it.
-        return [(name, file_slice) for name, file_slice in found if (name, file_slice.file_id) in named]
+        return [(name, file_slice) for name, file_slice in slices if (name, file_slice.file_id) in named]
 
     @property
     def time(self) -> str:
@@ -136,23 +136,23 @@ class _Compaction:
             storage.delete(*(base.path for base in bases))
             return None
         merged = [file_slice for _, file_slice in self.merged]
-        done = Compacted(
+        compacted = Compacted(
             self.time,
             len(merged),
             sum(len(file_slice.logs) for file_slice in merged),
             sum(base.size for base in bases),
             sum(file_slice.size for file_slice in merged),
         )
-        logger.info("table %s: compacted its metadata table at %s: %s", self.table.path, self.time, done)
-        return done
+        logger.info("table %s: compacted its metadata table at %s: %s", self.table.path, self.time, compacted)
+        return compacted
 
     def _logged(self) -> frozenset[str]:
         logs = [log for _, file_slice in self.merged for log in file_slice.logs]
         return slice_rule(self.slices.timeline).makers(logs, self.slices.timeline)
 
     def _is_complete(self) -> bool:
-        found = self.slices.timeline.reload().write_at(self.time)
-        return found is not None and found.state == State.COMPLETED
+        instant = self.slices.timeline.reload().write_at(self.time)
+        return instant is not None and instant.state == State.COMPLETED
 
     def _bases(self) -> list[CompactedBase]:
         """Make the base files, one after the other, as each may take as much memory as a commit."""
@@ -166,16 +166,16 @@ class _Compaction:
                 self.table.storage, file_slice, self.slices.metadata.counts, adds_up, may_be_torn=False
             )
             with damage_of(name):
-                found = merged_group(reader, lists=name == FILES, newest=self._newest(name, file_slice))
+                group = merged_group(reader, lists=name == FILES, newest=self._newest(name, file_slice))
             path = join(FOLDER, name, base_name(file_slice.file_id, self.time))
-            size = len(found.content)
+            size = len(group.content)
             step: Step
             if held + size <= MOST_HELD:
                 held += size
-                step = MakeFile(path, found.content)
+                step = MakeFile(path, group.content)
             else:
-                step = set_aside(self.table.storage, self.time, path, found.content)
-            bases.append(CompactedBase(name, file_slice, path, size, found, step))
+                step = set_aside(self.table.storage, self.time, path, group.content)
+            bases.append(CompactedBase(name, file_slice, path, size, group, step))
         return bases
 
     def _newest(self, name: str, file_slice: FileSlice) -> SaidRecords | None:
@@ -199,10 +199,10 @@ class _Compaction:
         steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
         # Readers see a base file once its instant is complete, so that nothing is half there where a file is lost.
         steps += [base.step for base in bases]
-        if self.asked is None:
+        if self.planned is None:
             steps.append(MakeFile(files.path(self.instant), files.codec.encode(plan_of(self.merged))))
         inflight = files.path(self.instant.at(State.INFLIGHT))
-        if self.asked is None or not self.table.storage.exists(inflight):
+        if self.planned is None or not self.table.storage.exists(inflight):
             steps.append(MakeFile(inflight, b""))
         steps.append(MakeFile(files.path(files.layout.completed(self.instant, at)), body))
         return MetadataSteps(self.instant, FirstSteps(tuple(steps)))
@@ -220,22 +220,22 @@ class _Compaction:
         if any(each.group != "deltacommit" or each.requested_time in built for each in since):
             return False
         pending = {(each.requested_time, each.action) for each in now.pending}
-        if self.asked is not None:
+        if self.planned is not None:
             return (self.time, COMPACTION) in pending
         times = {each.requested_time for each in (*now.instants, *timeline.instants)}
         return self.time not in times and not any(action in (COMPACTION, LOG_COMPACTION) for _, action in pending)
 
     def _left_files(self) -> list[str]:
         """Return base files of another engine's attempt at the pending compaction, which readers would prefer."""
-        if self.asked is None:
+        if self.planned is None:
             return []
         storage, ours = self.table.storage, {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
         listed = [info.path for name in {name for name, _ in self.merged} for info in storage.list(join(FOLDER, name))]
-        found = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
-        return [base.path for base in found if base.instant_time == self.time and base.name not in ours]
+        bases = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
+        return [base.path for base in bases if base.instant_time == self.time and base.name not in ours]
 
 
-def _take_back(table: Table, asked: Instant) -> None:
+def _take_back(table: Table, planned: Instant) -> None:
     """Take a pending plan of Apache Hudi's off the metadata table's timeline, with the files that it made.
 
     No reader has seen these. A log compaction would replace log blocks that a compaction has merged meanwhile.
@@ -243,15 +243,17 @@ def _take_back(table: Table, asked: Instant) -> None:
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
-        if slices is None or asked.identity not in {each.identity for each in slices.timeline.pending}:
+        if slices is None or planned.identity not in {each.identity for each in slices.timeline.pending}:
             return None
         storage, files = table.storage, slices.timeline.files
         rule = table.format.slices
         listed = [info for name in slices.metadata.names for info in storage.list(join(FOLDER, name))]
         made = [file for file in (data_file(info.path, info.size) for info in listed) if file is not None]
-        gone = [file.path for file in made if rule.may_be_of(file, asked.requested_time)]
-        gone += [files.path(asked.at(State.INFLIGHT)), files.path(asked.at(State.REQUESTED))]
-        return MetadataSteps(asked, FirstSteps(tuple(map(DeleteFile, gone))))
+        gone = [file.path for file in made if rule.may_be_of(file, planned.requested_time)]
+        gone += [files.path(planned.at(State.INFLIGHT)), files.path(planned.at(State.REQUESTED))]
+        return MetadataSteps(planned, FirstSteps(tuple(map(DeleteFile, gone))))
 
-    logger.info("table %s: takes back the %s %s of its metadata table", table.path, asked.action, asked.requested_time)
+    logger.info(
+        "table %s: takes back the %s %s of its metadata table", table.path, planned.action, planned.requested_time
+    )
     take_metadata_steps(table, steps)

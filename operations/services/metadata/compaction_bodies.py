@@ -29,7 +29,7 @@ class CompactedBase:
     merged: FileSlice
     path: str
     size: int
-    found: MergedGroup
+    group: MergedGroup
     step: Step
 
 
@@ -70,7 +70,7 @@ def body_of(bases: Sequence[CompactedBase]) -> CommitMetadata:
     for base in bases:
         stats.setdefault(base.partition, []).append(_write_stat(base))
     of_files = [base for base in bases if base.partition == FILES] or bases
-    extra = {"schema": schema_of_commits(of_files[0].found.schema)}
+    extra = {"schema": schema_of_commits(of_files[0].group.schema)}
     return CommitMetadata(
         partition_to_write_stats=stats, compacted=True, operation_type="COMPACT", extra_metadata=extra
     )
@@ -83,12 +83,12 @@ def _write_stat(base: CompactedBase) -> WriteStat:
         file_id=base.merged.file_id,
         path=base.path.removeprefix(f"{FOLDER}/"),
         prev_commit=base.merged.base_time or "null",
-        num_writes=base.found.records,
-        num_update_writes=base.found.logged,
+        num_writes=base.group.records,
+        num_update_writes=base.group.logged,
         total_write_bytes=base.size,
         partition_path=base.partition,
         file_size_in_bytes=base.size,
-        total_log_records=base.found.logged,
+        total_log_records=base.group.logged,
         total_log_files=len(base.merged.logs),
         total_log_files_compacted=len(base.merged.logs),
         total_log_size_compacted=base.merged.log_bytes,

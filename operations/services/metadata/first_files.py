@@ -43,8 +43,8 @@ def first_files(
 def group_ids(storage: Storage, partition: str) -> tuple[str, ...]:
     """Return the file groups of a partition: all of which its folder has a file, those of a new one without any."""
     listed = storage.list(join(FOLDER, partition), strict=False)
-    found = {file.file_id for info in listed if (file := data_file(info.path)) is not None}
-    return tuple(sorted(found)) or tuple(new_file_id(partition, group) for group in range(FILE_GROUPS[partition]))
+    file_ids = {file.file_id for info in listed if (file := data_file(info.path)) is not None}
+    return tuple(sorted(file_ids)) or tuple(new_file_id(partition, group) for group in range(FILE_GROUPS[partition]))
 
 
 def placeholder(partition: str, file_id: str, time: str) -> MakeFile:

@@ -72,17 +72,17 @@ class Indexing:
         indexing = PendingIndexing(work.inflight, names)
         try:
             with work.heartbeat():
-                built, done = self._build_and_complete(work, names)
+                built, instant = self._build_and_complete(work, names)
         except BaseException:
             # Writers would log to partitions that no process builds.
             with suppress(PyHudiError):
                 give_up(self.table, [indexing])
             raise
         try_to_forget(work.storage, work.instant_time)
-        logger.info("table %s: built %s (indexing %s)", self.table.path, ", ".join(names), done.requested_time)
+        logger.info("table %s: built %s (indexing %s)", self.table.path, ", ".join(names), instant.requested_time)
         return replace(
             result,
-            instant=done.requested_time,
+            instant=instant.requested_time,
             indexes=names,
             files=built.files,
             records=built.index.records,
@@ -102,13 +102,13 @@ class Indexing:
             built = build_partitions(seen, metadata, names, pending, self.means)
             undone = _undoing(timeline)
             try:
-                done = complete(self.table, pending, partial(self._outcome, pending, built, undone))
+                completion = complete(self.table, pending, partial(self._outcome, pending, built, undone))
             except _BuildAgainError:
                 logger.info("table %s: an instant was undone meanwhile; building again", self.table.path)
                 continue
-            if done is None or not set(names) <= set(load_config(self.table.storage).metadata_partitions):
+            if completion is None or not set(names) <= set(load_config(self.table.storage).metadata_partitions):
                 raise self._given_up(pending)
-            return built, done.instant
+            return built, completion.instant
         raise ConcurrentWriteError(
             f"Instants of the table {self.table.path} were undone while {', '.join(names)} was built, {_BUILDS} times "
             "in a row.",
@@ -160,8 +160,8 @@ def _defined_columns(storage: Storage) -> tuple[str, ...]:
 
 def _undoing(timeline: Timeline) -> frozenset[str]:
     """Return the rollbacks and restores on a timeline, in which states they are."""
-    found = (instant for instant in timeline.instants if instant.action in _UNDOING)
-    return frozenset([f"{instant.identity}.{instant.state.name}" for instant in found])
+    instants = (instant for instant in timeline.instants if instant.action in _UNDOING)
+    return frozenset([f"{instant.identity}.{instant.state.name}" for instant in instants])
 
 
 def _completed(names: Sequence[str], timeline: Timeline) -> IndexCommitMetadata:

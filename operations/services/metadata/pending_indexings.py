@@ -34,14 +34,14 @@ class PendingIndexing:
 
 def pending_indexings(timeline: Timeline) -> tuple[PendingIndexing, ...]:
     """Return the indexings that are not complete, and the partitions that each builds; none if its plan is empty."""
-    found = (instant for instant in timeline.pending if instant.action == INDEXING)
-    return tuple(PendingIndexing(instant, _built_by(timeline, instant)) for instant in found)
+    instants = (instant for instant in timeline.pending if instant.action == INDEXING)
+    return tuple(PendingIndexing(instant, _built_by(timeline, instant)) for instant in instants)
 
 
 def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tuple[PendingIndexing, ...]:
     """Return the pending indexings whose makers are dead; `ConcurrentWriteError` if another process may be at work."""
-    others, found = OtherWriters(table, patience), pending_indexings(timeline)
-    for indexing in found:
+    others, indexings = OtherWriters(table, patience), pending_indexings(timeline)
+    for indexing in indexings:
         liveness = others.suspect(indexing.instant).judge(may_wait=False)
         if liveness.alive:
             raise ConcurrentWriteError(
@@ -51,7 +51,7 @@ def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tupl
                 or "Wait until it is complete; or give it up with HudiTable.drop_index of what it builds, and run this "
                 "again.",
             )
-    return found
+    return indexings
 
 
 def give_up_dead(table: Table, timeline: Timeline, patience: Patience) -> None:

@@ -55,14 +55,14 @@ class MetadataSlices:
         A group whose only log file is its placeholder holds nothing to be merged.
         """
         completed_at, rule = CompletionTimes(self.timeline), slice_rule(self.timeline)
-        found = []
+        slices = []
         for name, newest in self.newest:
             if newest.base is not None and newest.base_time >= time:
                 continue
             logs = tuple(log for log in newest.logs if rule.is_merged(log, time, completed_at))
             if not all(map(is_beginning, rule.makers(logs, self.timeline))):
-                found.append((name, replace(newest, logs=logs)))
-        return found
+                slices.append((name, replace(newest, logs=logs)))
+        return slices
 
 
 def is_beginning(time: str) -> bool:

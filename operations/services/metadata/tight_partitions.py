@@ -73,14 +73,14 @@ def _by_group(
     if indexed is None or not indexed.fields:
         return {}
     columns = [field.name for field in indexed.fields]
-    found: dict[str, list[SaidRecords]] = {}
+    records_by_group: dict[str, list[SaidRecords]] = {}
     for files in _in_parts(_newest_files(seen, _touched(metadata, slices)), len(columns)):
         prefixes = [hash_of_column(column) + hash_of_partition(path) for column in columns for path in files]
         parts = list(metadata.partition(COLUMN_STATS).with_prefixes(prefixes))
         records = tight_bounds(joined(parts), files, columns) if parts else None
         for file_slice in slices if records is not None else ():
-            found.setdefault(file_slice.file_id, []).append(_of_group(metadata, file_slice.file_id, records))
-    return {file_id: _together(parts) for file_id, parts in found.items()}
+            records_by_group.setdefault(file_slice.file_id, []).append(_of_group(metadata, file_slice.file_id, records))
+    return {file_id: _together(parts) for file_id, parts in records_by_group.items()}
 
 
 def _touched(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
@@ -104,8 +104,8 @@ def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]
             # A clean may have deleted files since. Wider bounds are true.
             return []
 
-    found = zip(paths, for_each(seen.storage, names, paths), strict=True)
-    return {path: files for path, files in found if files}
+    pairs = zip(paths, for_each(seen.storage, names, paths), strict=True)
+    return {path: files for path, files in pairs if files}
 
 
 def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartitions]:
@@ -125,8 +125,8 @@ def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartiti
 def _of_group(metadata: MetadataTable, file_id: str, records: pa.StructArray) -> SaidRecords:
     """Return the records that go to a file group, in its schema."""
     file_ids = metadata.partition(PARTITION_STATS).file_ids
-    places = groups_of(records.field(KEY), len(file_ids))
-    chosen = records.filter(pa.array(places == file_ids.index(file_id)))
+    groups = groups_of(records.field(KEY), len(file_ids))
+    chosen = records.filter(pa.array(groups == file_ids.index(file_id)))
     schema = schema_of_group(metadata, PARTITION_STATS, file_id)
     return SaidRecords(Entries(chosen.field(KEY).cast(pa.binary()), encoded_again(chosen, schema)), schema)
 

@@ -61,16 +61,16 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
     began, table = time.monotonic(), open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
-    done = ServiceResult(table.path, METADATA, dry=dry_run)
+    result = ServiceResult(table.path, METADATA, dry=dry_run)
     if dry_run:
-        return _foretold(table, done)
+        return _foretold(table, result)
     try:
         compacted = compact_metadata(table)
     except DamagedPartitionError as error:
-        return replace(done, todo=_taken_out_of_use(table, error), seconds=round(time.monotonic() - began, 3))
+        return replace(result, todo=_taken_out_of_use(table, error), seconds=round(time.monotonic() - began, 3))
     if compacted is not None:
-        done = replace(
-            done,
+        result = replace(
+            result,
             instant=compacted.instant,
             files=compacted.file_groups,
             bytes=compacted.bytes,
@@ -80,7 +80,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
         )
     clean_metadata(table, upkeep.clean)
     count = archive_metadata(table, upkeep.archive)
-    return replace(done, instants=count, seconds=round(time.monotonic() - began, 3))
+    return replace(result, instants=count, seconds=round(time.monotonic() - began, 3))
 
 
 def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
@@ -101,11 +101,11 @@ def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
     return warning
 
 
-def _foretold(table: Table, done: ServiceResult) -> ServiceResult:
+def _foretold(table: Table, result: ServiceResult) -> ServiceResult:
     slices = MetadataSlices.of(table, table.timeline())
     merged = [] if slices is None else [file_slice for _, file_slice in slices.before(AT_LAST)]
     return replace(
-        done,
+        result,
         file_groups=len(merged),
         log_files=sum(len(file_slice.logs) for file_slice in merged),
         bytes_read=sum(file_slice.size for file_slice in merged),

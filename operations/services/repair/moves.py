@@ -30,10 +30,10 @@ def fits(removed: RemovedFiles, path: str) -> bool:
 
 def put_back(removed: RemovedFiles, path: str) -> None:
     """Move a removed file that `fits` back to its place in the table."""
-    storage, place = removed.storage, removed.place_of(path)
+    storage, removed_path = removed.storage, removed.place_of(path)
     if not storage.exists(path):
-        copy_and_check(storage, place, path, removed.folder)
-    storage.delete(place)
+        copy_and_check(storage, removed_path, path, removed.folder)
+    storage.delete(removed_path)
 
 
 def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:

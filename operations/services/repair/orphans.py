@@ -31,7 +31,7 @@ class FoundOrphans:
     """The files to move, and why others stay that look like orphans."""
 
     files: tuple[Finding, ...] = ()
-    kept: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def find_orphans(storage: Storage) -> FoundOrphans:
@@ -44,27 +44,27 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     findings = Findings(storage, STALE_S)
     subject = read_subject(findings)
     if subject is None:
-        return FoundOrphans(kept=_texts_of(findings.found))
+        return FoundOrphans(reasons=_texts_of(findings.gathered))
     check_files(subject)
-    found = [finding for finding in findings.found if finding.check in _ORPHANS]
-    blind = [finding for finding in findings.found if finding.check in _BLIND]
-    if found and blind:
-        why = f"{len(found)} files stay that look like orphans, as a part of the table could not be checked"
-        return FoundOrphans(kept=(why, *_texts_of(blind)))
+    orphans = [finding for finding in findings.gathered if finding.check in _ORPHANS]
+    blind = [finding for finding in findings.gathered if finding.check in _BLIND]
+    if orphans and blind:
+        why = f"{len(orphans)} files stay that look like orphans, as a part of the table could not be checked"
+        return FoundOrphans(reasons=(why, *_texts_of(blind)))
     saved = kept_by_savepoints(subject)
     first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
-    files, kept = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
-    for finding in sorted(found, key=lambda finding: finding.file):
+    files, reasons = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
+    for finding in sorted(orphans, key=lambda finding: finding.file):
         if finding.file in saved:
-            kept.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
+            reasons.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
         elif subject.timeline.is_committed(finding.instant) and not (first and first < finding.instant):
-            kept.append(
+            reasons.append(
                 f"{finding.file} stays: it is older than all instants of the timeline and of the archive, so it is "
                 "unknown whether its write completed"
             )
         else:
             files.append(finding)
-    return FoundOrphans(tuple(files), tuple(kept))
+    return FoundOrphans(tuple(files), tuple(reasons))
 
 
 def _texts_of(findings: Iterable[Finding]) -> tuple[str, ...]:

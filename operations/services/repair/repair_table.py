@@ -49,8 +49,8 @@ def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> Se
     began = time.monotonic()
     table = open_for_service(storage)
     dead = refuse_writers(table, means.patience)
-    done = _foretold(table, dead) if dry_run else _Repair(table, means, dead).run()
-    return replace(done, seconds=time.monotonic() - began)
+    result = _foretold(table, dead) if dry_run else _Repair(table, means, dead).run()
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
@@ -61,20 +61,20 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 
 def _foretold(table: Table, dead: Sequence[Instant]) -> ServiceResult:
-    properties, found = _properties(table.storage), find_orphans(table.storage)
+    properties, orphans = _properties(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(
         table.path,
         "repair",
         instants=len(dead),
-        moved=(*properties, *(orphan.file for orphan in found.files)),
+        moved=(*properties, *(orphan.file for orphan in orphans.files)),
         steps=(
             *_steps_of_properties(properties),
             *_rollbacks(dead),
             *undone.steps,
-            *map(_step_of_orphan, found.files),
+            *map(_step_of_orphan, orphans.files),
         ),
-        skipped="; ".join((*undone.kept, *found.kept)),
+        skipped="; ".join((*undone.reasons, *orphans.reasons)),
         dry=True,
     )
 
@@ -101,11 +101,11 @@ class _Repair:
         numbers = find_undone(table)
         self.steps += numbers.steps
         todo = delete_undone(table, numbers) if numbers.rescales else ""
-        found = find_orphans(storage)
-        if found.files:
+        orphans = find_orphans(storage)
+        if orphans.files:
             prepare_for_removed_files(table)
-            prepare_removal(table, [orphan.file for orphan in found.files], "repair")
-            self._move(found.files)
+            prepare_removal(table, [orphan.file for orphan in orphans.files], "repair")
+            self._move(orphans.files)
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(
             table.path,
@@ -115,7 +115,7 @@ class _Repair:
             bytes=self.bytes,
             moved=tuple(self.moved),
             steps=tuple(self.steps),
-            skipped="; ".join(filter(None, (undone.skipped, *numbers.kept, *found.kept))),
+            skipped="; ".join(filter(None, (undone.skipped, *numbers.reasons, *orphans.reasons))),
             todo="; ".join(
                 filter(None, (todo, f"repair --undo {at} puts the files back, for seven days" if at else ""))
             ),
@@ -132,11 +132,11 @@ class _Repair:
     def _move(self, orphans: Sequence[Finding]) -> None:
         removed = self._reserve({orphan.file: orphan.check.code for orphan in orphans})
         sizes = for_each(self.table.storage, lambda orphan: move_aside(removed, orphan.file), orphans)
-        done = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
-        self.moved += [orphan.file for orphan, _ in done]
-        self.steps += [_step_of_orphan(orphan) for orphan, _ in done]
-        self.bytes += sum(size for _, size in done)
-        logger.warning("table %s: moved %d orphaned files to %s", self.table.path, len(done), removed.folder)
+        moved = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
+        self.moved += [orphan.file for orphan, _ in moved]
+        self.steps += [_step_of_orphan(orphan) for orphan, _ in moved]
+        self.bytes += sum(size for _, size in moved)
+        logger.warning("table %s: moved %d orphaned files to %s", self.table.path, len(moved), removed.folder)
 
     def _reserve(self, reasons: Mapping[str, str]) -> RemovedFiles:
         """Note why files are about to be moved; the first note chooses the time by which an undo finds them."""
@@ -174,5 +174,5 @@ def _rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
     return tuple(f"Roll the {victim.action} {victim.requested_time} back, whose writer is dead." for victim in dead)
 
 
-def _step_of_orphan(found: Finding) -> str:
-    return one_line(f"Move aside ({found.check.code}): {found.what}")
+def _step_of_orphan(orphan: Finding) -> str:
+    return one_line(f"Move aside ({orphan.check.code}): {orphan.what}")

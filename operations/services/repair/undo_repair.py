@@ -41,8 +41,8 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
         )
     refuse_writers(table, means.patience)
     undo = _Undo(table, RemovedFiles(storage, at))
-    done = undo.foretold() if dry_run else undo.run()
-    return replace(done, seconds=time.monotonic() - began)
+    result = undo.foretold() if dry_run else undo.run()
+    return replace(result, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Undo:
         return self._result(*self._divide(), dry=True)
 
     def run(self) -> ServiceResult:
-        paths, kept = self._divide()
+        paths, sentences = self._divide()
         for path in paths:
             if path not in _PROPERTIES:
                 put_back(self.removed, path)
@@ -63,14 +63,14 @@ class _Undo:
             exclusive(self.table, lambda _: self._put_back_properties())
         if not self.removed.paths():
             self.removed.forget()
-        return self._result(paths, kept)
+        return self._result(paths, sentences)
 
     def _divide(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the paths of the files that may come back, and a sentence for each that may not."""
         timeline, reasons = self.table.timeline(), self.removed.reasons()
         why = {path: self._forbidden(path, timeline, reasons) for path in self.removed.paths()}
-        kept = tuple(one_line(f"{path} stays aside: {reason}") for path, reason in why.items() if reason)
-        return tuple(path for path, reason in why.items() if not reason), kept
+        sentences = tuple(one_line(f"{path} stays aside: {reason}") for path, reason in why.items() if reason)
+        return tuple(path for path, reason in why.items() if not reason), sentences
 
     def _forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
         """Return why a file must stay aside; empty where it may come back."""
@@ -106,7 +106,7 @@ class _Undo:
         """Return the kept backup and the kept properties, None for what was not kept."""
         return [read_properties(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
 
-    def _result(self, paths: tuple[str, ...], kept: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
+    def _result(self, paths: tuple[str, ...], sentences: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
         steps = tuple(one_line(f"Put {path} back.") for path in paths)
         return ServiceResult(
             self.table.path,
@@ -114,6 +114,6 @@ class _Undo:
             self.removed.time,
             put_back=paths,
             steps=steps,
-            skipped="; ".join(kept),
+            skipped="; ".join(sentences),
             dry=dry,
         )

@@ -19,7 +19,7 @@ class UndoneNumbers:
     """The rescales whose numbers go, and why the numbers of others stay."""
 
     rescales: tuple[UndoneRescale, ...] = ()
-    kept: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -41,10 +41,10 @@ def find_undone(table: Table) -> UndoneNumbers:
     if not rule_files(table):
         return UndoneNumbers()
     subject = read_subject(Findings(table.storage, STALE_S))
-    found = () if subject is None else undone_rescales(subject)
-    stays = tuple(rescale for rescale in found if rescale.file.for_java and rescale.since)
+    rescales = () if subject is None else undone_rescales(subject)
+    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.since)
     return UndoneNumbers(
-        tuple(rescale for rescale in found if rescale not in stays),
+        tuple(rescale for rescale in rescales if rescale not in stays),
         tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in stays),
     )
 

@@ -81,14 +81,14 @@ class Beside:
         """
         until = time.monotonic() + self.wait_s
         while True:
-            waited_for = self._settle()
+            waited_for = self._make_way()
             if waited_for is None:
                 try:
-                    found = begin_reading(self.table, work.inflight, self._check)
+                    timeline = begin_reading(self.table, work.inflight, self._check)
                 except _NotYetError as error:
                     waited_for = error.instant
                 else:
-                    return self._begun(work, found)
+                    return self._begun(work, timeline)
             if time.monotonic() > until:
                 raise ConcurrentWriteError(
                     f"The rescale of the table {self.table.path} waited {self.wait_s:.0f} s for "
@@ -97,15 +97,15 @@ class Beside:
                 )
             pause()
 
-    def _begun(self, work: Transaction, found: Timeline | None) -> Timeline:
-        if found is None:
+    def _begun(self, work: Transaction, timeline: Timeline | None) -> Timeline:
+        if timeline is None:
             raise CommitConflictError(
                 f"The rescale {work.instant_time} of the table {work.path} was rolled back before it began.",
                 "Run it again.",
             )
-        return found
+        return timeline
 
-    def _settle(self) -> Instant | None:
+    def _make_way(self) -> Instant | None:
         """Undo and give up what the rescale may; return what else it waits for, None for nothing."""
         timeline = finish_rollbacks_first(RESCALE, self.others, self.table.timeline())
         self.refuse(timeline)
@@ -133,41 +133,41 @@ class Beside:
         clustered = {
             holder.identity for (path, _), holder in clustered_groups(timeline).items() if self.rescale.holds(path)
         }
-        found: dict[Instant, Verdict] = {}
+        verdicts: dict[Instant, Verdict] = {}
         for instant in timeline.pending:
             if instant.requested_time == self.own:
                 continue
             meeting = self._meeting(timeline, instant, plans, clustered)
             if meeting is not None:
-                found[instant] = judge(meeting)
-        return found
+                verdicts[instant] = judge(meeting)
+        return verdicts
 
     def _meeting(self, timeline: Timeline, instant: Instant, plans: set[str], clustered: set[str]) -> Meeting | None:
         kind = kind_of(instant.action)
         if instant.action in COMPACTING:
             shared = those({Shared.PARTITION: instant.identity in plans})
-            known = self._known(instant) if shared and self._is_begun(instant) else Known.PENDING
-            return Meeting(RESCALE, kind or COMPACTION, known, shared)
+            their_state = self._state_of(instant) if shared and self._is_begun(instant) else Known.PENDING
+            return Meeting(RESCALE, kind or COMPACTION, their_state, shared)
         told = says_what_it_holds(timeline, instant)
         if told or kind is CLUSTERING:
             shared = those({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not told})
             return Meeting(RESCALE, CLUSTERING, shared=shared)
         if kind is not WRITE:
             return None
-        known = self._known(instant)
-        if self.own and instant.requested_time > self.own and known is not Known.FOREIGN:
+        their_state = self._state_of(instant)
+        if self.own and instant.requested_time > self.own and their_state is not Known.FOREIGN:
             # It looks for the rescale.
             return None
         theirs: InstantKind = WRITE
-        if known is not Known.FOREIGN and rescale_of(timeline, instant) is not None:
+        if their_state is not Known.FOREIGN and rescale_of(timeline, instant) is not None:
             theirs = RESCALE
-        return Meeting(RESCALE, theirs, known)
+        return Meeting(RESCALE, theirs, their_state)
 
     def _is_begun(self, instant: Instant) -> bool:
         claimed = Claim(self.table.storage, instant.requested_time).owner() is not None
         return claimed or instant.state != State.REQUESTED
 
-    def _known(self, instant: Instant) -> Known:
+    def _state_of(self, instant: Instant) -> Known:
         if self._is_given_up(instant):
             return Known.DEAD
         return known_by(self.others.suspect(instant).judge(may_wait=False))
@@ -176,5 +176,5 @@ class Beside:
         storage, requested = self.table.storage, instant.requested_time
         if instant.action not in COMPACTING:
             return is_given_up(storage, requested)
-        known = Claim(storage, requested).owner()
-        return known is not None and Seal(storage, seal_of(requested, known.write_id)).is_given_up()
+        process = Claim(storage, requested).owner()
+        return process is not None and Seal(storage, seal_of(requested, process.write_id)).is_given_up()

@@ -94,8 +94,8 @@ class RescaleCompletion:
             raise self._stale(f"the restore {since.restore.requested_time} took the table back to an earlier moment")
         return written
 
-    def _forbids(self, theirs: object, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
-        meeting = Meeting(RESCALE, theirs, known, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
+    def _forbids(self, theirs: object, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED) -> bool:
+        meeting = Meeting(RESCALE, theirs, their_state, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
         return forbids(meeting)
 
     def _stale(self, what: str) -> CommitConflictError:
@@ -119,13 +119,13 @@ class RescaleCompletion:
         named = all(path_of(expression) is not None for expression, _ in others)
         if (self.everywhere or named) and all(now.of(path) == number for path in rest):
             # Writes may have opened partitions since.
-            there = FileView(timeline, read_written(timeline)).partitions()
-            if all(now.of(path) == number for path in there if not self.rescale.holds(path)):
+            partitions = FileView(timeline, read_written(timeline)).partitions()
+            if all(now.of(path) == number for path in partitions if not self.rescale.holds(path)):
                 return same_everywhere
         mine = tuple((expression_of(path), number) for path in self.rescale.partitions)
         paths = {*self.rescale.partitions}
-        kept = tuple(pair for pair in others if path_of(pair[0]) not in paths)
-        return replace(same_everywhere, default=default, expressions=(*mine, *kept))
+        unchanged = tuple(pair for pair in others if path_of(pair[0]) not in paths)
+        return replace(same_everywhere, default=default, expressions=(*mine, *unchanged))
 
     def _body(self) -> CommitBody:
         work = self.work

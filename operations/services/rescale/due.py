@@ -49,7 +49,7 @@ class WantedNumber:
         view = SeenTable(self.table, timeline).view
         slices = {path: [*view.slices(path).values()] for path in (self._wanted(view) if among is None else among)}
         changes = {}
-        for path, there in slices.items():
+        for path, partition_slices in slices.items():
             old = numbers.of(path)
             if old is None:
                 raise UnsupportedTableError(
@@ -57,7 +57,7 @@ class WantedNumber:
                     "pyhudi may find other expressions, so that its number of buckets is unknown.",
                     "Write the partition's rows to a partition of another name.",
                 )
-            if there and old != self.n:
+            if partition_slices and old != self.n:
                 changes[path] = BucketChange(path, old, self.n)
         return slices, changes
 

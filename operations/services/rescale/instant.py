@@ -52,13 +52,13 @@ class RescaleInstant:
     index: BucketIndex
     means: Means
 
-    def carry_out(self, rescale: Rescale, there: Sequence[str]) -> ServiceResult:
+    def carry_out(self, rescale: Rescale, partitions: Sequence[str]) -> ServiceResult:
         """Rescale what the table has by then of some partitions; it had the partitions ``there`` a while ago."""
         table, means, began = self.wanted.table, self.means, time.monotonic()
         beside = Beside(OtherWriters(table, means.patience), rescale, means.wait_s)
         requested = partial(self._requested, beside, rescale)
         work = begin_claimed(table, REPLACE_COMMIT, means.patience, means.application, requested)
-        units = partial(self._units, replace(beside, own=work.instant_time), rescale, there)
+        units = partial(self._units, replace(beside, own=work.instant_time), rescale, partitions)
         result, _ = live(work, work.heartbeat(), units, _THIS_PROCESS)
         logger.info(
             "table %s: the rescale %s gave %d partitions %d buckets: %d file groups became %d",
@@ -79,7 +79,7 @@ class RescaleInstant:
         return RequestedReplaceMetadata(operation_type=PENDING_OPERATION, extra_metadata={KEY: rescale.spell()})
 
     def _units(
-        self, beside: Beside, rescale: Rescale, there: Sequence[str], work: Transaction
+        self, beside: Beside, rescale: Rescale, partitions: Sequence[str], work: Transaction
     ) -> tuple[ServiceResult, Made]:
         """Divide the rows; the transaction of what is made sees the moment at which they were read."""
         timeline = beside.begin_reading(work)
@@ -95,7 +95,7 @@ class RescaleInstant:
         files = FileWork(work, schema, self.means.output, self.means.logs, counts=counts)
         written = self._written(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
         completion = RescaleCompletion(
-            work, rescale, schema, sources, written, there, everywhere=self.wanted.partitions is None
+            work, rescale, schema, sources, written, partitions, everywhere=self.wanted.partitions is None
         )
         result = ServiceResult(
             work.path,
@@ -114,5 +114,5 @@ class RescaleInstant:
         execute = partial(execute_units, rescaler, means=self.means, name="rescale", finished=finished_units)
         divided = execute([unit for unit in units if unit.divides])
         spills = [(result.unit, result.spill) for result in divided if result.spill is not None]
-        done = execute([*(unit for unit in units if not unit.divides), *gathering_units(spills)])
-        return [file for result in done for file in result.written]
+        results = execute([*(unit for unit in units if not unit.divides), *gathering_units(spills)])
+        return [file for result in results for file in result.written]

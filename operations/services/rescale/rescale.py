@@ -63,8 +63,8 @@ def rescale_buckets(
         )
     wanted = WantedNumber(table, n, partitions)
     call = _RescaleCall(wanted, RescaleInstant(wanted, index, means), whole)
-    found = call.foretold() if dry_run else call.run()
-    return replace(found, seconds=time.monotonic() - began)
+    result = call.foretold() if dry_run else call.run()
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def _index_of(table: Table) -> BucketIndex:
@@ -73,10 +73,10 @@ def _index_of(table: Table) -> BucketIndex:
         "Write to it once with pyhudi and hoodie.bucket.index.num.buckets, if Apache Hudi wrote it with a bucket "
         "index; other indexes need no rescale.",
     )
-    found = placing_index_for(table.config)
-    if found is None:
+    index = placing_index_for(table.config)
+    if index is None:
         raise refuse
-    return found
+    return index
 
 
 @dataclass
@@ -102,17 +102,17 @@ class _RescaleCall:
         timeline = self.table.timeline()
         refuse_restoring(RESCALE, timeline)
         slices, changes = self.wanted.due(timeline)
-        done = ServiceResult(self.table.path, NAME, dry=True, partitions=len(changes))
+        total = ServiceResult(self.table.path, NAME, dry=True, partitions=len(changes))
         for change in changes.values():
             before = slices[change.partition_path]
             units = units_of(change, before, self.table.path)
-            done = replace(
-                done,
-                file_groups=done.file_groups + len(before),
-                new_file_groups=done.new_file_groups + len({target for unit in units for target in unit.targets}),
-                bytes_read=done.bytes_read + sum(file_slice.size for file_slice in before),
+            total = replace(
+                total,
+                file_groups=total.file_groups + len(before),
+                new_file_groups=total.new_file_groups + len({target for unit in units for target in unit.targets}),
+                bytes_read=total.bytes_read + sum(file_slice.size for file_slice in before),
             )
-        return done
+        return total
 
     def run(self) -> ServiceResult:
         table = self.table
@@ -121,14 +121,14 @@ class _RescaleCall:
             timeline = finish_rollbacks_first(RESCALE, others, table.timeline())
             refuse_restoring(RESCALE, timeline)
             slices, changes = self.wanted.due(timeline)
-            there = [*slices]
+            partitions = [*slices]
             if not changes and not self.wanted.wants_default(timeline):
                 break
             if self.whole or not changes:
-                self.results.append(self.instants.carry_out(Rescale(self.wanted.n, None), there))
+                self.results.append(self.instants.carry_out(Rescale(self.wanted.n, None), partitions))
             else:
                 for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
-                    self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), there))
+                    self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), partitions))
             # A writer may have opened partitions meanwhile, so look anew.
         follow_rules(self.table)
         return self._summed()

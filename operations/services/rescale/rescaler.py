@@ -31,7 +31,7 @@ from ..compaction.slice_worker import is_foreign, passed_through
 from ..unit_execution import FileWorker
 from .units import RescaleUnit
 
-Pieces = Iterator[tuple[int, pa.RecordBatch]]
+BucketRows = Iterator[tuple[int, pa.RecordBatch]]
 # The share of a task's memory for rows that wait to be written or spilled; a merge of log files may take the rest.
 _SHARE = 2
 
@@ -85,10 +85,10 @@ class _Task:
             target: self.rescaler.index.place(files.transaction.instant_time, path, target)
             for target in self.unit.targets
         }
-        pieces = self._gathered() if self.unit.spills else self._pieces()
+        rows_by_bucket = self._gathered() if self.unit.spills else self._rows_by_bucket()
         if self._waits:
-            pieces = self._one_by_one(pieces)
-        return write_cut_files(self.to, groups, files.form(), pieces, in_order=self._waits)
+            rows_by_bucket = self._one_by_one(rows_by_bucket)
+        return write_cut_files(self.to, groups, files.form(), rows_by_bucket, in_order=self._waits)
 
     def divide(self) -> SpillFile | None:
         """Leave the rows of each new bucket in a spill in the table's store; None without rows."""
@@ -96,7 +96,7 @@ class _Task:
         name = join(work.spills, f"{self.to.token}.spill")
         buffers = self._buffers(lambda: SpillWriter(work.storage, name, work.aside))
         try:
-            for number, rows in self._pieces():
+            for number, rows in self._rows_by_bucket():
                 buffers.add(Route(self.unit.partition_path, number), rows)
             return buffers.spill_all()
         except BaseException:
@@ -107,11 +107,11 @@ class _Task:
         limit = self.rescaler.files.output.memory // _SHARE
         return RowBuffers(limit, limit, open_spill)
 
-    def _one_by_one(self, pieces: Pieces) -> Pieces:
+    def _one_by_one(self, rows_by_bucket: BucketRows) -> BucketRows:
         """Yield the rows of one bucket after the other, from memory as far as it has room."""
         buffers = self._buffers(partial(SpillWriter, self.local, "buckets.spill", ""))
         try:
-            for number, rows in pieces:
+            for number, rows in rows_by_bucket:
                 buffers.add(Route(self.unit.partition_path, number), rows)
             gathered = Gathered(buffers, self.local)
         except BaseException:
@@ -121,7 +121,7 @@ class _Task:
             for rows in gathered.take(route).batches():
                 yield route.number, rows
 
-    def _gathered(self) -> Pieces:
+    def _gathered(self) -> BucketRows:
         """Yield what other tasks divided for the unit's bucket."""
         number = self.unit.targets[0]
         key = tuple(Route(self.unit.partition_path, number))
@@ -132,7 +132,7 @@ class _Task:
                     for rows in reader.batches(piece):
                         yield number, rows
 
-    def _pieces(self) -> Pieces:
+    def _rows_by_bucket(self) -> BucketRows:
         """Yield the rows of the sources, merged, by new bucket."""
         reader = self._reader()
         for source in self.unit.sources:

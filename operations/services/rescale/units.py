@@ -86,16 +86,16 @@ class RescaleUnit:
 
 def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tuple[str, ...]]:
     """Return the partitions of each instant, in their order; a partition that reads more than the bound is alone."""
-    found: list[list[str]] = []
+    by_instant: list[list[str]] = []
     room = 0
-    for path, there in slices.items():
-        size = sum(file_slice.size for file_slice in there)
-        if not found or size > room or len(found[-1]) == _PARTITIONS_OF_AN_INSTANT:
-            found.append([])
+    for path, partition_slices in slices.items():
+        size = sum(file_slice.size for file_slice in partition_slices)
+        if not by_instant or size > room or len(by_instant[-1]) == _PARTITIONS_OF_AN_INSTANT:
+            by_instant.append([])
             room = _BYTES_OF_AN_INSTANT
-        found[-1].append(path)
+        by_instant[-1].append(path)
         room -= size
-    return [tuple(paths) for paths in found]
+    return [tuple(paths) for paths in by_instant]
 
 
 def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:
@@ -134,5 +134,5 @@ def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[Re
 def finished_units(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
     """Return the units of which a new data file is announced."""
     made = [file for path in paths if (file := data_file(path)) is not None]
-    there = {(split(file.path)[0], bucket_of(file.file_id)) for file in made}
-    return [unit for unit in units if any((unit.partition_path, target) in there for target in unit.targets)]
+    buckets = {(split(file.path)[0], bucket_of(file.file_id)) for file in made}
+    return [unit for unit in units if any((unit.partition_path, target) in buckets for target in unit.targets)]

@@ -70,7 +70,7 @@ class _Rewrite:
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
         sorter = Sorter(files, foreign=frozenset(), numbers=self._numbers, notes=notes)
         try:
-            self.sorted.done = done = sorter.rewrite(self._plan.slices, means)
+            self.sorted.results = results = sorter.rewrite(self._plan.slices, means)
         except NoTasksError as error:
             raise UnsupportedTableError(
                 f"The files of the table {work.path} that are to be sorted are more than "
@@ -79,11 +79,11 @@ class _Rewrite:
             ) from error
         return self, Made(
             work,
-            {path for result in done for path in result.paths},
-            sorted({result.unit.partition_path for result in done}),
+            {path for result in results for path in result.paths},
+            sorted({result.unit.partition_path for result in results}),
             partial(self._outcome, sorter),
             # The body needs space twice: in the decision, and later in the completed file.
-            lambda: work.reserve.hold(sorter.body(done).size),
+            lambda: work.reserve.hold(sorter.body(results).size),
         )
 
     def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
@@ -94,14 +94,14 @@ class _Rewrite:
             return None
         changed = changed_meanwhile(work, timeline, self._changes, self._checked)
         # Where none would remain, the conflict is raised.
-        if changed and len(changed) < len(self.sorted.done):
+        if changed and len(changed) < len(self.sorted.results):
             self.sorted.leave_out(work.storage, changed)
         check_conflicts(work, timeline, self._changes, self._checked)
-        return sorter.outcome(self.sorted.done)
+        return sorter.outcome(self.sorted.results)
 
     @property
     def _changes(self) -> WriteChanges:
-        slices = [result.unit for result in self.sorted.done]
+        slices = [result.unit for result in self.sorted.results]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self.work.config, self._numbers)
         return WriteChanges(

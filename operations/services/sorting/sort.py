@@ -69,31 +69,31 @@ def sort(
         _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table.config, table.timeline())
-    asked = _sort_order(table, by, curve, schema)
-    there = asked.among(schema.names)
-    if there is None:
+    wanted = _sort_order(table, by, curve, schema)
+    order = wanted.among(schema.names)
+    if order is None:
         raise MissingColumnError(
-            f"The table {table.path} is to be sorted by {', '.join(asked.columns)}, and has no such column any more.",
+            f"The table {table.path} is to be sorted by {', '.join(wanted.columns)}, and has no such column any more.",
             "Name columns that it has, sort(by=[...]), or remove its order, sort(by=[]).",
         )
     refuse_unknown_partitions(storage, partitions)
-    table = _note(table, {SORT_BY: ",".join(asked.columns), SORT_CURVE: asked.curve}, dry_run=dry_run)
+    table = _note(table, {SORT_BY: ",".join(wanted.columns), SORT_CURVE: wanted.curve}, dry_run=dry_run)
     merges = table.config.table_type == MERGE_ON_READ
-    unsorted = Unsorted(storage, there, partitions, mine=COMPACTION if merges else WRITE)
+    unsorted = Unsorted(storage, order, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:
-        found = unsorted.find(table.timeline())
-        size = sum(file_slice.size for file_slice in found)
+        slices = unsorted.find(table.timeline())
+        size = sum(file_slice.size for file_slice in slices)
         skipped = _left_out([], unsorted.held_partitions)
-        done = ServiceResult(storage.path, SORT, file_groups=len(found), bytes_read=size, skipped=skipped, dry=True)
+        result = ServiceResult(storage.path, SORT, file_groups=len(slices), bytes_read=size, skipped=skipped, dry=True)
     elif merges:
         service = SortingCompaction(table, means, unsorted)
         service.run()
-        done = service.result(0)
-        left_out = "; ".join(filter(None, (done.skipped, _left_out([], unsorted.held_partitions))))
-        done = replace(done, service=SORT, skipped=left_out)
+        result = service.result(0)
+        left_out = "; ".join(filter(None, (result.skipped, _left_out([], unsorted.held_partitions))))
+        result = replace(result, service=SORT, skipped=left_out)
     else:
-        done = _rewritten(table, means, unsorted)
-    return replace(done, seconds=time.monotonic() - began)
+        result = _rewritten(table, means, unsorted)
+    return replace(result, seconds=time.monotonic() - began)
 
 
 class SortingCompaction(Compaction):
@@ -115,26 +115,26 @@ class SortingCompaction(Compaction):
 
     def requested(self, plan: Plan) -> CompactionPlan:
         """Return a plan that says what it is: another process may carry it out."""
-        found = super().requested(plan)
-        return found.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
+        compaction_plan = super().requested(plan)
+        return compaction_plan.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
 def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
     # The new files follow the index and key encoding that the files show, if no property names them.
-    told = with_inferred_key_encoding(with_inferred_index(table))
-    if means.output.bloom_filter is None and told.config.index_type != table.config.index_type:
+    inferred = with_inferred_key_encoding(with_inferred_index(table))
+    if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
         means = replace(means, output=replace(means.output, bloom_filter=True))
-    found = sort_in_place(told, unsorted, means)
-    done = found.done
+    sorted_in_place = sort_in_place(inferred, unsorted, means)
+    results = sorted_in_place.results
     return ServiceResult(
         table.path,
         SORT,
-        found.instant,
-        files=len(done),
-        bytes=sum(result.size for result in done),
-        file_groups=len(done),
-        bytes_read=sum(result.unit.size for result in done),
-        skipped=_left_out(found.left_out, unsorted.held_partitions),
+        sorted_in_place.instant,
+        files=len(results),
+        bytes=sum(result.size for result in results),
+        file_groups=len(results),
+        bytes_read=sum(result.unit.size for result in results),
+        skipped=_left_out(sorted_in_place.left_out, unsorted.held_partitions),
     )
 
 
@@ -151,14 +151,14 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
-    kept = table.config.sort_by if by is None else None
-    columns = by if by is not None else kept
+    table_columns = table.config.sort_by if by is None else None
+    columns = by if by is not None else table_columns
     if not columns:
         raise MissingOptionError(
             f"The table {table.path} is to be sorted, and neither the call nor the table's {SORT_BY} names a column.",
             "Name the columns by which queries choose rows: sort(by=[...]).",
         )
-    named = curve or (table.config.sort_curve if kept else None) or LINEAR
+    named = curve or (table.config.sort_curve if table_columns else None) or LINEAR
     if named not in CURVES:
         raise InvalidOptionError(
             f"The table {table.path} is to be sorted along the curve {named!r}, which pyhudi does not know.",
@@ -170,7 +170,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
             "Name each column once.",
         )
     check_sortable(
-        columns if kept is None else [name for name in columns if name in schema.names], schema, table.path, "by"
+        columns if table_columns is None else [name for name in columns if name in schema.names],
+        schema,
+        table.path,
+        "by",
     )
     return SortOrder(tuple(columns), named)
 

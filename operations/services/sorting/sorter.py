@@ -32,12 +32,12 @@ class SortedInPlace:
 
     Attributes:
         instant: Its instant; empty without any.
-        done: What became of the slices that it sorted.
+        results: What became of the slices that it sorted.
         left_out: The file groups that other writes changed meanwhile, which stay as these left them.
     """
 
     instant: str = ""
-    done: list[UnitResult[FileSlice]] = field(default_factory=list)
+    results: list[UnitResult[FileSlice]] = field(default_factory=list)
     left_out: list[FileGroupId] = field(default_factory=list)
 
     def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
@@ -45,8 +45,8 @@ class SortedInPlace:
 
         The decision comes afterwards, so that no process completes the instant beside these files.
         """
-        gone = [result for result in self.done if result.unit.group in changed]
+        gone = [result for result in self.results if result.unit.group in changed]
         storage.delete(*(path for result in gone for path in result.paths))
         storage.flush(sorted({result.unit.partition_path for result in gone}))
-        self.done = [result for result in self.done if result.unit.group not in changed]
+        self.results = [result for result in self.results if result.unit.group not in changed]
         self.left_out += sorted(changed)

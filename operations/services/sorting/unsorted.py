@@ -38,14 +38,14 @@ class Unsorted:
 
     def find(self, timeline: Timeline) -> list[FileSlice]:
         """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id."""
-        found = self.slices.find(timeline, self._chosen, lambda _: True)
-        bases = [file_slice.base for file_slice in found if file_slice.base is not None and not file_slice.logs]
+        slices = self.slices.find(timeline, self._chosen, lambda _: True)
+        bases = [file_slice.base for file_slice in slices if file_slice.base is not None and not file_slice.logs]
         unread = [base for base in bases if base.path not in self._sorted]
         answers = for_each(self.storage, self._is_sorted, unread)
         self._sorted.update(zip((base.path for base in unread), answers, strict=True))
         return [
             file_slice
-            for file_slice in found
+            for file_slice in slices
             if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
         ]
 

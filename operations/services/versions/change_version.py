@@ -85,7 +85,7 @@ class _VersionCall:
         """Return what `run` would do, without writing anything."""
         timeline = self.table.timeline()
         self._decode(timeline)
-        first = [unfinished.told for unfinished in self.unfinished.find(timeline)]
+        first = [unfinished.sentence for unfinished in self.unfinished.find(timeline)]
         spelling = spelling_of(self.table)
         changes = self.step.properties(self.table, self.table.config, spelling)
         first += self._compaction(timeline)
@@ -131,10 +131,10 @@ class _VersionCall:
 
     def _compact(self) -> list[str]:
         """Merge the log files of the whole table where the step wants that, and return what was done."""
-        told = self._compaction(self.table.timeline())
-        if told:
+        sentences = self._compaction(self.table.timeline())
+        if sentences:
             compact_whole(self.table, self.means)
-        return told
+        return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
         """Copy the timeline where the step wants that, and return its state at which the copies were made."""
@@ -163,9 +163,9 @@ class _VersionCall:
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
         stored = self.table.config
         after = stored.with_changes(changes)
-        told, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after, self.means)
+        warnings, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after, self.means)
         if self.step.compacts(self.table) and keys != 0:
-            told += (
+            warnings += (
                 f"The log files are merged by the rules of version {self.step.before}, so that all rows stay what they "
                 f"are. Queries of times before the {self.step.name} merge them by those of version {self.step.after}: "
                 f"{'some' if keys is None else f'at most {keys:,}'} keys show another row there",
@@ -179,7 +179,7 @@ class _VersionCall:
             tuple(properties),
             bytes=self._bytes(changes),
             changed_keys=keys,
-            warnings=told,
+            warnings=warnings,
         )
 
     def _bytes(self, changes: Mapping[str, str | None]) -> int:

@@ -153,32 +153,32 @@ def spelling_of(table: Table) -> str | None:
 
 def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spelling: str | None) -> tuple[str, ...]:
     """Return what another engine, or a later write, does otherwise once a table is of another version."""
-    told = []
+    warnings = []
     of_after = f"version {step.after}"
     if step.copies and before.ordering_fields and before.payload is None:
-        told.append(
+        warnings.append(
             f"In {of_after} the greatest value of {', '.join(before.ordering_fields)} decides which row of a key wins: "
             "the table does not name a payload class, and Apache Hudi 0.15 lets the newest row win there by default"
         )
     if before.merge_mode != after.merge_mode:
-        told.append(
+        warnings.append(
             f"In {of_after} the table has the merge mode {after.merge_mode} instead of {before.merge_mode}, "
             f"by which later writes and reads of log files choose among the rows of a key"
         )
     if before.ordering_fields != after.ordering_fields:
-        told.append(
+        warnings.append(
             f"In {of_after} rows are ordered by {', '.join(after.ordering_fields) or 'nothing'} instead of "
             f"{', '.join(before.ordering_fields) or 'nothing'}"
         )
     if after.merge_mode == key.CUSTOM:
-        told.append(
+        warnings.append(
             f"In {of_after} a class decides which row wins, {after.properties.get(key.PAYLOAD_CLASS)}: pyhudi neither "
             "merges the log files of such a table nor writes it"
         )
     usual = key.FIELD_PREFIXED if step.after >= key.NEWEST_VERSION else key.VALUE_ONLY
     if spelling is not None and spelling != usual:
-        told.append(
+        warnings.append(
             f"The table spells keys in the way {spelling}, and Apache Hudi by default in the way {usual} in "
             f"{of_after}: it would write each key a second time"
         )
-    return tuple(told)
+    return tuple(warnings)

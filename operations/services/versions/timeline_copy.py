@@ -133,18 +133,18 @@ class TimelineCopy:
     def _instants(self) -> Mapping[Instant, FileInfo]:
         """Each state of the instants on the timeline, with its file."""
         parse = self.old.instants.layout.parse
-        found = ((parse(split(info.path)[1]), info) for info in self._files())
-        return {instant: info for instant, info in found if instant is not None}
+        parsed = ((parse(split(info.path)[1]), info) for info in self._files())
+        return {instant: info for instant, info in parsed if instant is not None}
 
     @cached_property
     def _completion_times(self) -> Mapping[str, str]:
         zone = self.old.config.timezone
-        told = {instant: instant.completion_time for instant in self.old.archive.timed()}
-        told = {instant.at(State.COMPLETED): time for instant, time in told.items()}
+        changed_at = {instant: instant.completion_time for instant in self.old.archive.timed()}
+        changed_at = {instant.at(State.COMPLETED): time for instant, time in changed_at.items()}
         for instant, info in self._instants.items():
             if instant.state == State.COMPLETED:
-                told[instant] = format_time(int(info.modified * 1000), zone)
-        return completion_times(told)
+                changed_at[instant] = format_time(int(info.modified * 1000), zone)
+        return completion_times(changed_at)
 
     def _renamed(self, instant: Instant, times: Mapping[str, str]) -> Instant:
         """Return the state that an instant has in the new layout."""
@@ -193,20 +193,20 @@ class TimelineCopy:
 
     def _copy_archive(self, times: Mapping[str, str]) -> None:
         archive = LsmArchive(self.new.storage, self.new.config.archive_folder)
-        known = frozenset(instant.identity for instant in archive.instants())
-        for rows in self._archived_rows(times, known):
+        copied = frozenset(instant.identity for instant in archive.instants())
+        for rows in self._archived_rows(times, copied):
             refuse_other_version(self.old)
             append(archive, rows)
         if self.old.archive.is_there():
             # The process that put them there may have died before a manifest named them.
             repair_archive(archive)
 
-    def _archived_rows(self, times: Mapping[str, str], known: frozenset[str]) -> Iterator[Sequence[Row]]:
+    def _archived_rows(self, times: Mapping[str, str], copied: frozenset[str]) -> Iterator[Sequence[Row]]:
         # What was archived since the times were read changes the state of the timeline, and all is copied again.
         archived = [
             instant
             for instant in self.old.archive.instants()
-            if instant.identity not in known and instant.identity in times
+            if instant.identity not in copied and instant.identity in times
         ]
         for start in range(0, len(archived), _ARCHIVED_AT_ONCE):
             part = archived[start : start + _ARCHIVED_AT_ONCE]
@@ -220,8 +220,8 @@ class TimelineCopy:
                 f"{instant.requested_time} did.",
                 "Restore the archive from a backup.",
             )
-        done = self.new.instants.layout.completed(instant, times[instant.identity])
-        return Row(done, self._encoded(instant, body) if body and instant.group in _IN_JSON else b"")
+        completed = self.new.instants.layout.completed(instant, times[instant.identity])
+        return Row(completed, self._encoded(instant, body) if body and instant.group in _IN_JSON else b"")
 
 
 def remove_old_files(table: Table) -> None:
@@ -230,25 +230,25 @@ def remove_old_files(table: Table) -> None:
         TimelineCopy.out_of(table).remove_old()
 
 
-def completion_times(told: Mapping[Instant, str | None]) -> Mapping[str, str]:
+def completion_times(changed_at: Mapping[Instant, str | None]) -> Mapping[str, str]:
     """Return the completion time of each completed instant by its identity, no two the same.
 
     ``told`` is when its file was last changed, which is wrong where the table was copied. It counts where it lies
     between the requested time and that of the next write; else an instant completed right after it was requested. So
     completed writes are in the order of their requested times, by which readers of version 6 go.
     """
-    ordered = sorted(told, key=lambda instant: (instant.requested_time, not instant.is_write, instant.group))
+    ordered = sorted(changed_at, key=lambda instant: (instant.requested_time, not instant.is_write, instant.group))
     writes = [instant.requested_time for instant in ordered if instant.is_write]
     following = dict(pairwise([*writes, None]))
-    found: dict[str, str] = {}
+    times: dict[str, str] = {}
     taken: set[str] = set()
     for instant in ordered:
-        requested, time = instant.requested_time, told[instant]
+        requested, time = instant.requested_time, changed_at[instant]
         until = following[requested] if instant.is_write else None
         if time is None or time <= requested or (until is not None and time >= until):
             time = free_time_after(requested, taken)
         elif time in taken:
             time = free_time_after(time, taken)
         taken.add(time)
-        found[instant.identity] = time
-    return found
+        times[instant.identity] = time
+    return times

@@ -43,11 +43,11 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An instant about which something is done first; ``told`` says what, in a sentence."""
+    """An instant about which something is done first; ``sentence`` says what."""
 
     instant: Instant
     way: Way
-    told: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class UnfinishedInstants:
         plan that can be neither carried out nor taken back.
         """
         refuse_restoring(ROLLBACK, timeline)
-        found = {
+        sentences = {
             dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
             for dead in dead_writes(ROLLBACK, self._others, timeline, "")
             if not says_what_it_holds(timeline, dead.victim)
@@ -73,8 +73,8 @@ class UnfinishedInstants:
         for rollback in self._others.condemned(timeline, ROLLBACK):
             if rollback.at_work:
                 raise in_the_way(timeline, rollback.victim)
-            found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
-        undone = [Unfinished(instant, Way.ROLL_BACK, told) for instant, told in found.items()]
+            sentences[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
+        undone = [Unfinished(instant, Way.ROLL_BACK, told) for instant, told in sentences.items()]
         self._refuse_living_plans(timeline)
         plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
         clustered = [
@@ -90,20 +90,22 @@ class UnfinishedInstants:
     def finish(self) -> list[str]:
         """Do what `find` says, and return its sentences."""
         table = self.table
-        found = self.find(table.timeline())
-        if any(unfinished.way is Way.ROLL_BACK for unfinished in found):
+        to_finish = self.find(table.timeline())
+        if any(unfinished.way is Way.ROLL_BACK for unfinished in to_finish):
             undo_dead_writes(table, self.means.patience)
-        for unfinished in found:
+        for unfinished in to_finish:
             if unfinished.way is Way.TAKE_BACK:
                 self._take_back(unfinished.instant)
-        for action in sorted({unfinished.instant.action for unfinished in found if unfinished.way is Way.CARRY_OUT}):
+        for action in sorted(
+            {unfinished.instant.action for unfinished in to_finish if unfinished.way is Way.CARRY_OUT}
+        ):
             carry_out_pending(table, _SETTINGS[action], self.means)
         timeline = table.timeline()
-        done = {unfinished.instant.identity for unfinished in found}
-        for unfinished in self.find(timeline) if found else ():
-            if unfinished.instant.identity in done:
+        identities = {unfinished.instant.identity for unfinished in to_finish}
+        for unfinished in self.find(timeline) if to_finish else ():
+            if unfinished.instant.identity in identities:
                 raise in_the_way(timeline, unfinished.instant)
-        return [unfinished.told for unfinished in found]
+        return [unfinished.sentence for unfinished in to_finish]
 
     @cached_property
     def _others(self) -> OtherWriters:
