@@ -84,7 +84,7 @@ def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
 
 
 def check_lost_archive(subject: Subject) -> None:
-    """Look for signs of archived instants where the archive is gone."""
+    """Look for signs of archived instants if the archive is gone."""
     if subject.lost_archive:
         folder = subject.config.archive_folder
         subject.findings.add(ARCHIVE_LOST, subject.lost_archive, file=folder)

@@ -58,15 +58,15 @@ _OPERATIONS = frozenset(
 _EVERY_READ = "Apache Hudi fails on every read"
 # Which engine fails on an empty file, by action and state. No engine fails on the others.
 _CHOKES = {
-    ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs where it is the newest",
-    ("deltacommit", State.COMPLETED): "hudi-rs fails on it where it is the newest",
-    ("replacecommit", State.COMPLETED): "pyhudi fails on it, and hudi-rs where it is the newest",
+    ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest",
+    ("deltacommit", State.COMPLETED): "hudi-rs fails on it if it is the newest",
+    ("replacecommit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest",
     ("compaction", State.REQUESTED): _EVERY_READ,
     ("logcompaction", State.REQUESTED): _EVERY_READ,
     ("clean", State.REQUESTED): "Apache Hudi fails on every write",
     ("clean", State.COMPLETED): "it does not say what it took",
-    ("rollback", State.COMPLETED): "Apache Hudi fails where it builds a metadata table",
-    ("restore", State.COMPLETED): "Apache Hudi fails where it builds a metadata table",
+    ("rollback", State.COMPLETED): "Apache Hudi fails if it builds a metadata table",
+    ("restore", State.COMPLETED): "Apache Hudi fails if it builds a metadata table",
     ("savepoint", State.COMPLETED): "it keeps no file, and Apache Hudi's cleans fail",
     ("indexing", State.COMPLETED): "Apache Hudi builds a wrong metadata table, without the table's rows",
 }
@@ -117,9 +117,9 @@ def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
 
 
 def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
-    """Return the record of an instant's state, empty where its file is empty or gone.
+    """Return the record of an instant's state, empty if its file is empty or gone.
 
-    Raises CorruptInstantError where it does not parse, and StorageError.
+    Raises CorruptInstantError if it does not parse, and StorageError.
     """
     path = timeline.files.path(instant)
     try:
@@ -142,7 +142,7 @@ def undone_instants(subject: Subject) -> Mapping[str, Instant]:
 
 
 def is_by_pyhudi(subject: Subject, instant: Instant) -> bool:
-    """Return whether a completed write is of pyhudi; False where its body cannot be read."""
+    """Return whether a completed write is of pyhudi; False if its body cannot be read."""
     with subject.turning(TORN_INSTANT, instant):
         record = read_record(subject.timeline, instant)
         return any(name.startswith(PYHUDI_KEYS) for name in record.get("extraMetadata") or ())
@@ -212,7 +212,7 @@ class _Bodies:
     said: Said = field(default_factory=Said)
 
     def read(self, instant: Instant) -> Mapping[str, Any] | None:
-        """Return the record of a completed write; None where it cannot be parsed, and for every other instant."""
+        """Return the record of a completed write; None if it cannot be parsed, and for every other instant."""
         path, record = self.timeline.files.path(instant), None
         if not _has_body(instant):
             return None

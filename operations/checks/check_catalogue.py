@@ -133,7 +133,7 @@ NO_SIZE = _error(
 SIZE_MISMATCH = _error(
     "SIZE_MISMATCH",
     "A base file has another size than the write that made it says: another file has taken its place, and reads and "
-    "writes of its file group fail where that write is still on the timeline.",
+    "writes of its file group fail if that write is still on the timeline.",
     "Put the file back as that write wrote it, or roll back that write and all later writes.",
 )
 LOG_SIZE = _warning(
@@ -435,12 +435,12 @@ WRONG_BUCKET = _error(
 )
 DUPLICATE_KEY = _error(
     "DUPLICATE_KEY",
-    "A record key is there several times where it has to be unique, though upserts wrote all of its rows.",
-    "Upsert the row that is right; where the index looks keys up, delete the key first, or each copy is updated.",
+    "A record key is there several times if it has to be unique, though upserts wrote all of its rows.",
+    "Upsert the row that is right; if the index looks keys up, delete the key first, or each copy is updated.",
 )
 KEY_ADDED_TWICE = _warning(
     "KEY_ADDED_TWICE",
-    "A record key is there several times where it has to be unique, as inserts add rows without looking.",
+    "A record key is there several times if it has to be unique, as inserts add rows without looking.",
     "If keys have to be unique, delete the key, then upsert the row that is right.",
 )
 METADATA_LOST = _error(

@@ -1,4 +1,4 @@
-"""What the columns of one data file hold: bounds and nulls, by its footer, or by its rows where that lacks them."""
+"""What the columns of one data file hold: bounds and nulls, by its footer, or by its rows if that lacks them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _both(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
 
 
 def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
-    """Return what a footer states of a column; None where it does not state all of it, or may have cut a bound."""
+    """Return what a footer states of a column; None if it does not state all of it, or may have cut a bound."""
     metadata: Any = reader.parquet.metadata
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
     stored = reader.parquet.schema_arrow.field(field.name).type
@@ -137,7 +137,7 @@ def _type_in_footer(physical: str, stored: pa.DataType) -> pa.DataType:
 
 
 def _value(raw: Any, physical: str, stored: pa.DataType) -> Any:
-    """Return a bound of a footer as a value; None where it may be no exact bound."""
+    """Return a bound of a footer as a value; None if it may be no exact bound."""
     if pa.types.is_decimal(stored):
         return Decimal(raw).scaleb(-stored.scale) if isinstance(raw, int) else None
     if physical in _PLAIN:

@@ -1,4 +1,4 @@
-"""The times of the files of completed instants, where no name tells when an instant completed.
+"""The times of the files of completed instants, if no name tells when an instant completed.
 
 Apache Hudi 1.x takes the time at which such a file was last changed. By it, a log file belongs to the newest base file
 that was begun before its base instant completed. A table that was copied has the times of the copy.

@@ -75,7 +75,7 @@ class _Replaced:
     times: Mapping[tuple[str, str], str]
 
     def by(self, info: FileInfo, made_by: str) -> str | None:
-        """Return the time of the replacecommit that replaced a file, which a write made; None where none did."""
+        """Return the time of the replacecommit that replaced a file, which a write made; None if none did."""
         file = data_file(info.path, changes=True)
         time = None if file is None else self.times.get((split(info.path)[0], file.file_id))
         return time if time is not None and made_by < time else None
@@ -131,7 +131,7 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
 
 
 def _is_left_by_an_undo(subject: Subject, info: FileInfo, is_undone: bool) -> bool:
-    """Return whether a log file holds commands, or what a command took back, where several instants may append."""
+    """Return whether a log file holds commands, or what a command took back, if several instants may append."""
     file = data_file(info.path)
     if not isinstance(file, LogFile) or not _may_append(subject):
         return False

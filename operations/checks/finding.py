@@ -31,7 +31,7 @@ FINDINGS_SCHEMA = pa.schema(
 class Check:
     """One way in which a table can be wrong.
 
-    Its severity is ``error`` where rows are wrong, missing or in danger, or an engine cannot read or write; else
+    Its severity is ``error`` if rows are wrong, missing or in danger, or an engine cannot read or write; else
     ``warning``.
     """
 
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a table; ``file`` and ``instant`` are empty where no single file or instant is."""
+    """One thing that is wrong with a table; ``file`` and ``instant`` are empty if no single file or instant is."""
 
     check: Check
     what: str

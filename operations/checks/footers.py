@@ -108,7 +108,7 @@ def _parse(text: bytes) -> pa.Schema:
 
 
 def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
-    """Raise ValueError where readers cannot use a bloom filter, or where its bytes are not those written."""
+    """Raise ValueError if readers cannot use a bloom filter, or if its bytes are not those written."""
     text, code, stored = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
     if stored is not None and stored != checksum(text):
         raise ValueError("it is not what its checksum is of")
@@ -119,7 +119,7 @@ def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
 
 
 def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
-    """Return the least and the greatest record key by the row groups' statistics; None where a group has none."""
+    """Return the least and the greatest record key by the row groups' statistics; None if a group has none."""
     metadata: Any = reader.parquet.metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     group_bounds = [

@@ -40,7 +40,7 @@ _BESIDE_INSTANTS = frozenset({PROPERTIES_PATH, BACKUP_PATH, LOCK})
 def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ...]:
     """Return each state of an instant that has a file on the timeline; report files that are no instants.
 
-    Raises StorageError where the store cannot be reached.
+    Raises StorageError if the store cannot be reached.
     """
     layout = instants.layout
     content = instants.storage.look(layout.folder)

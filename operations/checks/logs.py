@@ -121,7 +121,7 @@ def _some_keys(subject: Subject, block: LogBlock) -> pa.Array:
 
 
 def _lost(subject: Subject, file: LogFile) -> str:
-    """Describe what a log file lacks of what its instant states; empty where readers accept the file."""
+    """Describe what a log file lacks of what its instant states; empty if readers accept the file."""
     try:
         for _ in read_log(subject.storage, file):
             pass

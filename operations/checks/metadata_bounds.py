@@ -57,7 +57,7 @@ class StatedBounds:
 
     @cached_property
     def key_tails(self) -> pa.StringArray:
-        """What each key says after the column: the partition, and the file where bounds are of a file."""
+        """The end of each key, after the column: the partition, and the file if the bounds are of a file."""
         return pc.utf8_slice_codeunits(self.keys, _OF_COLUMN)
 
     def of_column(self, column: str) -> StatedBounds:
@@ -84,7 +84,7 @@ def _columns(pairs: Sequence[FactsOfFile], kind: pa.DataType) -> pa.Table:
 
 @dataclass(frozen=True)
 class TrueBounds:
-    """What some files or partitions hold in one column; ``keys`` are as `StatedBounds.key_tails`, ``names`` for people."""
+    """What files or partitions hold in one column; ``keys`` are as `StatedBounds.key_tails`, ``names`` for people."""
 
     keys: pa.StringArray
     names: Sequence[str]
@@ -158,10 +158,10 @@ def _is_kept(judged: MetadataSubject, column: pa.Field) -> bool:
 
 
 def _says_nothing_rightly(file: DataFile, stated: StatedBounds) -> bool:
-    """Return whether a file is a log file without any bounds, as one of partial rows: then readers keep its slice."""
-    return (
-        isinstance(file, LogFile) and not pc.any(pc.equal(stated.key_tails, key_of(file))).as_py()
-    )  # one value a file
+    """Return whether a file is a log file without any bounds, as of partial rows: readers keep its slice then."""
+    if not isinstance(file, LogFile):
+        return False
+    return not pc.any(pc.equal(stated.key_tails, key_of(file))).as_py()  # one value a file
 
 
 def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
@@ -176,9 +176,9 @@ def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change:
 def _of_some_columns(
     judged: MetadataSubject, files: Sequence[DataFile], facts: Sequence[Facts], wanted: pa.Schema
 ) -> set[str]:
-    """Return log files whose rows may lack columns, of which a writer states nothing.
+    """Return the log files whose rows may lack columns: a writer states no bounds of these columns.
 
-    Readers take a column that a file with other bounds has none of for all null.
+    If a file has bounds of other columns alone, readers take a column without bounds for all null.
     """
     if judged.subject.config.partial_update_mode is not None:
         return {file.path for file in files if not isinstance(file, BaseFile)}
@@ -200,12 +200,12 @@ def key_of(file: DataFile) -> str:
 def _check_files(
     judged: MetadataSubject, column: pa.Field, pairs: Sequence[FactsOfFile], stated: StatedBounds
 ) -> set[str]:
-    """Report wrong bounds and counts of files in one column, and return the files of which there are none."""
+    """Report wrong bounds and counts of files in one column, and return the files without bounds of it."""
     if not len(stated.keys):
         return set()
     true = TrueBounds.of(pairs, column.type)
     is_stated, bounds = compare(judged, COLUMN_STATS, column, true, stated)
-    # Of rows in log files, writers of partial updates count others.
+    # Writers of partial updates count other rows of log files.
     in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[is_stated]
     true_stated = true.some(is_stated)
     wrong = np.zeros(len(in_base), np.bool_)
@@ -230,9 +230,9 @@ def compare(
     *,
     tells_wide: bool = True,
 ) -> tuple[Mask, pa.StructArray]:
-    """Report bounds that do not contain what there is, and, with ``tells_wide``, tight bounds that contain more.
+    """Report bounds that do not contain the values, and, with ``tells_wide``, tight bounds that contain more.
 
-    Return of what there are bounds, and these, in the order of the former.
+    Return which of ``true`` have stated bounds, and these bounds, in the same order.
     """
     at = pc.index_in(true.keys, value_set=stated.key_tails)
     is_stated = at.is_valid().to_numpy(zero_copy_only=False)
@@ -244,7 +244,7 @@ def compare(
     has_values = true.column("nulls").to_numpy() < true.column("rows").to_numpy()
     narrow = has_nulls & ~spans.nulls | has_values & ~spans.values
     if not pa.types.is_floating(column.type):
-        # Of floats with NaN Apache Hudi states others than there are, which readers know.
+        # Apache Hudi states other bounds of floats with NaN than their values have; readers know that.
         spans = replace(spans, least=stated_spans.least, greatest=stated_spans.greatest)
     narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
     wide = mask(pc.less(spans.least, least)) & ~_may_be_cut(least)
@@ -264,14 +264,14 @@ def compare(
 
 
 def _may_be_cut(values: pa.Array) -> Mask:
-    """Return which values are texts that bounds cut, the greatest of which they make greater."""
+    """Return which values are so long that a bound holds them cut; a cut greatest bound is greater than its text."""
     if not pa.types.is_string(values.type):
         return np.zeros(len(values), np.bool_)
     return mask(pc.greater(pc.binary_length(values), MOST_OF_A_BOUND))
 
 
 def _as_of_logs(bounds: pa.StructArray) -> pa.StructArray:
-    """Return records as those of log files, which readers never doubt for what a footer may have lacked."""
+    """Return records as if they were of log files: readers do not doubt these for what a footer may have lacked."""
     columns = [
         pa.array(np.zeros(len(bounds), np.int64)) if field.name in _IN_DOUBT else bounds.field(field.name)
         for field in children(bounds.type)
@@ -285,9 +285,9 @@ def _value(values: pa.Array, at: int) -> object:
 
 
 def _tight(bounds: pa.StructArray) -> Mask:
-    """Return which bounds are called tight, and are.
+    """Return which bounds are called tight and can be believed.
 
-    Apache Hudi 1.0 widens tight bounds by file groups that were replaced since. Its records say no type of values.
+    Apache Hudi 1.0 widens tight bounds by file groups that were replaced since. Its records have no type of values.
     """
     tight = pc.and_(_says(bounds, "isTightBound"), _says(bounds, "valueType"))
     return mask(pc.and_(tight, bounds.field("isTightBound"))) if any_in(tight) else mask(tight)
@@ -303,8 +303,8 @@ def _says(bounds: pa.StructArray, name: str) -> pa.BooleanArray:
 def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) -> None:
     """Report bounds of files that no completed write made, or that are gone.
 
-    Apache Hudi 0.15 leaves the bounds of cleaned files in the metadata table of version 6: it deletes those of names
-    that lack as many characters in front as the partition's path has.
+    Apache Hudi 0.15 leaves the bounds of cleaned files in the metadata table of version 6. It deletes the bounds of
+    wrong names instead, which lack as many characters in front as the partition's path has.
     """
     committed = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
     left = pc.invert(pc.is_in(stated.key_tails, value_set=committed))
@@ -312,7 +312,7 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     left = pc.and_(left, _says(stated.bounds, "isTightBound"))
     defined = judged.indexes.get(COLUMN_STATS) if partition == COLUMN_STATS else None
     if defined is not None:
-        # A column that left the definition keeps the records that it had, for which no reader asks.
+        # A column that left the definition keeps its records, and no reader asks for them.
         of_defined = pc.is_in(stated.bounds.field("columnName"), value_set=pa.array(defined.columns, pa.string()))
         left = pc.and_(left, of_defined)
     tails, names = stated.key_tails.filter(left), stated.bounds.field("fileName").filter(left)

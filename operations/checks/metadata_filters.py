@@ -1,4 +1,4 @@
-"""The bloom filters of the metadata table, held against footers of base files, and where these differ against rows."""
+"""The bloom filters of the metadata table, held against footers of base files, and if these differ against rows."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _RecordIndex:
                 self._compare(*rows, *self._entries(part, passes))
 
     def _rows(self, part: int, passes: int) -> tuple[pa.Array, Mask] | None:
-        """Return the keys of rows and the numbers of their slices; None where a slice cannot be read."""
+        """Return the keys of rows and the numbers of their slices; None if a slice cannot be read."""
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
 
         def chosen(some_keys: pa.StringArray) -> Mask:

@@ -38,7 +38,7 @@ _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 # What a pending service holds up.
 _IN_THE_WAY = {
     "clean": "the next clean carries it out before it plans its own",
-    "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
+    "rollback": "the next write of Apache Hudi carries it out, even if its victim is complete",
     "compaction": "until it is carried out, queries have to merge what it is to merge",
     "logcompaction": "until it is carried out, its file groups are not compacted",
     "clustering": "what would change its file groups is refused",
@@ -230,7 +230,7 @@ def _is_open(subject: Subject, decision: Decision) -> bool:
 
 
 def _whole(subject: Subject, path: str) -> Decision | None:
-    """Return a decision, or None and a finding where it stays half-made for as long as writers wait for it."""
+    """Return a decision, or None and a finding if it stays half-made for as long as writers wait for it."""
     until_s = monotonic() + min(decisions.HALF_MADE_S, max(subject.findings.stale_s, 0.0))
     while True:
         try:

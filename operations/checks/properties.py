@@ -25,7 +25,7 @@ from .subject import Subject, shown
 
 
 def load(findings: Findings) -> TableConfig | None:
-    """Return a table's properties, from the backup if need be; None where neither file can be used.
+    """Return a table's properties, from the backup if need be; None if neither file can be used.
 
     Raises TableNotFoundError, NotATableError, and StorageError.
     """

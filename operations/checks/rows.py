@@ -72,7 +72,7 @@ class _Rows:
 
     Attributes:
         own_name: The file name that the rows have to carry.
-        keys: Makes record keys and partition paths of the rows; None where they cannot be checked.
+        keys: Makes record keys and partition paths of the rows; None if they cannot be checked.
         first: The first wrong value of each check, with what is wrong.
     """
 

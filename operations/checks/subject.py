@@ -56,9 +56,9 @@ class NamedFile:
     """What a completed write says of one data file.
 
     Attributes:
-        size: Bytes; 0 where the write does not say.
-        rows: None where the write does not say, as of log files.
-        log: What it states about a log file; None where it states nothing, and of other files.
+        size: Bytes; 0 if the write does not say.
+        rows: None if the write does not say, as of log files.
+        log: What it states about a log file; None if it states nothing, and of other files.
     """
 
     instant: str
@@ -191,7 +191,7 @@ class Subject:
 
     @cached_property
     def lost_archive(self) -> str:
-        """What shows that instants were archived where the archive has no file; empty where there is no such sign."""
+        """What shows that instants were archived if the archive has no file; empty if there is no such sign."""
         folder = self.config.archive_folder
         if self.table.archive.is_there():
             return ""
@@ -219,7 +219,7 @@ class Subject:
 
     @cached_property
     def told(self) -> InferredIndex | None:
-        """The index that the table shows; None where the properties note the index."""
+        """The index that the table shows; None if the properties note the index."""
         if not is_unnoted(self.config):
             return None
         with self.findings.turning(NOT_CHECKED):
@@ -228,7 +228,7 @@ class Subject:
 
     @cached_property
     def index(self) -> Index | None:
-        """The table's index; None where it cannot be known."""
+        """The table's index; None if it cannot be known."""
         if self.told is not None and self.told.kind is None:
             return None
         with self.findings.turning(NOT_CHECKED):
@@ -238,18 +238,18 @@ class Subject:
 
     @property
     def computed_index(self) -> ComputedIndex | None:
-        """The table's index where keys alone decide the file group; None where it looks keys up, or is unknown."""
+        """The table's index if keys alone decide the file group; None if it looks keys up, or is unknown."""
         return None if self.index is None else as_computed(self.index)
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:
-        """The numbers of buckets; None where nothing says any."""
+        """The numbers of buckets; None if nothing says any."""
         by_rules = is_unnoted(self.config) and rule_files(self.table)
         return bucket_numbers(self.table, self.timeline) if by_rules or has_buckets(self.config) else None
 
 
 def walk(storage: Storage) -> Folders:
-    """Visit every folder of a table once; raises StorageError where the store cannot be reached."""
+    """Visit every folder of a table once; raises StorageError if the store cannot be reached."""
     partitions: dict[str, tuple[FileInfo, ...]] = {}
     nested: dict[str, str] = {}
     plain: dict[str, tuple[FileInfo, ...]] = {}

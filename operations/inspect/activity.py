@@ -36,7 +36,7 @@ def activity(storage: Storage) -> pa.Table:
     """Return one row for every pending instant, oldest first, with columns as in `ACTIVITY_SCHEMA`.
 
     The phase is ``planned`` before any process has begun the instant, ``writing`` while tasks may add files,
-    ``committing`` after that, and ``given up`` where the next write undoes it. Application, host and pid are null for
+    ``committing`` after that, and ``given up`` if the next write undoes it. Application, host and pid are null for
     other writers than pyhudi; the age of an absent heartbeat is null, too.
     """
     table = open_table(storage)
@@ -58,7 +58,7 @@ def shown(table: Table, instant: Instant) -> str:
 
 
 def since_of(table: Table, instant: Instant) -> str:
-    """Return since when a pending instant's process is at work, in words; empty where that is unknown."""
+    """Return since when a pending instant's process is at work, in words; empty if that is unknown."""
     storage, time = table.storage, instant.requested_time
     began = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
     moment = _moment(time, table.config.timezone) if began is None else datetime.fromtimestamp(began, timezone.utc)

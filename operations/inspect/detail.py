@@ -85,10 +85,10 @@ def detail(storage: Storage) -> pa.Table:
 
     Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `_debt_of`
     counts log files. ``buckets`` is the number of buckets of a partition that ``other_buckets`` does not name, null
-    where it is unknown. Where no property names the index, it follows from the names of file groups; null where they
-    contradict each other. ``metadata`` has the partitions of the metadata table, those being built, too: null where its
+    if it is unknown. If no property names the index, it follows from the names of file groups; null if they
+    contradict each other. ``metadata`` has the partitions of the metadata table, those being built, too: null if its
     own files cannot be listed. The newest instant is the completed write with the latest requested time, and
-    ``written_by`` which software wrote last: pyhudi, Apache Hudi 0.x or 1.x, null where no write tells.
+    ``written_by`` which software wrote last: pyhudi, Apache Hudi 0.x or 1.x, null if no write tells.
     """
     table = open_table(storage)
     config, timeline = table.config, table.timeline()

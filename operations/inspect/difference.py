@@ -76,7 +76,7 @@ class Difference:
     def between(cls, storage: Storage, earlier: str, later: str) -> Difference:
         """Compare the table at two times, each an instant or a time as `HudiTable.to_df` takes it.
 
-        Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` where cleaning has removed a
+        Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` if cleaning has removed a
         file of either.
         """
         table = open_table(storage)

@@ -39,12 +39,12 @@ FILES = DescribedRows(
         DescribedColumn("log_bytes", COUNT, "Size of the log files.", False),
         DescribedColumn("bytes", COUNT, "Size of all files of the slice.", False),
         DescribedColumn(
-            "rows", COUNT, "Rows of the base file, as its commit states; null where that commit is archived."
+            "rows", COUNT, "Rows of the base file, as its commit states; null if that commit is archived."
         ),
         DescribedColumn(
             "log_records",
             COUNT,
-            "Rows and deletes in the log files, as their commits state; null where a commit is archived.",
+            "Rows and deletes in the log files, as their commits state; null if a commit is archived.",
         ),
     ),
 )
@@ -72,7 +72,7 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
 def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
     """Return the file slices of a table at a time, by partition path and file id.
 
-    Raises `UnreadableTimeError` where cleaning has removed a file of them.
+    Raises `UnreadableTimeError` if cleaning has removed a file of them.
     """
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)

@@ -45,7 +45,7 @@ def list_instants(storage: Storage, limit: int | None = None) -> pa.Table:
 
 
 def seconds_of(instant: Instant, zone: str) -> float | None:
-    """Return the seconds from an instant's request to its completion; None where a time is missing or no time."""
+    """Return the seconds from an instant's request to its completion; None if a time is missing or no time."""
     if instant.completion_time is None:
         return None
     try:

@@ -20,7 +20,7 @@ class PartitionSize:
     """One partition; counts and bytes are those of the newest file slices.
 
     Attributes:
-        state: `IN_USE`, or `BUILDING` where writers write to it and readers do not ask it.
+        state: `IN_USE`, or `BUILDING` if writers write to it and readers do not ask it.
         log_bytes: How many of the bytes are those of log files.
         compacted: Requested time of the last compaction, which made its base files; None before the first.
     """
@@ -40,7 +40,7 @@ class PartitionSize:
 
 
 def metadata_in_use_or_built(table: Table, timeline: Timeline) -> MetadataTable | None:
-    """Return the metadata table with all partitions that properties name; None where they name none."""
+    """Return the metadata table with all partitions that properties name; None if they name none."""
     names = named_partitions(table.config)
     return MetadataTable.with_partitions(table, timeline, names) if names else None
 
@@ -55,7 +55,7 @@ def partition_sizes(config: TableConfig, metadata: MetadataTable | None) -> tupl
 
 
 def readable_sizes(table: Table, timeline: Timeline) -> tuple[PartitionSize, ...] | None:
-    """Return the size of each partition; None where the metadata table cannot be listed, which `validate` explains."""
+    """Return the size of each partition; None if the metadata table cannot be listed, which `validate` explains."""
     try:
         return partition_sizes(table.config, metadata_in_use_or_built(table, timeline))
     except PyHudiError:

@@ -26,7 +26,7 @@ METADATA = DescribedRows(
         DescribedColumn("bytes", COUNT, "Size of the files.", False),
         DescribedColumn("log_bytes", COUNT, "Size of the log files among them.", False),
         DescribedColumn(
-            "records", COUNT, "Records; null where log files are too large to be counted, or a file is damaged."
+            "records", COUNT, "Records; null if log files are too large to be counted, or a file is damaged."
         ),
         DescribedColumn("compacted", TEXT, "Requested time of its last compaction; null before the first."),
         DescribedColumn(

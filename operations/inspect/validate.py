@@ -66,7 +66,7 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
 
 
 def read_subject(findings: Findings, *, deep: bool = False) -> Subject | None:
-    """Return a table as the checks see it; None where its properties say too little, which is a finding."""
+    """Return a table as the checks see it; None if its properties say too little, which is a finding."""
     storage = findings.storage
     config = load(findings)
     if config is None or not is_known(config, findings):

@@ -34,7 +34,7 @@ class WalkedTable:
 
     @classmethod
     def now(cls, storage: Storage) -> WalkedTable:
-        """Open the table at a store's root and list it; raises `TableError` where pyhudi cannot read it."""
+        """Open the table at a store's root and list it; raises `TableError` if pyhudi cannot read it."""
         table = open_table(storage)
         check_supported(table.config, storage.path, writing=False)
         timeline = table.timeline()
@@ -70,7 +70,7 @@ class WalkedTable:
 
     @cached_property
     def index(self) -> str | None:
-        """The index that the properties name, or that the table shows; None where file groups contradict each other."""
+        """The index that the properties name, or that the table shows; None if file groups contradict each other."""
         config = self.table.config
         if not is_unnoted(config):
             return config.index_type

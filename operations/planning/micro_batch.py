@@ -56,7 +56,7 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
     rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
     # A commit that gets all rows waits for rescales, and places the rows by the numbers after them.
-    dead = OtherWriters(table, settings.patience, waits=settings.tasks.hand_over).settle_pending(timeline, victims)
+    dead = OtherWriters(table, settings.patience, waits=settings.tasks.hand_over).dead_before_write(timeline, victims)
     rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
     return replace(as_batch(plan, batch), rollbacks=rollbacks)
 

@@ -36,7 +36,7 @@ class Pinned:
         Raises `ConcurrentWriteError` where a pending instant keeps the write out.
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
-        dead = others.settle_pending(self.timeline, victims) if judges else ()
+        dead = others.dead_before_write(self.timeline, victims) if judges else ()
         return (
             *(planned for planned in self.rollbacks if not planned.at_work),
             *(PlannedRollback(victim, beat) for victim, beat in dead),

@@ -15,7 +15,7 @@ _IN_JSON = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"
 
 
 def shown(text: str) -> str:
-    """Return a text for HTML, without its middle where it is long."""
+    """Return a text for HTML, without its middle if it is long."""
     half = MOST_SHOWN // 2
     return in_html(text if len(text) <= MOST_SHOWN else f"{text[:half]} … {text[-half:]}")
 

@@ -11,7 +11,7 @@ from ..state.needs import Need
 
 @dataclass(frozen=True, slots=True)
 class InstantBar:
-    """One instant: times in epoch milliseconds, and how long it took; None where unknown or still pending."""
+    """One instant: times in epoch milliseconds, and how long it took; None if unknown or still pending."""
 
     instant: str
     action: str
@@ -51,7 +51,7 @@ class SizeBin:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """File groups of some partitions and buckets together; ``rows`` is None where it is unknown of a file."""
+    """File groups of some partitions and buckets together; ``rows`` is None if it is unknown of a file."""
 
     row: int
     column: int
@@ -62,7 +62,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Partitions as rows, buckets as columns; neighbours share a row or a column where there are too many.
+    """Partitions as rows, buckets as columns; neighbours share a row or a column if there are too many.
 
     Attributes:
         of_buckets: Whether columns are buckets; else they number the file groups of each partition by their ids.

@@ -44,7 +44,7 @@ class ReportTerms:
 
 
 def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
-    """Return the figures of the table at a store's root; raises `TableError` where pyhudi cannot read it."""
+    """Return the figures of the table at a store's root; raises `TableError` if pyhudi cannot read it."""
     walked = WalkedTable.now(storage)
     at_ms = int(storage.now() * 1000)
     table, timeline, config = walked.table, walked.timeline, walked.table.config
@@ -113,7 +113,7 @@ class Problems:
         self.sentences: list[str] = []
 
     def lacking(self, what: str, call: Callable[[], T], instead: T) -> T:
-        """Return what a call finds; where it fails for damage, note what the report lacks."""
+        """Return what a call finds; if it fails for damage, note what the report lacks."""
         try:
             return call()
         except PyHudiError as error:

@@ -89,8 +89,8 @@ def _facts(figures: ReportFigures) -> str:
         "partitioned by": columns(figures.partition_by) or "nothing",
         "ordered by": columns(figures.order_by) or "nothing",
         "index": figures.index or "unknown",
-        "size": f"{figures.partitions:,} partitions, {figures.file_groups:,} file groups, {figures.base_files:,} base files, "
-        f"{figures.log_files:,} log files",
+        "size": f"{figures.partitions:,} partitions, {figures.file_groups:,} file groups, "
+        f"{figures.base_files:,} base files, {figures.log_files:,} log files",
         "live": _size(figures.live_bytes),
         "dead": _size(figures.dead_bytes),
         "unfinished": _size(figures.unfinished_bytes),

@@ -25,7 +25,7 @@ def timeline(figures: ReportFigures) -> str:
     left_out = f" {figures.untimed:,} of them have a name that is no time, and no bar." if figures.untimed else ""
     return section(
         "Timeline",
-        f"The newest {MOST_BARS} instants, or all where there are fewer, from their request to their completion. A "
+        f"The newest {MOST_BARS} instants, or all if there are fewer, from their request to their completion. A "
         f"dashed bar is pending.{left_out}",
         figure(
             [svg.lanes(spans, lambda at_ms: moment(at_ms)[:19]).svg("Instants in time")],
@@ -105,8 +105,8 @@ def heat(figures: ReportFigures) -> str:
         else ""
     )
     unknown = (
-        f" Of {figures.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that states "
-        "them is archived or not among those that were opened. Their cells are dashed."
+        f" Of {figures.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that "
+        "states them is archived or not among those that were opened. Their cells are dashed."
         if figures.unknown_rows
         else ""
     )
@@ -156,8 +156,8 @@ def debt(figures: ReportFigures) -> str:
     rows = ((each.partition, each.file_id, each.base_bytes, each.log_bytes, each.log_files) for each in figures.debt)
     return section(
         "Compaction debt",
-        f"{figures.debt_groups:,} file groups have log files, of {size_text(figures.debt_bytes)} ({figures.debt_bytes:,} "
-        f"bytes); {figures.delta_commits:,} delta commits since the last compaction. These are "
+        f"{figures.debt_groups:,} file groups have log files, of {size_text(figures.debt_bytes)} "
+        f"({figures.debt_bytes:,} bytes); {figures.delta_commits:,} delta commits since the last compaction. These are "
         f"the {len(figures.debt):,} with most.",
         figure(
             [svg.rows(bars, Unit.BYTES).svg("Bytes of base and log files")],
@@ -185,7 +185,7 @@ def overlap(figures: ReportFigures) -> str:
     return section(
         "Overlap of key ranges",
         f"With how many other files of its partition a base file shares a range of record keys ({sampled}).{lacking} "
-        "Where ranges overlap, an index that looks keys up has to look into several files.",
+        "If ranges overlap, an index that looks keys up has to look into several files.",
         figure(
             [svg.columns(bars, Unit.COUNT).svg("Base files by overlaps")],
             table(("overlaps from", "to", "files"), ((each.least, each.most, each.files) for each in what.bins)),
@@ -202,8 +202,8 @@ def phases(figures: ReportFigures) -> str:
     rows = ((each.phase, each.commits, float(each.seconds), float(each.most)) for each in figures.phases)
     return section(
         "Commit seconds by phase",
-        f"As {figures.timed:,} of the newest {figures.bodies:,} completed writes recorded them, added up. Phases of tasks "
-        "(<code>tasks.</code>) are sums over tasks that may have run at the same time.",
+        f"As {figures.timed:,} of the newest {figures.bodies:,} completed writes recorded them, added up. Phases of "
+        "tasks (<code>tasks.</code>) are sums over tasks that may have run at the same time.",
         figure(
             [svg.rows(bars, Unit.SECONDS).svg("Seconds by phase")],
             table(("phase", "commits", "seconds", "most of a commit"), rows),

@@ -95,7 +95,7 @@ def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
     sizes = np.array([file_slice.base.size for file_slice in walked.slices if file_slice.base is not None], np.int64)
     if not sizes.size:
         return ()
-    # frexp gives the exact power of two, where a logarithm may round.
+    # frexp gives the exact power of two, if a logarithm may round.
     powers = np.maximum(np.frexp(sizes.astype(float))[1] - 1, 0)
     first, last = int(powers.min()), int(powers.max())
     return tuple(

@@ -48,7 +48,7 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Brings values from ``low`` to ``high`` to places between ``start`` and ``end``."""
+    """Brings values from ``low`` to ``high`` to coordinates between ``start`` and ``end``."""
 
     low: float
     high: float
@@ -115,7 +115,7 @@ def ticks(high: float, unit: Unit, count: int = 4) -> list[float]:
 
 
 def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = None) -> Drawing:
-    """Draw upright bars; ``line`` is an upright line at a place among them, such as 2.5, with its label."""
+    """Draw upright bars; ``line`` is an upright line with its label, at a position among the bars, such as 2.5."""
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
     tall = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
     wide = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
@@ -224,10 +224,10 @@ def _edges(bar: Bar) -> list[tuple[float, float]]:
     return [*pairwise(ends)]
 
 
-def _stack(places: Iterable[tuple[float, float, float, float]]) -> str:
-    boxes = [*places]
+def _stack(rectangles: Iterable[tuple[float, float, float, float]]) -> str:
+    boxes = [*rectangles]
     if not any(width and height for _, _, width, height in boxes):
-        # Nothing is a hairline, at which a pointer finds its row.
+        # A bar of zero is drawn as a hairline, so that a pointer finds its row.
         x, y, width, height = boxes[0]
         return (
             f'<g class="mark"><rect class="nothing" x="{_n(x)}" y="{_n(y - (not height))}" {_size(width, height)}/></g>'

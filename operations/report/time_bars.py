@@ -65,7 +65,7 @@ class InstantClock:
             return None
 
     def bar(self, instant: Instant) -> InstantBar | None:
-        """Return the bar of an instant; None where its requested time is no time."""
+        """Return the bar of an instant; None if its requested time is no time."""
         began = self.ms(instant.requested_time)
         if began is None:
             return None

@@ -1,1 +1,1 @@
-"""Dead writes found, undone and forgotten."""
+"""Finds dead writes, undoes them, and removes what they left in the store."""

@@ -1,4 +1,4 @@
-"""Undoes dead writes where no write waits for it: after a commit or an abort, and in table services."""
+"""Undoes dead writes while no write waits for that: after a commit or an abort, and in table services."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
     """Roll back the writes of a timeline whose writers are dead, one after another, and wait for no writer.
 
     The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
-    pending writes, each that stays with the reason.
+    pending writes: None for each that was undone, and for each other the reason why it stays.
     """
     pending_writes: dict[Instant, Liveness | None] = {}
     if pending_restore(timeline) is not None:
@@ -49,7 +49,7 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
 
 
 def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
-    """As `undo_dead` at the end of another write, whose outcome no failure here changes."""
+    """Call `undo_dead` at the end of another write; a failure is logged, and does not change that write's result."""
     try:
         undo_dead(OtherWriters(work.table, work.patience), timeline, own=work.instant_time)
     except Exception:
@@ -57,7 +57,7 @@ def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
 
 
 def give_up_begun(work: Transaction) -> None:
-    """Abort a write or service whose instant its notes name; safe to call twice, and after a failed commit."""
+    """Abort a write or service by the notes on its instant; safe to call twice, and after a failed commit."""
     timeline = abort_begun(work)
     if timeline is not None:
         # A dead write may have filled the disk, so that no write gets as far as its commit.
@@ -69,9 +69,9 @@ ONE_PROCESS = Ownership(marked_by_tasks, give_up_begun)
 
 
 def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> None:
-    """Wait until a pending write is complete or undone, at most until a monotonic time; undo it where it is dead.
+    """Wait until a pending write is complete or undone, at most until a monotonic time; undo it if it is dead.
 
-    An instant that was read from text is not undone: the wait ends where it is dead, and the next write undoes it.
+    An instant that was read from an error's text is not undone here: the wait ends, and the next write undoes it.
     """
     is_dead = False
     while time.monotonic() < until_s:
@@ -94,7 +94,7 @@ def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> No
 
 
 def pause() -> None:
-    """Wait a moment for another process, whose instant is in the way."""
+    """Wait a moment for another process to finish its instant."""
     time.sleep(_POLL_S)
 
 

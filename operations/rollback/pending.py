@@ -1,4 +1,4 @@
-"""Unfinished instants on the timeline: passed over, refused while their maker may live, or undone where it is dead."""
+"""Unfinished instants on the timeline: which a write ignores, which keep it out, and which it undoes as dead."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class PlannedRollback:
     """A rollback of a dead write, or of the victim of a pending rollback.
 
     Attributes:
-        beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
+        beat: The overdue heartbeat by which the writer counts as dead; None if no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
-        at_work: Whether a living process carries it out, which finishes it.
+        at_work: Whether a living process carries the rollback out, so that no other need finish it.
     """
 
     victim: Instant
@@ -64,9 +64,11 @@ class PlannedRollback:
 
 @dataclass(frozen=True, slots=True)
 class OtherWriters:
-    """The writers of a table's unfinished instants; ``patience`` says when a silent writer counts as dead.
+    """The writers of a table's unfinished instants.
 
-    ``waits`` says that a write waits for rescales in its commit, and so may begin beside each.
+    Attributes:
+        patience: When a silent writer counts as dead.
+        waits: Whether the write waits for rescales in its commit, so that it may begin beside each of them.
     """
 
     table: Table
@@ -84,7 +86,7 @@ class OtherWriters:
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
 
-        The victims are going to vanish, even completed victims: the plan of a write must not build on them.
+        The victims are going to vanish, completed writes included: the plan of a write must not build on them.
         """
         going = pending_rollbacks(timeline)
         planned = []
@@ -101,9 +103,9 @@ class OtherWriters:
         return tuple(planned)
 
     def maker_of(self, rollback: Instant) -> Known:
-        """Return LIVING or FOREIGN where a process at work on a rollback gives signs of life, else PENDING.
+        """Return LIVING or FOREIGN if a process at work on a rollback gives signs of life, else PENDING.
 
-        A rollback of pyhudi that takes moments leaves none, and any process may finish it.
+        A short rollback of pyhudi gives no signs of life, and any process may finish it.
         """
         liveness = self.suspect(rollback).judge(may_wait=False)
         silent = liveness.foreign and liveness.beat is None
@@ -112,24 +114,24 @@ class OtherWriters:
         return Known.FOREIGN if liveness.foreign else Known.LIVING
 
     def known_of_restore(self, restore: Instant) -> Known:
-        """Return whether the process at work on a restore lives; FOREIGN where nothing tells."""
+        """Return whether the process at work on a restore lives; FOREIGN if that is unknown."""
         return known_by(self.suspect(restore).judge(may_wait=False))
 
     def suspect(self, instant: Instant) -> Suspect:
         table = self.table
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
-    def settle_pending(
+    def dead_before_write(
         self, timeline: Timeline, going: Collection[str] = frozenset()
     ) -> tuple[tuple[Instant, float | None], ...]:
         """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
-        Raises `ConcurrentWriteError` where a writer may live that keeps the write out. It skips `going`, the victims of
-        pending rollbacks.
+        It skips `going`, the victims of pending rollbacks. Raises `ConcurrentWriteError` if a pending instant keeps the
+        write out whose process lives, or may live.
         """
         restore = pending_restore(timeline)
         if restore is not None and forbids(Meeting(WRITE, RESTORE)):
-            # The writes that it has undone by halves look like pending writes that are older than the restore.
+            # A restore that broke off leaves half-undone writes, which look like pending writes older than it.
             raise restoring(timeline, restore)
         dead = []
         for instant in timeline.pending:
@@ -161,7 +163,7 @@ class OtherWriters:
         return tuple(dead)
 
     def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
-        """Return whether a write continues beside another that is over, or pyhudi's, alive or dead."""
+        """Return whether a write may ignore another pending write: it is pyhudi's, alive or dead, or it is over."""
         if forbids(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)):
             return False
         if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
@@ -170,10 +172,10 @@ class OtherWriters:
         return instant not in timeline.reload().pending
 
     def _beside_rescale(self, timeline: Timeline, instant: Instant) -> Liveness | None:
-        """Return why the maker of a rescale counts as dead; None where it lives, and beside any other instant.
+        """Return why the maker of a rescale counts as dead; None if it lives, or the instant is no rescale.
 
-        Raises `CommitConflictError` where the maker lives, the rescale holds whatever a write changes, and the commit
-        does not wait for it. A living rescale of some partitions is met by the commit.
+        Raises `CommitConflictError` if the maker lives, the rescale holds all partitions, and the commit does not wait
+        for it. The commit itself looks for a living rescale of some partitions.
         """
         rescale, fields = rescale_of(timeline, instant), self.table.config.partition_fields
         if rescale is None:
@@ -187,7 +189,7 @@ class OtherWriters:
                 return None
             raise CommitConflictError(
                 f"The write to the table {self.table.path} cannot be made. {rescaling(instant, None)}: {error.what}",
-                "Write again once that is complete; this write left nothing behind.",
+                "Write again once the rescale is complete; this write left nothing behind.",
                 met=MetInstant(instant.requested_time, RESCALE.value),
             ) from error
 
@@ -199,9 +201,10 @@ class OtherWriters:
         known_beat: float | None = None,
         may_wait: bool = True,
     ) -> Liveness | None:
-        """Return why the writer of a pending instant counts as dead; None where the instant makes no difference.
+        """Return why the writer of a pending instant counts as dead; None if the instant keeps nothing out.
 
-        Raises `ConcurrentWriteError` where it lives, or may live. `known_beat` is a heartbeat that was overdue before.
+        Raises `ConcurrentWriteError` if the writer lives, or may live. `known_beat` is a heartbeat that was overdue at
+        an earlier look.
         """
         if is_given_up(self.table.storage, instant.requested_time):
             given_up = Liveness(False, "it was given up")
@@ -218,7 +221,7 @@ class OtherWriters:
         known_beat: float | None = None,
         may_wait: bool = True,
     ) -> Liveness | None:
-        """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
+        """Do what `refuse_living` does, by the signs of life alone; the error's text has `state` after the instant."""
         liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
         verdict = judge(replace(meeting, known=known_by(liveness)), rules_of(self.patience))
         if liveness.alive and verdict is Verdict.REFUSE:
@@ -250,10 +253,10 @@ def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
 def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
     return ConcurrentWriteError(
         f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
-        f"{group.file_id} of partition {group.partition_path!r}, which this write would change: carried out, it would "
-        "take the change away.",
-        "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again. Meanwhile rows of new "
-        "keys can be written, and what changes other file groups.",
+        f"{group.file_id} of partition {group.partition_path!r}, which this write would change. The clustering would "
+        "undo that change.",
+        "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again. Meanwhile you can "
+        "write rows of new keys, and change other file groups.",
         met=MetInstant(instant.requested_time, CLUSTERING.value, group.partition_path, group.file_id),
     )
 
@@ -264,7 +267,7 @@ def _meeting_with(instant: Instant) -> MetInstant:
 
 
 def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
-    """Return the error of a write during a pending restore: the table is between two moments of its past."""
+    """Return the error of a write during a pending restore, which has undone some of the writes that it will undo."""
     try:
         plan = timeline.files.read_restore_plan(restore)
     except CorruptInstantError:
@@ -274,7 +277,7 @@ def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
     if not to:
         return ConcurrentWriteError(
             f"{what}, and its plan does not say to which instant.",
-            "Finish it with Apache Hudi, or delete its files from the timeline if it was never begun.",
+            "Finish it with Apache Hudi, or delete its files from the timeline if it has not begun.",
             met=_meeting_with(restore),
         )
     return ConcurrentWriteError(
@@ -285,7 +288,7 @@ def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:
-    """Return whether a pending pyhudi write was given up, though its process, maybe this very process, still lives."""
+    """Return whether a pending write of pyhudi was given up; its process may live, and may be this process."""
     if owner.Claim(storage, instant_time).owner() is None:
         return False
     return Reserve(storage, instant_time).is_released() or owner.Seal(storage, instant_time).is_given_up()

@@ -13,7 +13,7 @@ from .sweep import sweep
 
 
 def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Sequence[PlannedRollback]) -> Swept:
-    """Return what the sweep read; `timeline` is of right before."""
+    """Carry out the rollbacks, sweep, and return what the sweep read; `timeline` was listed right before."""
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()

@@ -2,8 +2,8 @@
 
 The steps have the order of Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file,
 its data files, what it wrote to the metadata table, its inflight and requested files, the completed rollback, the
-victim's markers. Several processes may take every step, each twice, and take the same steps whichever engine made the
-plan. Where the metadata table cannot forget the victim, it goes out of use before the victim's completed file goes.
+victim's markers. Several processes may take each step, at once or again, and the steps are the same whichever engine
+made the plan. If the metadata table cannot forget the victim, the metadata table goes out of use first.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ GIVEN_UP_S = 3600.0
 
 def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
     """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
-    # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
-    # stalled. Before the decision the rollback deletes none of its files.
+    # A commit looks for rollbacks that name it. So the victim cannot complete after this decision, however long it
+    # stalled, and before the decision the rollback deletes none of its files.
     table = others.table
     begun = begin(table, "rollback", partial(_plan_unless_over, others, planned))
     going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
@@ -56,7 +56,7 @@ def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
 
 
 def carry_on(table: Table, timeline: Timeline, at: str) -> None:
-    """Take all steps of a rollback that was requested at `at`, though other processes may have taken some."""
+    """Take all steps of the rollback that was requested at `at`; other processes may have taken some before."""
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
     if plan is None or plan.instant_to_rollback is None:
@@ -82,7 +82,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
             take_off(table, files_of_instants, victim)
         plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
-        # Another engine may have broken off before it came to the metadata table.
+        # Another engine may have died before it undid the victim in the metadata table.
         prepare_undo(table, timeline, info.commit_time, ())
         take_back_metadata(table, [info.commit_time])
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
@@ -97,9 +97,10 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
 
 
 def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
-    """Undo an execution of a compaction's plan. The plan stays unless the user gave that up, too.
+    """Undo an execution of a compaction's plan; the plan stays unless the user took it back.
 
-    A process may execute it again under the same time: delete only files that a rollback names, while that is pending.
+    A process may execute the plan again under the same time. So this deletes only the files that the rollback names,
+    and only while the rollback is pending. Return whether it was.
     """
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
@@ -114,7 +115,7 @@ def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
 
 
 def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
-    """Return the plan to roll a dead write back; None where it is over, or a rollback names it already."""
+    """Return the plan to roll a dead write back; None if the write is over, or a rollback names it already."""
     victim = timeline.write_at(planned.victim.requested_time)
     if victim is None or victim.state == State.COMPLETED or victim.requested_time in pending_rollbacks(timeline):
         return None
@@ -125,8 +126,8 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
         return None
     table, storage = others.table, others.table.storage
     if storage.has_files(owner.Claim(storage, victim.requested_time).folder):
-        # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
-        # them leaves a file that the next line does not find.
+        # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal no task
+        # publishes a file, so the listing below finds all of them.
         writer = owner.Claim(storage, victim.requested_time).owner()
         owner.Seal(storage, victim.requested_time).set_for_good("" if writer is None else writer.key)
     return plan_of(table, victim, files_of(table, timeline, victim.requested_time))
@@ -142,7 +143,7 @@ def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> b
 def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
     """Complete rollbacks that broke off after their victim left the timeline, once they are `age_s` seconds old.
 
-    A rollback whose victim is still on the timeline is finished by the next planned write.
+    The next write finishes a rollback whose victim is still on the timeline.
     """
     for instant in timeline.pending:
         if instant.action != "rollback":
@@ -159,7 +160,7 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
-        # Apache Hudi passes over such a rollback, too, and this write does not depend on it.
+        # Apache Hudi ignores such a rollback, too, and this write does not depend on it.
         logger.warning("table %s: the rollback %s stays pending: %s", table.path, rollback.requested_time, error)
         return
     victim = None if plan is None else plan.instant_to_rollback

@@ -1,4 +1,4 @@
-"""Left-overs of writes that are no longer on the timeline, removed or completed at the start of the next write."""
+"""Removes or completes, at the start of a write, what earlier writes left behind that are no longer on the timeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ META_FOLDER = ".hoodie"
 
 
 class _LastBeat(NamedTuple):
-    """The file that last showed life in a working folder."""
+    """The youngest file by which a working folder shows that its writer lives."""
 
     modified: float
     path: str
@@ -33,9 +33,9 @@ class _LastBeat(NamedTuple):
 def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | None = None) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
-    ``timeline`` is of right before, where the caller has listed it; it is listed again where folders are deserted.
-    Data files named by markers go only where their instant never completed: it is younger than the timeline's first
-    write and absent from it. Older instants may have been archived.
+    ``timeline`` is the one that the caller listed right before, if any; it is listed again if folders are deserted.
+    Data files that markers name are deleted only if their instant never completed, which is so if it is younger than
+    the timeline's first write and not on the timeline. Older instants may have been archived.
     """
     own_files = table.storage.look(owner.ROOT)
     folders = {*own_files.folders}
@@ -48,7 +48,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         tickets.remove_dead(table.storage, patience)
     swept = [META_FOLDER, owner.ROOT, owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER]
     if timeline is None or timeline.unfinished_files:
-        # The listing of thousands of instants once more would be a tenth of a small write.
+        # To list thousands of instants again would cost a tenth of a small write.
         swept.append(table.config.timeline_folder)
     table.storage.sweep((*swept, heartbeat.ROOT), seals.KEPT_S)
     # Folders of other names belong to later releases.
@@ -62,7 +62,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
     empty = [instant_time for instant_time, sign in signs.items() if sign is None and instant_time not in marked]
     _remove_empty(table.storage, empty)
-    # After the signs, which are no younger then: a local store makes a file to learn its time.
+    # The time is read after the signs, so that it is not older than these. A local store makes a file to learn it.
     now_s = table.storage.file_time() if any(signs.values()) else 0.0
     deserted = [
         instant_time
@@ -96,7 +96,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
 
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
-    """Seal a stalled write, so that it publishes nothing any more; return whether it is on the timeline by now."""
+    """Seal a stalled write, so that it can publish nothing; return whether it is on the timeline by now."""
     writer = owner.Claim(table.storage, instant_time).owner()
     owner.Seal(table.storage, instant_time).set_for_good("" if writer is None else writer.key)
     return table.timeline().find(instant_time) is not None
@@ -114,7 +114,7 @@ def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
 
 
 def _last_beat(storage: Storage, instant_time: str) -> _LastBeat | None:
-    """Return the youngest among the heartbeat of an instant and the files of its working folder."""
+    """Return the youngest of an instant's heartbeat and the files of its working folder; None without any."""
     folder = owner.Claim(storage, instant_time).folder
     signs = [_LastBeat(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
     heart = heartbeat.Heartbeat(storage, instant_time).path
@@ -127,7 +127,8 @@ def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience:
 
     ``now_s`` is the time of the table's store.
 
-    Where no note names the process, this process watches the folder, or it goes after a day.
+    If no note names the process, the folder is deserted once this process has seen no change for longer than a
+    heartbeat may be silent, or after a day.
     """
     # The steady clock counts from this process's first look, so look at young folders too.
     still_s = owner.stood_still_s(storage, sign.path, sign.modified)

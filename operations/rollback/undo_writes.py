@@ -1,4 +1,4 @@
-"""The writes that a restore undoes, the newest first: what the metadata table has of them, files, rules, instants."""
+"""Undoes the writes that a restore's plan names, newest first: metadata table, files, rules of buckets, instants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
     made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
     times = (victim.requested_time for victim in victims)
     data = {time: [info.path for info in made.get(time, ())] for time in times}
-    # One listing does for all, and no reader goes by the metadata table any more.
+    # One listing serves all victims, and no reader uses the metadata table any more.
     take_back_metadata(table, [victim.requested_time for victim in victims])
     for victim in victims:
         hide(table, paths, victim)

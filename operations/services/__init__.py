@@ -1,1 +1,1 @@
-"""Services that keep a table small (clean, archive, compaction) and that undo writes (rollback, savepoint, restore)."""
+"""Services that keep a table small (clean, archive, compaction) or undo writes (rollback, savepoint, restore)."""

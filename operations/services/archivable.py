@@ -18,15 +18,15 @@ from ..service_settings import ArchiveSettings, CleanSettings
 from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from .clean_plan import earliest_to_retain
 
-# Archived together with the writes around them; Apache Hudi archives no other action beside writes.
+# These are archived with the writes around them. Apache Hudi archives no other actions than these and writes.
 _ALONG = frozenset({"clean", "rollback"})
 _INDEXING = "indexing"
-# The number of writes that stay on the timeline beside the writes that the clean retains.
+# So many writes stay on the timeline beside the writes that the clean retains.
 _MORE_THAN_RETAINED = 2
 
 
 def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
-    """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
+    """Return the requested time from which on cleaning keeps what readers may ask for, "" for no limit."""
     if cleaning is None:
         return ""
     earliest = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
@@ -38,8 +38,8 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    From `retained` on, cleaning keeps what readers may ask for. `held` are instants that an archiving process put into
-    the archive before it died.
+    Cleaning keeps what readers may ask for from the time `retained` on. An archiving process put the instants `held`
+    into the archive before it died.
     """
     writes = timeline.writes
     keep = max(settings.min_commits, 1)
@@ -67,7 +67,7 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the instants that are on the timeline and older than every instant that has to stay on it."""
+    """Return those of some instants that are on the timeline and older than each instant that has to stay there."""
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
@@ -79,7 +79,7 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
         if instant.is_write and _verdict(instant) is Verdict.GIVE_WAY
     ]
     if waiting:
-        # As Apache Hudi, which wants a commit before the first pending write.
+        # Apache Hudi, too, wants a commit before the first pending write.
         before = [instant.requested_time for instant in timeline.writes if instant.requested_time < min(waiting)]
         obstacles += before[-1:]
     end = min(obstacles, default=None)
@@ -93,8 +93,8 @@ def before_replaced_files(
 ) -> tuple[Instant, ...]:
     """Return the instants before the first whose replaced file groups still have files.
 
-    Readers would take these files for live if the timeline no longer had the replacing instant. `listings` has the
-    files of all partitions, where the caller has listed them.
+    Without the replacing instant on the timeline, readers would take these files for live. `listings` has the files of
+    all partitions if the caller has listed them.
     """
     for instant in wanted:
         if not instant.replaces:
@@ -122,18 +122,15 @@ def _stays(instant: Instant, wanted: set[Instant]) -> bool:
 def _completed_since_an_indexing(timeline: Timeline) -> list[str]:
     """Return the instants that completed after a pending indexing was requested.
 
-    An indexing reads what was complete before it, and they have written to the index themselves. An archived write
-    counts as complete, whenever it completed.
+    An indexing reads what was complete before it; later writes write to the index themselves. To the indexing, an
+    archived write was complete before it, so these writes must not be archived yet.
     """
     begun = min((instant.requested_time for instant in timeline.pending if instant.action == _INDEXING), default="")
     return [instant.requested_time for instant in timeline.completed if begun and instant.visible_since > begun]
 
 
 def _verdict(instant: Instant) -> Verdict:
-    """Return what archiving does beside another instant.
-
-    An instant of an unknown kind stays, with all younger instants.
-    """
+    """Return what archiving does about another instant; an instant of an unknown kind stays, with all younger ones."""
     kind = kind_of(instant.action)
     return Verdict.GIVE_WAY if kind is None else judge(Meeting(ARCHIVING, kind, known_of(instant)))
 

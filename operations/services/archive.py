@@ -1,4 +1,4 @@
-"""Instants moved from the timeline into its archive, so that writes and reads cost what a young table's cost.
+"""Moves instants from the timeline into its archive, so that writes and reads of an old table cost no more.
 
 Archiving locks no process out and decides nothing: several processes may take each step at once, and a process may
 repeat the steps of a process that died. Decision 26 says why the steps come in this order.
@@ -40,7 +40,7 @@ from .archivable import before_replaced_files, candidates, cut, retained_from
 logger = logging.getLogger("pyhudi")
 
 _ACTION = "archive"
-# So many instants wait for no compaction of the metadata table that goes by its own rule.
+# Up to so many instants may wait until the metadata table is compacted by its own rule.
 _MOST_WAITING = 100
 
 
@@ -53,14 +53,16 @@ def archive(
     timeline: Timeline | None = None,
     merge_metadata: Callable[[], object] | None = None,
 ) -> ServiceResult:
-    """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
+    """Move the oldest completed instants into the archive, if there are more than `settings` keeps.
 
-    They wait for a compaction of the metadata table. `merge_metadata` makes it: after a write if many wait.
-
-    With `cleaning`, the commits that readers may ask for stay, and two more. A failed call leaves its steps to the
-    next. A `timeline` of a moment ago shows whether something is due, where the caller has listed it. With `dry_run`
-    the result says how many instants it would move. Raises `UnsupportedTableError`, `CorruptInstantError`,
+    The next call continues a call that failed. Raises `UnsupportedTableError`, `CorruptInstantError`,
     `ConcurrentWriteError` or `StorageError`.
+
+    Args:
+        cleaning: Keeps the commits that readers may ask for by these settings, and two more.
+        dry_run: Only return how many instants the call would move.
+        timeline: The timeline of a moment ago, if the caller has listed it; it shows whether something is due.
+        merge_metadata: Compacts the metadata table, for which instants wait; after a write only if many wait.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -90,7 +92,7 @@ def archive(
 def _merged(
     table: Table, timeline: Timeline, wanted: tuple[Instant, ...], merge: Callable[[], object] | None, may_wait: int
 ) -> tuple[Instant, ...]:
-    """Return the instants that need not wait for a compaction of the metadata table; it comes now if many wait."""
+    """Return the instants that need not wait for a compaction of the metadata table; compact it now if many wait."""
     merged = merged_in_metadata(table, timeline, wanted) if wanted else wanted
     if merge is not None and len(wanted) - len(merged) > may_wait:
         merge()
@@ -99,7 +101,7 @@ def _merged(
 
 
 def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
-    """Return a result that names the pending instant before which archiving stopped, where too many writes stay."""
+    """Return the result with the pending instant before which archiving stopped, if too many writes stay."""
     table = open_table(storage)
     timeline = table.timeline()
     stops = [instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))]
@@ -109,7 +111,7 @@ def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: Arc
 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
-    """Return instants in both timeline and archive: their archiving process died before it took them off."""
+    """Return the instants in both timeline and archive: the archiving process died before it took them off."""
     announced = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
     return table.archive.known_of(announced)
 
@@ -144,7 +146,7 @@ class _Round:
     def _move(self, gone: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
         """Return how many instants were moved."""
         self.table.archive_writer.put(gone, self.timeline.files)
-        # An upgrade meanwhile has copied these instants to another place, and its archive does not have them.
+        # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
         note_write_ids(self.table, noted=noted)
         count = self._take_off(gone, held)
@@ -154,13 +156,13 @@ class _Round:
     def _delete_orphans(self, until: str) -> list[FileInfo]:
         """Delete data files of writes that never completed, from the timeline's first write up to a time.
 
-        Archiving is about to move the first write past these files, and readers take older files for archived.
+        Once the timeline's first write is younger than these files, readers take them for files of archived writes.
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
         made = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
         files_by_write = {time: files for time, files in made.items() if first <= time < until}
-        # Read the timeline after the files: a write is on the timeline before its first file exists, and in the archive
-        # before it leaves the timeline.
+        # The timeline is read after the files: a write is on the timeline before its first file exists, and in the
+        # archive before it leaves the timeline.
         now = self.timeline.reload()
         instant_times = {instant.requested_time for instant in (*self.timeline.instants, *now.instants)}
         if not files_by_write.keys() <= instant_times:

@@ -1,6 +1,6 @@
-"""The table's property with its number of buckets, which follows the rules that rescales bring and their undoing.
+"""Keeps the table's property with its number of buckets equal to the rules that rescales bring, and that undos remove.
 
-No reader goes by it where there are rules. Apache Hudi's writers compare it with their own option.
+If there are rules, no reader uses the property. Apache Hudi's writers compare it with their own option.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from ..transaction.commit_path import exclusive
 
 
 def follow_rules(table: Table) -> str:
-    """Have the property say the number of all partitions, where rules say one, and return what is to be done then.
+    """Set the property to the number of buckets of all partitions, if the rules give them one number.
 
-    Jobs of Apache Hudi have to say another number where Apache Hudi knows no rules; the text is empty elsewhere.
+    Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache Hudi
+    knows no rules. The text is empty if there is nothing to do.
     """
     if table.config.index_type not in {None, BUCKET}:
         return ""
     numbers = bucket_numbers(table, table.timeline())
     changed = numbers.by_rule and not numbers.differ and numbers.default != table.config.bucket_count
     changes = {BUCKET_COUNT: str(numbers.default)} if changed else {}
-    # An earlier call may have changed the property and died before it was done, which each change mends.
+    # An earlier call may have died while it changed the property. Each change of properties completes that first.
     if changes or table.storage.exists(BACKUP_PATH):
         exclusive(table, lambda _: update_config(table.storage, changes))
     return change_of_jobs(numbers.default) if numbers.default and changed and not table.format.bucket_rules else ""
 
 
 def change_of_jobs(number: int) -> str:
-    """Return what is to be done where Apache Hudi's writers know no rules."""
+    """Return what the user has to do in table versions in which Apache Hudi's writers know no rules."""
     return f"Every job of Apache Hudi must say {BUCKET_COUNT}={number} from now on, before it writes"

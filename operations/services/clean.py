@@ -1,7 +1,7 @@
 """A clean: deletes file slices that no reader and no writer needs any more; its instant names them.
 
-`clean_plan` decides which files the clean deletes, the plan becomes the table's next decision, and any process may then
-carry it out: a clean first finishes pending cleans, of pyhudi or another engine, and then plans its own.
+`clean_plan` chooses the files. The plan becomes the table's next decision, and any process may then carry it out. So a
+clean first finishes the pending cleans of pyhudi and other engines, and then plans its own.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Cleaner(TableService[CleanPlan]):
                 ]
                 for partition, paths in plan.files.items()
             },
-            # An empty partition's folder stays: a write may be about to open it again.
+            # The folder of an empty partition stays: a write may be about to add files to it.
             partitions_to_be_deleted=[],
             extra_metadata=_extra(plan),
         )
@@ -86,13 +86,13 @@ class Cleaner(TableService[CleanPlan]):
     def carry_out(self, instant: Instant, plan: CleanPlan) -> None:
         """Delete what a plan names and complete its instant.
 
-        Where the store fails, the instant stays pending and the next clean finishes it.
+        If the store fails, the instant stays pending and the next clean finishes it.
         """
         began = time.monotonic()
         if not self.start(instant):
             return
-        # Delete a partition's files together, as far as they are few. Deletions must survive a power cut: files of a
-        # replaced file group would be rows of the table again once its replacecommit is archived.
+        # Delete a partition's files together, up to the limit of a request. Deletions must survive a power cut: files
+        # of a replaced file group would be rows of the table again once its replacecommit is archived.
         most = _MOST_FILES_OF_A_UNIT
         units = [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
         with LongWork(self.table.storage, instant.requested_time):
@@ -139,8 +139,9 @@ def clean(
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
     `inline` marks a clean after a write, which waits for `CleanSettings.after_commits` and leaves the folder of a
-    metadata table alone. `timeline` is of right before, where the caller has listed it. Raises `CorruptInstantError`
-    for a pending clean whose plan names what must stay, `ConcurrentWriteError` or `UnsupportedTableError`.
+    metadata table alone. `timeline` is the one that the caller listed right before, if any. Raises
+    `CorruptInstantError` for a pending clean whose plan names what must stay, `ConcurrentWriteError` or
+    `UnsupportedTableError`.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -205,7 +206,7 @@ class _Run:
         return _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
 
     def advance(self, timeline: Timeline) -> bool:
-        """Finish the pending cleans, or make one; return whether the call is done."""
+        """Finish the pending cleans, or make a clean if there are none; return whether the call is done."""
         _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:
@@ -241,7 +242,7 @@ class _Run:
 
 
 def _refuse_pending(timeline: Timeline) -> None:
-    """Raise `ConcurrentWriteError` beside a rollback or restore that may need the slices that a clean deletes."""
+    """Raise `ConcurrentWriteError` beside a rollback or restore, which may need slices that a clean deletes."""
     for instant in timeline.pending:
         kind = kind_of(instant.action)
         if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.REFUSE:
@@ -262,8 +263,8 @@ def _pending_cleans(timeline: Timeline) -> list[Instant]:
 def _holds(seen: Survey, now: Timeline) -> bool:
     """Return whether a plan made from a survey still holds.
 
-    New writes do no harm: the plan does not contain what they replace, and what they merge is newer than anything in
-    it. But no later clean would look at a write that completed unseen before the earliest retained instant.
+    New writes do no harm: the plan does not name what they replace, and they merge newer files than it names. But no
+    later clean would look at a write that was requested before the earliest retained instant and completed since.
     """
     seen_before = {(instant.identity, instant.state) for instant in seen.timeline.instants}
     fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
@@ -278,7 +279,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
 
 
 def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
-    """Note that the survey found nothing to clean, if the note covers more than the last note."""
+    """Note that there was nothing to clean, if this note covers more than the last one."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return

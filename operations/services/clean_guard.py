@@ -1,7 +1,7 @@
-"""Pending plans of cleans, checked against the table as it is now before any process carries them out.
+"""Checks a clean's pending plan against the table as it is now, before this process carries the plan out.
 
-Any engine may have written such a plan, and it may be old: a rollback may have made what it names the newest slice of
-its file group again, or a savepoint may have come to keep it.
+Any engine may have written the plan, and it may be old. A file that it names may be part of its file group's newest
+slice again after a rollback, or a later savepoint may keep it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .clean_scope import savepoint_times
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CleanerPlan
 
-# Three names of one store; the others' names are their own.
+# Three schemes of the same store.
 _S3 = frozenset({"s3", "s3a", "s3n"})
 
 
@@ -37,9 +37,9 @@ class PendingClean:
     instant: Instant
 
     def plan(self, savepoints: Mapping[str, frozenset[str]]) -> CleanPlan | None:
-        """Return what the clean deletes; None where it is no longer pending.
+        """Return what the clean deletes; None if it is no longer pending.
 
-        `savepoints` has the file names that each completed savepoint keeps, by its time.
+        `savepoints` has the names of the files that each completed savepoint keeps, by its time.
         """
         from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
@@ -117,7 +117,7 @@ class PendingClean:
 
 
 def path_inside(storage: Storage, uri: str) -> str | None:
-    """Return the path below the table's root that a URI means, in any spelling of its scheme; None outside the root."""
+    """Return the path of a URI below the table's root, for any spelling of its scheme; None if it is outside."""
     root, path = _spelt(storage.uri("")).rstrip("/"), _spelt(uri)
     return path[len(root) + 1 :] if path.startswith(f"{root}/") else None
 

@@ -1,7 +1,7 @@
 """Which file slices a clean deletes, decided from values alone.
 
-The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. Beyond them, every policy keeps a slice
-that a pending write may have read, and a file group that a pending clustering will read.
+The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. In addition, every policy keeps the
+slices that a pending write may have read, and the file groups that a pending clustering will read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a clean is planned from; `timeline` was read before the files were listed.
+    """The values from which a clean is planned; `timeline` was read before the files were listed.
 
     Attributes:
         earliest: The first instant whose readers keep all that they see; None under KEEP_LATEST_FILE_VERSIONS.
@@ -61,9 +61,9 @@ class CleanPlan:
     """The files that a clean deletes, by partition path, with what its instant says.
 
     Attributes:
-        earliest: Time, action and state of the instant from which everything was kept; None where there is none.
+        earliest: Time, action and state of the instant from which on everything was kept; None if there is none.
         bytes: The size of those files that still exist.
-        spared: Planned files that stay, because a savepoint has come to keep them since.
+        spared: Planned files that stay, because a later savepoint keeps them.
     """
 
     policy: str
@@ -80,10 +80,11 @@ class CleanPlan:
 
 
 def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int, zone: str) -> Instant | None:
-    """Return the first instant whose readers keep all that they see; None where this rule cleans nothing.
+    """Return the first instant whose readers keep all that they see; None if this rule cleans nothing.
 
     It is never later than the last write before the first pending write. Apache Hudi has that bound for
-    KEEP_LATEST_COMMITS alone; without it a write longer than KEEP_LATEST_BY_HOURS would lose the slice that it merges.
+    KEEP_LATEST_COMMITS alone. Without it, a write that takes longer than KEEP_LATEST_BY_HOURS would lose the slice
+    that it merges.
     """
     writes = timeline.writes
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
@@ -103,7 +104,7 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 def first_pending(timeline: Timeline) -> str:
     """Return the requested time of the first pending write or clustering, "" for none.
 
-    Compactions do not count: a compaction's plan names the slices that it needs.
+    Compactions do not count: their plans name the slices that they need.
     """
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending if instant.is_write)
     waiting = (
@@ -146,7 +147,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
 
 
 def gives_way(theirs: InstantKind) -> bool:
-    """Return whether a clean spares what another instant holds."""
+    """Return whether a clean keeps the files that an instant of another kind holds."""
     shared, their_state = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
     return judge(Meeting(CLEAN, theirs, their_state, frozenset({shared}))) is Verdict.GIVE_WAY
 
@@ -159,12 +160,12 @@ def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bo
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slices of a live file group that stay even without savepoints; the newest is among them."""
+    """Return the slices of a live file group that stay, the newest among them; savepoints may keep more."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         versions, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
         if since is None:
             return (*group.slices[-versions:], *_read_by_pending(survey, group))
-        # The slices that a compaction merges count as one version, as in Apache Hudi.
+        # As in Apache Hudi, the slices that a pending compaction merges count as one version.
         left = [file_slice for file_slice in group.slices if file_slice.base_time < since]
         return (group.newest, *left[max(len(left) - versions + 1, 0) :], *_read_by_pending(survey, group))
     if survey.earliest is None:
@@ -192,7 +193,7 @@ def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 
 def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
-    """Return the files of slices, with the change data that their writes put beside them."""
+    """Return the files of expired slices, and the files of change data beside them."""
     files = {file.path: beside(file) for file_slice in expired for file in file_slice.data_files}
     if not files:
         return []

@@ -1,7 +1,7 @@
-"""How far earlier cleans have come, and in which partitions the next clean can find something.
+"""How far earlier cleans have come, and in which partitions the next clean may find files to delete.
 
-A clean has an instant only if it deleted something. A clean that found nothing to delete notes instead how far it
-looked. Without the note, every write to a table that only grows would list the whole table.
+A clean has an instant only if it deleted files. Otherwise it notes how far it looked. Without the note, each write to a
+table that only grows would list the whole table.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from .clean_plan import Survey, earliest_to_retain, gives_way
 NOTE = join(ROOT, "cleaned")
 # Key of extraMetadata, in Apache Hudi's CleanerUtils, for the savepoints that a clean respected.
 SAVEPOINTS = "savepointed_timestamps"
-# In the write statistic of a new file group, the text in place of the previous slice's instant.
+# What a write statistic says instead of the previous slice's instant if the file group is new.
 _NO_SLICE = "null"
 
 
 @dataclass(frozen=True, slots=True)
 class CleanProgress:
-    """How far the newest clean, or search for something to clean, got.
+    """How far the newest clean has come, also if it found nothing to delete.
 
     Attributes:
-        earliest: Requested time of the instant from which it kept everything, "" under a policy without such an
+        earliest: Requested time of the instant from which on it kept everything, "" under a policy without such an
             instant.
         until: The completion time up to which it looked at writes.
         last_completed: Requested time of the newest completed write at that moment.
@@ -58,7 +58,7 @@ class CleanProgress:
 
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
-    """Return how far the newest clean, or note of a clean that deleted nothing, has come; None without both."""
+    """Return the progress of the newest clean, by its instant or its note; None if there is neither."""
     candidates = [
         progress for progress in (_of_newest_clean(timeline), _read_note(timeline.storage)) if progress is not None
     ]
@@ -77,9 +77,9 @@ def make_survey(
     progress: CleanProgress | None,
     listed: Mapping[str, tuple[FileInfo, ...]] | None = None,
 ) -> Survey:
-    """List the partitions in which something was replaced, and read what a clean of them must know.
+    """List the partitions in which files were replaced, and read what a clean of them has to know.
 
-    `listed` has the files of all partitions, where the caller has listed them since the timeline.
+    `listed` has the files of all partitions, if the caller has listed them after the timeline.
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
@@ -162,11 +162,11 @@ def _partitions_to_look_at(
     *,
     merges: bool,
 ) -> frozenset[str] | None:
-    """Return the partitions in which something was replaced that no clean has looked at; None for all."""
+    """Return the partitions in which files were replaced since the last clean; None for all partitions."""
     savepoints = set(saved)
     if earliest is None or progress is None or not progress.earliest:
         return None
-    # Archiving takes instants younger than a savepoint while the savepoint's own write stays.
+    # Archiving takes instants younger than a savepoint while the write that the savepoint keeps stays.
     active = (
         instant.requested_time
         for instant in timeline.instants
@@ -178,7 +178,7 @@ def _partitions_to_look_at(
         instant
         for instant in timeline.writes
         if progress.earliest <= instant.requested_time < earliest.requested_time
-        # Requested before that and completed since: the earlier clean did not see it.
+        # The last clean did not see a write that was requested before that and completed since.
         or (instant.requested_time < progress.earliest and instant.visible_since > progress.until)
     ]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, window)
@@ -192,8 +192,7 @@ def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
 def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
     """Yield the partitions in which a write replaced slices or file groups.
 
-    A log file replaces nothing. A base file may replace a slice without a base file, which its statistic does not
-    mention.
+    A log file replaces nothing. A base file may replace a slice of log files, which its statistic does not mention.
     """
     yield from (partition for partition, ids in body.replaced.items() if ids)
     for partition, stats in body.stats.items():
@@ -209,7 +208,7 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
         if instant.action != "clean":
             continue
         body = timeline.files.read_clean(instant)
-        # An empty file says nothing; Apache Hudi skips it, too.
+        # Apache Hudi skips the empty file of a clean, too.
         if isinstance(body, CleanMetadata):
             return CleanProgress(
                 body.earliest_commit_to_retain.strip(),
@@ -221,7 +220,7 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
 
 
 def _read_note(storage: Storage) -> CleanProgress | None:
-    """Return the note; None where it is missing or unreadable, so that the clean looks at all partitions."""
+    """Return the note; None if it is missing or unreadable, so that the clean looks at all partitions."""
     try:
         note = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
         formats.refuse_newer(storage.path, NOTE, formats.number_of(note), formats.CLEAN_NOTE)

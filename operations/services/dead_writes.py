@@ -22,7 +22,7 @@ from .rollback import rollback_of
 
 
 def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult:
-    """Undo each pending write whose writer is dead, finish rollbacks that broke off, and remove what writes left.
+    """Undo each pending write whose writer is dead, finish rollbacks that broke off, and remove what dead writes left.
 
     `skipped` of the result names the writers that live or may live. Raises `ConcurrentWriteError` beside a restore.
     """
@@ -58,5 +58,5 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
 
 
 def _described(write: str, why: Liveness) -> str:
-    # Of another engine's writer, only the user can know whether it lives.
+    # Only the user can know whether another engine's writer lives, so the text gives the reason.
     return f"{write}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else write

@@ -1,7 +1,7 @@
-"""One process at a time carries out a plan on the timeline; it claims the plan, or takes it from a dead process.
+"""One process at a time carries out a plan on the timeline: it claims the plan, or takes it over from a dead process.
 
-A process works under the plan's own time, as Apache Hudi does, and may find what another process did of the same plan.
-So each process has an id of its own in ``owner.json``, in the seal that ends its work, and in the names of its files:
+As in Apache Hudi, each process works under the plan's own time, and may find files that another process made of the
+same plan. So each has an id of its own in ``owner.json``, in the seal that ends its work, and in its files' names:
 
     requested --claim--> owner.json, heartbeat, inflight --publish, complete--> completed
                     <--a rollback that names the instant: its files, inflight and owner.json go, requested stays--
@@ -48,12 +48,12 @@ _MOST_OF_A_TOKEN = (1 << 31) - 1
 
 
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
-    """Begin to carry out a plan, after undoing what a dead process did of it; None where the plan is complete or gone.
+    """Begin to carry out a plan, after undoing what a dead process did of it; None if the plan is complete or gone.
 
-    Raises `ConcurrentWriteError` where another process is at work on it, or may be; `patience` decides.
+    Raises `ConcurrentWriteError` if another process is at work on it, or may be by the rules of `patience`.
     """
     if table.archive.holds(instant.requested_time):
-        # The plan was done long ago; a process that stalled has put it on the timeline again.
+        # The plan is complete and archived; a process that stalled put its files on the timeline again.
         remove_pending(table, instant)
         return None
     for _ in range(_ROUNDS):
@@ -87,7 +87,7 @@ def give_up(work: Transaction) -> None:
     timeline = work.table.timeline()
     pending = _pending(work.table, timeline, work.inflight)
     if pending is None:
-        # Another process has completed the plan or taken it back, and no process needs these remains.
+        # Another process has completed the plan or taken it back, so no process needs what this one left.
         forget(work.storage, work.instant_time)
         return
     begin(work.table, "rollback", partial(_stopping, work.table, pending, work.owner, None, None))
@@ -101,7 +101,8 @@ def take_back(table: Table, instant: Instant) -> None:
         pending = _pending(table, timeline, instant, in_round=True)
         if pending is None:
             return None
-        # The seal stops the processes at work on the plan; the process that finishes this rollback sees it, too.
+        # The seal stops the processes at work on the plan, and tells the process that finishes this rollback to delete
+        # the plan, too.
         owner.Seal(table.storage, instant.requested_time).set_for_good()
         if instant.requested_time in pending_rollbacks(timeline):
             return None
@@ -113,7 +114,7 @@ def take_back(table: Table, instant: Instant) -> None:
 
 
 def check_claim(work: Transaction, timeline: Timeline) -> None:
-    """Raise `CommitConflictError` where another process has taken this sealed work over, or its plan back."""
+    """Raise `CommitConflictError` if another process has taken this sealed work over, or taken its plan back."""
     check_ownership(work, timeline)
     process = work.claim.owner()
     over = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
@@ -127,7 +128,7 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
 
 @contextmanager
 def naming_who_took_over(work: Transaction) -> Iterator[None]:
-    """Turn a task's `WriteSealedError` into a `ConcurrentWriteError` that names the process which has the plan now."""
+    """Turn a task's `WriteSealedError` into a `ConcurrentWriteError` that says which process took the plan over."""
     try:
         yield
     except WriteSealedError as error:
@@ -148,12 +149,12 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
 
 
 def new_token(work: Transaction) -> WriteToken:
-    """Return the token of one attempt at one file; a late process must not write under another attempt's name."""
+    """Return a new token for an attempt at a file, so that no two attempts write under the same name."""
     return WriteToken(*_token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
 
 
 def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator[list[str]]:
-    """Yield this process's files of each partition, by their tokens; files of an instant's other owners stay out."""
+    """Yield the files of each partition whose tokens are this process's; other owners of the instant have others."""
     rule, prefix = work.table.format.slices, "-".join(map(str, (*_token_of(work), "")))
     for partition in partitions:
         files = [file for info in work.storage.list(partition) if (file := data_file(info.path)) is not None]
@@ -162,7 +163,7 @@ def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator
 
 
 def _token_of(work: Transaction) -> tuple[int, int]:
-    """Return two numbers for the names of this process's files; no other process has the same."""
+    """Return the two numbers in the names of this process's files; no other process has the same numbers."""
     number = uuid.UUID(hex=work.write_id.removeprefix(GENERATED_ID)).int
     return number % _MOST_OF_A_TOKEN, (number >> 64) % _MOST_OF_A_TOKEN
 
@@ -171,7 +172,7 @@ def _token(file: DataFile) -> str:
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
-# Any process may carry a plan out: this one undoes its own work alone, and the next begins at once.
+# Any process may carry a plan out: a process that gives up undoes its own work alone, and the next begins at once.
 ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
@@ -185,27 +186,27 @@ def _finish(table: Table, instant: Instant) -> None:
 
 
 def _pending(table: Table, timeline: Timeline, instant: Instant, *, in_round: bool = False) -> Instant | None:
-    """Return the newest state of an instant whose plan is on the timeline; None where it is completed or taken back.
+    """Return the newest state of an instant whose plan is on the timeline; None if it is completed or taken back.
 
-    A call ``in_round`` of a decision leaves the inflight file of a plan that is gone to calls outside of decisions.
+    If the plan is gone, this deletes its inflight file, but not ``in_round``: in a round of a decision.
     """
     same = (instant.requested_time, instant.action)
     pending = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
     if pending is None or table.storage.exists(timeline.files.path(pending.at(State.REQUESTED))):
         return pending
-    # A process began late: the plan is gone.
+    # The plan is gone, and a process that stalled has made the inflight file since.
     if not in_round:
         remove_file(table, pending.at(State.INFLIGHT))
     return None
 
 
 def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> Transaction | None:
-    """Claim a plan for this process; None where another process was quicker, or undoes the work of the last owner."""
+    """Claim a plan for this process; None if another process claimed it first, or undoes the last owner's work."""
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
     start(table, instant)
-    # A process that decided earlier to undo the last owner's work, or the plan, did not see this claim.
+    # A process that decided before this claim to undo the last owner's work, or the plan, did not see the claim.
     timeline = table.timeline()
     if instant.requested_time in pending_rollbacks(timeline):
         return None
@@ -251,9 +252,9 @@ def _stopping(
     beat: float | None,
     timeline: Timeline,
 ) -> RollbackPlan | None:
-    """Return the rollback plan for what a process did of a plan; None where that work is over.
+    """Return the rollback plan for what a process did of a plan; None if that work is over.
 
-    `known` is the owner, None for a process that is not pyhudi's; `patience` is None where a process stops itself.
+    `process` is None if it is not pyhudi's; `patience` is None if a process stops itself.
     """
     pending = _pending(table, timeline, instant, in_round=True)
     if pending is None or instant.requested_time in pending_rollbacks(timeline):
@@ -270,7 +271,7 @@ def _stopping(
 
 
 def _undoing(table: Table, timeline: Timeline, instant: Instant, process: Owner | None) -> RollbackPlan:
-    """Seal the work of a plan's owner, whose tasks publish nothing from here on, and return the plan to undo it."""
+    """Seal the work of a plan's owner, so that its tasks publish no more files, and return the plan to undo it."""
     if process is not None:
         owner.Seal(table.storage, owner.seal_of(instant.requested_time, process.write_id)).set_for_good()
     return plan_of(table, instant, files_of(table, timeline, instant.requested_time))

@@ -28,11 +28,11 @@ class Means:
         output: The format of base files, and the bytes of log entries that each task may hold at once.
         executor: Where units are executed; None for this process.
         most_bytes: Plans that read more bytes than this stay pending; None for no bound.
-        within_s: Plans are cut so small that this process probably carries one out in so many seconds, and larger plans
-            stay pending; None for no bound.
-        without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
+        within_s: Seconds in which this process should carry a plan out: it makes no larger plans, and leaves larger
+            plans pending; None for no bound.
+        without_tasks: What this process uses if the executor cannot run tasks; None to leave the plan pending.
         observer: Receives the progress of a plan's units; None for a line a minute in the log.
-        wait_s: For how long a rescale waits for what was at work before it.
+        wait_s: For how long a rescale waits for instants that were at work before it.
     """
 
     patience: Patience

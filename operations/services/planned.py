@@ -1,8 +1,8 @@
 """Table services that rewrite data files: a plan is claimed by one process at a time and executed unit by unit.
 
-A service first carries out pending plans, of any process, and then makes its own. It carries a plan out under the
-plan's own time (`execution.py`), beside writes. It skips plans that it cannot carry out, and notes a plan that fails:
-later calls hold it back for some writes.
+A service first carries out the pending plans of any process, and then makes its own. It carries a plan out under the
+plan's own time (`execution.py`), beside writes. It skips plans that it cannot carry out. It notes a plan that failed,
+and later calls try it again only after some writes.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         kind: What its instants are to other processes.
         name: The service in messages.
         call: The method of `HudiTable` and the job that carry plans out.
-        does: A phrase for messages, with a place for the bytes that a plan reads.
+        does: A phrase for messages; `str.format` puts in the bytes that a plan reads.
         drops_empty: Whether a plan without units is taken back instead of completed.
         insists: Whether to try plans that have failed before, however few writes have come since.
-        instant: Requested time of the last plan that was carried out; `done` has the units of all plans.
+        instant: Requested time of the last plan that was carried out; `results` has the units of all plans.
         at: The time that the last plan has to have; None for a time after the whole timeline. `plan` sets it.
         waiting: Why the last plan was not made, in words; empty if it was. `plan` sets it.
     """
@@ -98,10 +98,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @abstractmethod
     def read_plan(self, timeline: Timeline, instant: Instant) -> tuple[Unit, ...]:
-        """Return the units of a pending plan of any process; raises where pyhudi cannot carry it out."""
+        """Return the units of a pending plan of any process; raises if pyhudi cannot carry the plan out."""
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return what a plan has to wait for, in words; empty where it need not wait."""
+        """Return what a plan has to wait for, in words; empty if it need not wait."""
         return ""
 
     @abstractmethod
@@ -109,18 +109,18 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @abstractmethod
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
-        """Raise `CommitConflictError` where the timeline no longer shows what the plan read."""
+        """Raise `CommitConflictError` if the timeline no longer shows the files that the plan read."""
 
     @abstractmethod
     def finished(self, units: Sequence[Unit], paths: Sequence[str]) -> Sequence[Unit]:
         """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline, where it is due and there is something to do."""
+        """Put a plan on the timeline if it is due and there is work; return its instant and units."""
         table = self.table
         seen = table.timeline() if has_lock(table) else None
         if seen is not None and (due is None or due(seen)):
-            # Each file is read once, and so before the lock is held.
+            # The plan reads each file once: read them now, before the lock is held.
             self.plan(seen)
         for _ in range(_ROUNDS):
             broken: list[Timeline] = []
@@ -146,7 +146,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         )
 
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
-        """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out."""
+        """Carry out the pending plans, then make a plan if `due` says so or is None, and carry it out."""
         timeline = finish_rollbacks_first(self.kind, self.others, self.table.timeline())
         refuse_restoring(self.kind, timeline)
         for instant in self._waiting(timeline):
@@ -154,7 +154,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             if self._at_bound:
                 return
         self.schedule(due)
-        # These may include a plan of a process that died between its decision and the timeline.
+        # These may include the plan of a process that died between its decision and its file on the timeline.
         timeline = self.table.timeline()
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
@@ -167,20 +167,17 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @property
     def _at_bound(self) -> bool:
-        """Whether this call has carried out as much as the seconds of its means allow."""
+        """Whether this call has used up the seconds of its means."""
         return self.means.within_s is not None and bool(self.results)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:
-        """Carry a pending plan out, unless it is too large, or another process is at work on it.
-
-        Raises the plan's error.
-        """
+        """Carry a pending plan out, unless it is too large or another process is at work on it; raises its error."""
         with self._noting_failure(instant, timeline):
             plan = self._pending_plan(instant)
             if plan is None:
                 return
             with self._leaving_to_others(instant, plan):
-                # The new files follow the index and key encoding that the files show, if no property names them.
+                # If no property names the index and the key encoding, the new files have those of the old files.
                 table = with_inferred_key_encoding(with_inferred_index(self.table))
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
@@ -270,7 +267,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             failures.forget(storage, [time_of_plan])
 
     def _pending_plan(self, instant: Instant) -> tuple[Unit, ...] | None:
-        """Return a pending plan; None where it has to wait, is too large, or another process has done it."""
+        """Return a pending plan; None if it has to wait, is too large, or another process has carried it out."""
         timeline = self.table.timeline()
         older = self.waits_for(timeline, instant)
         if older:
@@ -307,7 +304,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return 2 * unit.size
 
     def cut(self, units: Sequence[Unit]) -> tuple[Unit, ...]:
-        """Return the units that this process probably does within the seconds of the means."""
+        """Return the units that fit, by an estimate, into the seconds of the means."""
         seconds = self.means.within_s
         if seconds is None or not units:
             return tuple(units)
@@ -317,7 +314,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return tuple(units[number] for number in chosen)
 
     def allows(self, plan: Sequence[Unit]) -> bool:
-        """Return whether this process probably does a plan within the seconds of the means."""
+        """Return whether a plan fits, by an estimate, into the seconds of the means."""
         seconds = self.means.within_s
         return seconds is None or throughput_of(self.table.path, self.action).allows(map(self.cost, plan), seconds)
 
@@ -334,7 +331,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         except ConcurrentWriteError as error:
             self._refused = error
             where = f"the {self.name} {instant.requested_time} belongs to another process"
-            # Each of many writers looks for pending plans after its write, and finds some at work.
+            # Logged as information: with many writers, each finds such plans after its write.
             self.skip(f"{where}, {since_of(self.table, instant)}: {error}", logging.INFO)
 
     def _text(self, instant: Instant, plan: tuple[Unit, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Whether the state of a table allows undoing a write, keeping it by a savepoint, or restoring to it."""
+"""Refuses to undo a write, to keep it by a savepoint, or to restore to it, while the table does not allow that."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_NAMED = 10
 
 
 def open_for_service(storage: Storage) -> Table:
-    """Open a table that a service will change; raises `TableError` where pyhudi cannot write it."""
+    """Open a table that a service will change; raises `TableError` if pyhudi cannot write it."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
@@ -50,7 +50,7 @@ def open_for_service(storage: Storage) -> Table:
 
 
 def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
-    """Raise `ConcurrentWriteError` where a restore is pending."""
+    """Raise `ConcurrentWriteError` if a restore is pending."""
     restore = pending_restore(timeline)
     if restore is not None and forbids(Meeting(mine, RESTORE)):
         raise restoring(timeline, restore)
@@ -65,7 +65,7 @@ def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Ti
 
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
-    """Return a completed write that no process is about to undo or to archive; raises `UndoError` without one."""
+    """Return a completed write; raises `UndoError` if there is none, or a process is about to undo or archive it."""
     write = timeline.write_at(instant_time)
     if write is None:
         raise _no_such_write(timeline, instant_time, write)
@@ -84,19 +84,19 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
 
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
-    """Return whether another instant is about to change a write, which this service must therefore not use."""
+    """Return whether another instant is about to change a write, so that this service must not use the write."""
     return forbids(Meeting(mine, theirs, shared=those({Shared.TARGET: target})))
 
 
 def archiving(path: str, instant_time: str) -> UndoError:
     return UndoError(
         f"The write {instant_time} of the table {path} is being archived.",
-        "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
+        "Run HudiTable.archive, which finishes the archiving, and choose an instant that is on the timeline then.",
     )
 
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
-    """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, forbids to undo writes."""
+    """Raise `UndoError` if a savepoint later than `beyond`, or with `itself` not earlier, forbids to undo writes."""
     savepoints = [instant for instant in timeline.instants if instant.action == "savepoint"]
     held = [
         instant
@@ -115,9 +115,10 @@ def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: 
 def dead_writes(
     mine: InstantKind, others: OtherWriters, timeline: Timeline, after: str, asked: Asked = Asked.BEFORE_PLAN
 ) -> list[PlannedRollback]:
-    """Return the pending writes requested after a time, all dead; the rollbacks have no time yet.
+    """Return rollbacks for the pending writes requested after a time, all of them dead.
 
-    `asked` SINCE_PLAN means that the service has looked for these writes before: then it does not watch a heartbeat.
+    `asked` SINCE_PLAN means that the service has looked for these writes before, so it does not wait for heartbeats.
+    Raises `ConcurrentWriteError` if a writer lives, or may live.
     """
     rollbacks = []
     for instant in timeline.pending:
@@ -145,7 +146,7 @@ def slices_at(
 ) -> list[FileSlice]:
     """Return the file slices of `moment`, the timeline at `time`.
 
-    Raises `UndoError` where a file is gone, or a clean will delete it.
+    Raises `UndoError` if a file is gone, or a clean will delete it.
     """
     files, every, then = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),

@@ -1,8 +1,9 @@
-"""A table restored to an earlier write: all later writes are undone, the newest first, under one instant.
+"""Restores a table to an earlier write: undoes all later writes, the newest first, under one instant.
 
-Steps as in Apache Hudi's ``BaseRestoreActionExecutor``: plan, inflight, each write undone without an instant of its
-own, the completed restore, and then the completed rollbacks deleted that are younger than the restored write. From the
-plan on no other process may write. A second restore to the same write continues an interrupted restore from any step.
+The steps are those of Apache Hudi's ``BaseRestoreActionExecutor``: make the plan, make it inflight, undo each write
+without an instant of its own, complete the restore, and then delete the completed rollbacks that are younger than the
+restored write. From the plan on no other process may write. A second restore to the same write continues an
+interrupted restore from any step.
 """
 
 from __future__ import annotations
@@ -70,11 +71,11 @@ def restore(
     patience: Patience = _PATIENT,
     dry_run: bool = False,
 ) -> ServiceResult:
-    """Take a table back to one of its writes, with or without a savepoint; an interrupted restore to it is finished.
+    """Take a table back to one of its writes, with or without a savepoint; finish an interrupted restore to it.
 
-    Raises `UndoError` without such a write or its files, or where a younger savepoint keeps what this would undo, and
-    `ConcurrentWriteError` where a write, or a restore to another write, is at work. With `dry_run` the result says how
-    many writes it would undo.
+    With `dry_run` the result says how many writes the call would undo. Raises `UndoError` if the write or its files
+    are missing, or a younger savepoint keeps what this would undo, and `ConcurrentWriteError` if a write, or a restore
+    to another write, is at work.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -102,7 +103,7 @@ class _Restore:
             timeline = self._decide(timeline)
         pending = pending_restore(timeline)
         if pending is None:
-            # There was nothing to undo, or a process has restored meanwhile, maybe this process in a try that failed.
+            # There is nothing to undo, or a process has completed the restore, maybe this one in an earlier attempt.
             _forget_rollbacks(table, timeline, to)
             _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
@@ -142,14 +143,14 @@ class _Restore:
         return ServiceResult(table.path, _ACTION, instants=len(undone), dry=True)
 
     def _decide(self, timeline: Timeline) -> Timeline:
-        """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
+        """Decide what the restore undoes, unless another process has, and return the timeline afterwards."""
         while True:
             try:
-                self._settle(timeline)
+                self._undo_dead(timeline)
                 begin(self.table, _ACTION, self._plan)
             except ConcurrentWriteError:
-                # While another process undoes instants, a listing may show one as pending: an instant loses its
-                # completed file first.
+                # While another process undoes an instant, a listing may show the instant as pending: its completed
+                # file goes first.
                 now = timeline.reload()
                 if now.instants == timeline.instants:
                     raise
@@ -158,14 +159,14 @@ class _Restore:
                     continue
             return self.table.timeline()
 
-    def _settle(self, timeline: Timeline) -> None:
-        """Finish interrupted rollbacks, and roll back dead writes, for which a restore does not wait."""
+    def _undo_dead(self, timeline: Timeline) -> None:
+        """Finish interrupted rollbacks, and roll dead writes back; raises if a writer lives, or may live."""
         timeline = finish_rollbacks_first(RESTORE, self.others, timeline)
         for dead in dead_writes(RESTORE, self.others, timeline, self.to):
             roll_back(self.others, dead)
 
     def _plan(self, now: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RestorePlan | None:
-        """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""
+        """Return the plan to undo everything after a write; None if there is nothing to undo, or a plan is decided."""
         if pending_restore(now) is not None:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
@@ -194,9 +195,9 @@ class _Restore:
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
     def _take_back_if_archived(self, pending: Instant) -> None:
-        """Give up a restore that has not begun while its target is being archived, and raise `UndoError`.
+        """Give up a restore that has not begun if its target is being archived, and raise `UndoError`.
 
-        This process cannot know whether the archiving process saw the restore on the timeline and will stop at it.
+        This process cannot know whether the archiving process saw the restore on the timeline and will stop for it.
         """
         table = self.table
         if pending.state != State.REQUESTED or all(time < self.to for time in announced(table.storage)):
@@ -204,7 +205,7 @@ class _Restore:
         archived = frozenset({Shared.TARGET})
         if judge(Meeting(RESTORE, ARCHIVING, shared=archived, asked=Asked.SINCE_PLAN)) is Verdict.GO_ON:
             return
-        # The decision comes first, or the process that decides next would request it again.
+        # The decision comes first. Otherwise the process that decides next would request the restore again.
         abandon(table, lambda _: pending)
         remove_pending(table, pending)
         raise archiving(table.path, self.to)
@@ -237,7 +238,7 @@ def _outcome(
 
 
 def _forget_owner(timeline: Timeline) -> None:
-    """Delete the note by which a process showed itself at work on the newest restore, which is complete."""
+    """Delete the note on the process that carried out the newest restore, which is complete."""
     restored = next((instant for instant in reversed(timeline.completed) if instant.action == _ACTION), None)
     storage = timeline.files.storage
     if restored is not None and Claim(storage, restored.requested_time).owner() is not None:
@@ -245,7 +246,7 @@ def _forget_owner(timeline: Timeline) -> None:
 
 
 def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
-    """Delete the completed rollbacks between a write and the last restore to it: they name writes that are gone."""
+    """Delete the completed rollbacks between a write and the last restore to it; the writes that they name are gone."""
     for restored in reversed([instant for instant in timeline.completed if instant.action == _ACTION]):
         plan = timeline.files.read_restore_plan(restored)
         if plan is None or plan.savepoint_to_restore_timestamp != to:
@@ -256,7 +257,8 @@ def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
             if instant.action == "rollback" and to < instant.requested_time < restored.requested_time
         ]
         if gone:
-            # Else a write that they undid would count as left behind where an upgrade did not remove its old files.
+            # Remove old files of an upgrade first. Without these rollbacks, the writes that they undid would count as
+            # left behind.
             remove_old_instants(table)
             remove_rollbacks(table, gone)
         return

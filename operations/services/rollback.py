@@ -1,4 +1,4 @@
-"""A write rolled back by its time: the newest completed write, or a pending write, which the user takes for dead."""
+"""Rolls a write back by its time: the newest completed write, or a pending write that the user declares dead."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def rollback(
 ) -> ServiceResult:
     """Roll back a write: the newest completed write, or a pending write, whose writer then counts as dead.
 
-    Raises `UndoError` without such a write, or where later writes depend on it, a savepoint keeps it, or a clean
-    deleted what it replaced, and `ConcurrentWriteError` where a later write is at work. With `dry_run` the result says
-    how many files it would delete.
+    With `dry_run` the result says how many files the call would delete. Raises `UndoError` if there is no such write,
+    later writes depend on it, a savepoint keeps it, or a clean deleted what it replaced, and `ConcurrentWriteError` if
+    a later write is at work.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -117,7 +117,7 @@ class _Rollback:
         refuse_restoring(ROLLBACK, timeline)
         victim = timeline.write_at(instant_time)
         if instant_time in pending_rollbacks(timeline):
-            # The rollback's plan, which this call would finish, was made by another process.
+            # Another process has planned the rollback already, and a call would finish it.
             return ServiceResult(table.path, "rollback", instants=1, dry=True)
         if victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
             plan = plan_of(table, victim, files_of(table, timeline, instant_time))
@@ -138,7 +138,7 @@ class _Rollback:
             roll_back(self.others, planned)
 
     def _plan(self, timeline: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RollbackPlan | None:
-        """Return the plan to undo a completed write; None where that is decided, or done."""
+        """Return the plan to undo a completed write; None if the rollback is decided or complete."""
         table, instant_time = self.table, self.instant_time
         refuse_restoring(ROLLBACK, timeline)
         if timeline.write_at(instant_time) is None or instant_time in pending_rollbacks(timeline):
@@ -165,13 +165,13 @@ class _Rollback:
 
 
 def _is_undone(instant: Instant) -> bool:
-    """Return whether the user's word is enough to undo a pending instant."""
+    """Return whether a pending instant is undone as soon as the user asks for it."""
     meeting = Meeting(ROLLBACK, kind_of(instant.action) or WRITE, shared=frozenset({Shared.TARGET}))
     return judge(meeting) is Verdict.UNDO
 
 
 def _depends_on(later: Instant) -> bool:
-    """Return whether a later instant may build on an earlier write: a completed write, or a planned clustering."""
+    """Return whether a later instant may build on the write: a completed write, or a planned clustering."""
     if not later.is_write or (later.state != State.COMPLETED and later.action == later.group):
         return False
     meeting = Meeting(ROLLBACK, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
@@ -185,7 +185,7 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
         raise UndoError(
             f"{what} of the table {table.path} would leave no write on its timeline, and readers would not take "
             "archived writes for committed.",
-            "Write what is to be there instead; nothing before it can be brought back.",
+            "Write the rows that the table should have instead; nothing before this write can be brought back.",
         )
     body = timeline.files.read_commit(victim)
     before = timeline.without([victim.requested_time])
@@ -199,7 +199,7 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
             raise UndoError(
                 f"{what} of the table {table.path} needs the file group {file_id} of partition {partition!r} as it "
                 f"was before{f', of {base}' if base else ''}, and that is gone.",
-                "Write what is to be there instead.",
+                "Write the rows that the table should have instead.",
             )
 
 
@@ -217,7 +217,7 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
 
 
 def rollback_of(table: Table, timeline: Timeline, instant_time: str) -> ServiceResult | None:
-    """Return what the newest completed rollback of a write did; None where there is none."""
+    """Return what the newest completed rollback of a write did; None if there is none."""
     for instant in reversed(timeline.completed):
         if instant.action != "rollback":
             continue

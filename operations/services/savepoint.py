@@ -33,8 +33,8 @@ def savepoint(
 ) -> ServiceResult:
     """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
-    With `dry_run` the result says how many files it would keep. Raises `UndoError` without such a write or its files,
-    and `ConcurrentWriteError` beside a restore.
+    With `dry_run` the result says how many files it would keep. Raises `UndoError` if the write or its files are
+    missing, and `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -48,8 +48,8 @@ def savepoint(
             slices = _slices(table, timeline, at)
             files = sum(len(file_slice.files) for file_slice in slices)
             return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
-        # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
-        # for that.
+        # An archiving process either sees the savepoint and stops before it, or has announced how far it will archive:
+        # `_outcome` looks for the announcement.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         made = start(table, pending)
         empty = SavepointMetadata(
@@ -73,7 +73,7 @@ def savepoint(
 def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
     """Delete a savepoint; the next clean takes the files that nothing else needs. With `dry_run` it only looks for it.
 
-    Raises `UndoError` where it does not exist.
+    Raises `UndoError` if it does not exist.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -91,7 +91,7 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
     if dry_run:
         return replace(result, seconds=time.monotonic() - began)
     saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
-    # Otherwise the next process that decides might make it again, where nothing was decided since.
+    # The savepoint may be the last decision, which the next process that decides would carry out again without this.
     abandon(table, lambda _: saved.at(State.INFLIGHT))
     remove_savepoint(table, saved)
     return replace(result, seconds=time.monotonic() - began)
@@ -127,7 +127,7 @@ def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instan
 
 
 def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline) -> Outcome | None:
-    """Return which files of a moment a savepoint keeps; None where it keeps them already."""
+    """Return the outcome of a savepoint, with the files that it keeps; None if it is complete already."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
     refuse_restoring(SAVEPOINT, timeline)

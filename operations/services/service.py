@@ -1,4 +1,4 @@
-"""Table services whose work is a plan on the timeline: what they share, and where their units are executed.
+"""What the table services share whose work is a plan on the timeline, and how an engine executes their units.
 
 A service's plan is one of the table's decisions, and its completion is another. In between are the units of its plan.
 Several processes may take each step, at once or one after the death of another:
@@ -28,7 +28,7 @@ Done = TypeVar("Done")
 
 
 class NoTasksError(Exception):
-    """An engine cannot run Python tasks; its text says why, and no unit was executed."""
+    """The engine cannot run Python tasks, for the reason in the text; no unit was executed."""
 
 
 class Executor(Protocol):
@@ -52,10 +52,10 @@ class TableService(ABC, Generic[Plan]):
     def request(
         self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None
     ) -> tuple[Instant, Plan] | None:
-        """Make a plan the table's next decision, which the next process carries out if this process fails.
+        """Make a plan the table's next decision; if this process dies, the next process puts it on the timeline.
 
-        `find` returns the plan for a timeline, and runs again whenever another process decided first. `at` returns the
-        requested time for the last plan, None for a time after the whole timeline.
+        `find` returns the plan for a timeline, and runs again whenever another process decides first. `at` returns the
+        requested time of the plan that `find` returned last, None for a time after the whole timeline.
         """
         made: list[Plan] = []
 
@@ -67,7 +67,7 @@ class TableService(ABC, Generic[Plan]):
         return None if instant is None else (instant, made[0])
 
     def start(self, instant: Instant) -> bool:
-        """Make an instant's inflight file; False where another process has completed it, and it was archived since."""
+        """Make an instant's inflight file; False if the instant is complete by now and archived."""
         prepare_followers(self.table, instant)
         start(self.table, instant)
         if self.table.storage.exists(self.table.instants.path(instant.at(State.REQUESTED))):
@@ -77,7 +77,7 @@ class TableService(ABC, Generic[Plan]):
 
 
 def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Callable[[Timeline], Outcome | None]:
-    """Return what asks for an outcome while an instant is pending, and not once another process ended it."""
+    """Return a function that returns the outcome while an instant is pending, and None once it is over."""
     same = (instant.requested_time, instant.action)
 
     def pending(timeline: Timeline) -> Outcome | None:

@@ -1,6 +1,6 @@
-"""The instant that a user names by a time, in any spelling of a query's time.
+"""Finds the instant that a user names by a time, in any spelling that a query's time may have.
 
-Digits of an instant's form are its name, which need not exist: then the service says so.
+Digits in the form of an instant time are taken as they are; if no such instant exists, the service says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EPOCHS = (10, 13)
 
 
 def write_until(table: Table, text: str) -> str:
-    """Return the name of the newest completed write that was requested until a time, as a query shows the table."""
+    """Return the name of the newest completed write that was requested until a time, as in a query of that time."""
     if _is_name(text):
         return text
     timeline, time = table.timeline(), resolve(text, table.config.timezone)
@@ -35,7 +35,7 @@ def write_until(table: Table, text: str) -> str:
 
 
 def write_at(table: Table, text: str) -> str:
-    """Return the name of the only write, pending or completed, of the day, second or millisecond that a text spells."""
+    """Return the name of the only write, pending or completed, in the day, second or millisecond that a text spells."""
     if _is_name(text):
         return text
     timeline = table.timeline()
@@ -46,7 +46,7 @@ def write_at(table: Table, text: str) -> str:
 
 
 def savepoint_at(table: Table, text: str) -> str:
-    """Return the name of the only savepoint of the day, second or millisecond that a text spells."""
+    """Return the name of the only savepoint in the day, second or millisecond that a text spells."""
     if _is_name(text):
         return text
     savepoints = (instant.requested_time for instant in table.timeline().instants if instant.action == "savepoint")

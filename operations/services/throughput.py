@@ -1,4 +1,4 @@
-"""How much work of a service fits into some seconds of this process, as its earlier work of that kind tells."""
+"""Estimates how much work of a service fits into some seconds of this process, from its earlier work of that kind."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...table.files.output import MIB
 from ...timeline.delta_commits import since_compaction
 from ...timeline.timeline import Timeline
 
-# The cost of a plan beside its units, in bytes that a process reads and writes in the same time.
+# What a plan costs besides its units, in bytes that a process reads and writes in the same time.
 _PER_PLAN = MIB
-# A first guess, which the first plan of a process tries with a unit, or with more of them in a part of the seconds.
+# A first guess. A process's first plan has one unit, or as many as fit by the guess into this part of the seconds.
 _GUESS = 32.0 * MIB
 _PART = 0.25
-# Of the seconds, so that most of the plans that take longer than expected fit, too.
+# The part of the seconds for which a plan is made, so that most plans that take longer than expected fit, too.
 _SHARE = 0.8
-# Each call for which nothing was small enough takes a greater share, in case the machine was busy before.
+# After a call for which no unit was small enough, the share grows: the machine may have been busy when it was measured.
 _MORE, _MOST = 1.25, 1.6
 _BACKOFF = 5
 _MOST_TABLES = 256
@@ -28,7 +28,7 @@ class Throughput:
     """Bytes that a service reads and writes in a second.
 
     Attributes:
-        share: Of the seconds that a plan may take, for how many it is made.
+        share: The part of the seconds that a plan may take for which it is made.
     """
 
     bytes_s: float = _GUESS
@@ -66,12 +66,12 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The units that the newest plan of a service lacks.
+    """The units that the newest plan of a service left out.
 
     Attributes:
-        delta_commits: How many of them the unit had that had most; 0 where the plan took all units.
+        delta_commits: The most delta commits that any of them had; 0 if the plan took all units.
         until: The greatest time on the timeline of the plan.
-        backoff: How many calls pass before the service looks again, because nothing fitted.
+        backoff: How many calls pass before the service looks again, because no unit fitted.
     """
 
     delta_commits: int = 0
@@ -79,7 +79,7 @@ class Rest:
     backoff: int = 0
 
     def by_now(self, timeline: Timeline) -> int:
-        """Return how many delta commits the unit may have on a later timeline; 0 where the plan took all units."""
+        """Return how many delta commits such a unit may have on a later timeline; 0 if the plan took all units."""
         if not self.delta_commits:
             return 0
         return self.delta_commits + sum(time > self.until for time in since_compaction(timeline).since)
@@ -116,7 +116,7 @@ def note_left_out(path: str, action: str, delta_commits: int, until: str) -> Non
 
 
 def in_backoff(path: str, action: str) -> bool:
-    """Return whether a call passes without a look, and count it."""
+    """Return whether this call is to pass without a look at the table, and count it."""
     rest = rest_of(path, action)
     if rest.backoff:
         keep(_RESTS, (path, action), replace(rest, backoff=rest.backoff - 1), _MOST_TABLES)

@@ -1,4 +1,4 @@
-"""The units of a plan executed: by the tasks of an engine, or in this process where that is faster or the only way."""
+"""Executes the units of a plan in the tasks of an engine, or in this process if that is faster or the only way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .service import NoTasksError
 
 logger = logging.getLogger("pyhudi")
 
-# What this process carries out sooner than a job of the engine would begin.
+# This process executes so few and small units sooner than a job of the engine would begin.
 _FEW_UNITS, _SMALL_BYTES = 32, 16 * MIB
 
 
@@ -46,7 +46,7 @@ Self = TypeVar("Self", bound="FileWorker")
 
 @dataclass(frozen=True, slots=True)
 class UnitResult(Generic[Unit]):
-    """What became of a unit of a plan: new data files; ``skipped`` says why there are none."""
+    """The new data files of a plan's unit; ``skipped`` says why there are none."""
 
     unit: Unit
     written: tuple[WrittenFile, ...] = ()
@@ -68,7 +68,7 @@ class UnitWorker(Protocol[Unit, Done]):
     def work(self) -> Transaction: ...
 
     def execute(self, unit: Unit) -> Done:
-        """Do one unit; each attempt makes files of its own, and the completed instant names those of one attempt."""
+        """Execute one unit; each attempt makes its own files, and the completed instant names those of one attempt."""
 
     def within(self, memory: int) -> UnitWorker[Unit, Done]: ...
 
@@ -88,7 +88,7 @@ class FileWorker:
 
     @contextmanager
     def attempt(self) -> Iterator[tuple[DataFiles, Storage]]:
-        """Yield where an attempt at a unit makes its files, and a folder for spills, with the heartbeat running."""
+        """Yield the maker of an attempt's files and a folder for its spills, while the heartbeat runs."""
         token, work = new_token(self.work), self.work
         fence = Fence(work, token.attempt)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -103,7 +103,7 @@ def execute_units(
     name: str,
     finished: Callable[[Sequence[Unit], Sequence[str]], Sequence[Unit]],
 ) -> list[Done]:
-    """Execute units, in this process where the engine has no tasks and they are small enough.
+    """Execute units in the engine's tasks, or in this process if the engine has none and the units are small enough.
 
     ``name`` is the service in messages; ``finished`` returns the units to which some new data files belong.
     """

@@ -1,7 +1,7 @@
-"""The folder of Apache Hudi's metadata table once it is out of use: it stays for as long as a process may need it.
+"""Deletes the folder of a metadata table that is out of use, once no process can need it any more.
 
 Queries of Apache Hudi read in the folder until they end, and its writers build a metadata table in it before they set
-the property that names it. A reader that found a half-built table would miss rows, so nothing but old files may go.
+the property that names it. A reader of a half-deleted table would miss rows, so only folders of old files go.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ logger = logging.getLogger("pyhudi")
 
 KEPT_S = 24 * 3600.0
 _INDEXING, _META = "indexing", ".hoodie"
-# Files whose names each metadata table has.
+# These names of files are the same in every metadata table.
 _BY_NAME = frozenset({split(PROPERTIES_PATH)[1], split(metafile_of(""))[1]})
 # As many keys as one delete request of a store of objects takes.
 _AT_ONCE = 1000
 
 
 def delete_unused_metadata(table: Table) -> None:
-    """Delete the folders of partitions of a metadata table that no process uses any more, or of all of it.
+    """Delete the folders of those partitions of the metadata table that no process uses, or the whole metadata table.
 
     A folder goes if `hoodie.properties` names its partition neither in use nor being built, no indexing and no write of
-    another engine is pending, and each of its files is a day old by the clock that stamps them. A failure is logged, as
-    the clean is over.
+    another engine is pending, and each of its files is a day old by the store's clock. A failure is only logged: the
+    clean is complete by then.
     """
     try:
         if table.storage.has_files(FOLDER):
@@ -69,14 +69,14 @@ def _delete_what_is_unused(table: Table) -> None:
 
 
 def _delete_if_old(table: Table, folder: str, note: str | None) -> None:
-    """Delete a folder, and the note that its partition came out of use, if all files are a day old."""
+    """Delete a folder, and the note that its partition went out of use, if all of its files are a day old."""
     storage = table.storage
     files = storage.list(folder, recursive=True, strict=False)
     times = [info.modified for info in files]
     times += [noted for path in [note] if path is not None and (noted := storage.modified(path)) is not None]
     if not files or _stamped_now(storage) - max(times) < KEPT_S:
         return
-    # An indexing that begins meanwhile finds the properties of the metadata table, which go last, or makes its own.
+    # The properties of the metadata table go last: an indexing that begins meanwhile finds them, or makes its own.
     kept_to_the_end = [info for info in files if split(info.path)[1] in _BY_NAME]
     _delete(storage, folder, [info for info in files if info not in kept_to_the_end])
     if written_partitions(load_config(storage)) and note is None:
@@ -94,7 +94,7 @@ def _delete_if_old(table: Table, folder: str, note: str | None) -> None:
 
 
 def _may_need(timeline: Timeline, instant: Instant) -> bool:
-    """Return whether a pending instant may read or build a metadata table: an indexing, or work of another engine."""
+    """Return whether a pending instant may use a metadata table: an indexing, or a write of another engine."""
     if instant.action == _INDEXING:
         return True
     at_work = kind_of(instant.action) is WRITE or instant.state is State.INFLIGHT
@@ -102,7 +102,7 @@ def _may_need(timeline: Timeline, instant: Instant) -> bool:
 
 
 def _stamped_now(storage: Storage) -> float:
-    """Return the time of a file just made: clocks of machines are wrong at times."""
+    """Return the store's time, from a file just made: this machine's clock may be wrong."""
     path = join(FOLDER, f"{uuid.uuid4().hex}.now")
     storage.write(path, b"", durable=False)
     try:
@@ -113,7 +113,7 @@ def _stamped_now(storage: Storage) -> float:
 
 
 def _delete(storage: Storage, folder: str, files: list[FileInfo]) -> None:
-    """Delete files, and the folders that are empty then: a file that another process has just made stays."""
+    """Delete files, and the folders that are empty then; a file that another process has just made stays."""
     paths = [info.path for info in files]
     units = [paths[at : at + _AT_ONCE] for at in range(0, len(paths), _AT_ONCE)]
     for_each(storage, lambda unit: storage.delete(*unit, durable=False), units)

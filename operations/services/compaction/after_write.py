@@ -1,4 +1,4 @@
-"""What a write does for its table's log files: carries out pending plans, and plans more where Hudi's rules say so."""
+"""What a write does for its table's log files: carries out pending plans, and plans more if Hudi's rules say so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compact_after_write(
 ) -> ServiceResult | None:
     """Carry out pending compactions, or log compactions, then plan and carry out what is due; or plan alone.
 
-    Returns None where no plan was pending or due. Raises `PyHudiError` where it failed; the write stays complete.
+    Returns None if no plan was pending or due. Raises `PyHudiError` if it failed; the write stays complete.
     """
     config = load_config(storage)
     due: Callable[[Timeline], bool]

@@ -35,7 +35,7 @@ def schedule_compaction(
     dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, where `due`; `skipped` of the result names a write that it waits for.
+    """Plan a compaction or a log compaction, if `due`; `skipped` of the result names a write that it waits for.
 
     With `dry_run` the result says what the plan would hold.
     """
@@ -58,7 +58,7 @@ def compact(
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
     Without `due` the user called for it: then plans that failed before are tried, too, and `ConcurrentWriteError` is
-    raised where other processes are carrying out all that is pending. After any failure, pending plans stay for the
+    raised if other processes are carrying out all that is pending. After any failure, pending plans stay for the
     next call. With `dry_run` the result says what the call would merge.
     """
     began = time.monotonic()
@@ -78,7 +78,7 @@ def carry_out_pending(
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, and plan none; `skipped` of the result says which wait.
 
-    Raises `ConcurrentWriteError` where other processes carry them out.
+    Raises `ConcurrentWriteError` if other processes carry them out.
     """
     began = time.monotonic()
     service = _SERVICES[type(settings)](table, settings, means)

@@ -80,7 +80,7 @@ class Compaction(SliceService[CompactionSettings]):
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         output, config = files.output, files.transaction.config
-        # Where no property names the index, Apache Hudi's files have filters (see planning/plan.py).
+        # If no property names the index, Apache Hudi's files have filters (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
@@ -116,7 +116,7 @@ class Compactor(SliceWorker):
         return self.result(unit, merged, began, replace(made, counts=merged.counts.merge))
 
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
-        """Return the checker of a slice's rows; None where pyhudi wrote all of its files.
+        """Return the checker of a slice's rows; None if pyhudi wrote all of its files.
 
         The merged file gets the stamp by which later writes trust its keys, unless the properties do not name the
         index.

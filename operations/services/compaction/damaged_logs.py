@@ -98,7 +98,7 @@ class _Examiner:
         return True
 
     def _count(self, block: LogBlock, makers: frozenset[str]) -> int | None:
-        """Return how many rows or deletes of a block can be read; None where the block cannot be read as a whole."""
+        """Return how many rows or deletes of a block can be read; None if the block cannot be read as a whole."""
         if block.type == BlockType.CORRUPT or block.instant_time not in makers:
             return None
         try:

@@ -63,7 +63,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return {}
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what to join on a timeline; None where nothing comes before the first write at work."""
+        """Return what to join on a timeline; None if nothing comes before the first write at work."""
         at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
         plan: Plan | None = None
@@ -129,7 +129,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return LogCompactor(files)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise `CommitConflictError` where the joined log files are not all that come before the new log files."""
+        """Raise `CommitConflictError` if the joined log files are not all that come before the new log files."""
         super().refuse_stale(work, timeline, plan)
         looks = self.forbids(WRITE, {Shared.BASIS: True})
         if self.waits_for(timeline, work.inflight) or (looks and self.read_plan(timeline, work.inflight) != plan):
@@ -145,7 +145,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return replace(file_slice, logs=tuple(log for log in file_slice.logs if rule.comes_before(log, time)))
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
-        """Return a free time right before a write at work, but after all joined log files; None where there is none."""
+        """Return a free time right before a write at work, but after all joined log files; None if there is none."""
         taken = {
             time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time) if time
         }
@@ -198,7 +198,7 @@ def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
 
 
 def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
-    """Return why some blocks cannot be joined, in words; None where they can."""
+    """Return why some blocks cannot be joined, in words; None if they can."""
     for block in blocks:
         if block.is_partial:
             return f"{block.shown} has some columns only, and its rows are complete only with older rows"

@@ -120,7 +120,7 @@ def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = N
 
 
 def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
-    """Return whether a plan gives way to another plan that holds a file group, a clustering where `holder` is None."""
+    """Return whether a plan gives way to another plan that holds a file group, a clustering if `holder` is None."""
     kind = None if holder is None else kind_of(holder.action)
     meeting = Meeting(mine, kind or CLUSTERING, shared=frozenset({Shared.FILE_GROUP}))
     return forbids(meeting)

@@ -82,7 +82,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return written_slices(units, paths)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise `CommitConflictError` where other instants undid or replaced what this plan merged."""
+        """Raise `CommitConflictError` if other instants undid or replaced what this plan merged."""
         since = Since.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}

@@ -37,7 +37,7 @@ class MetadataBefore:
 
     Attributes:
         names: Its partitions in use that pyhudi keeps.
-        columns: Those whose bounds it has; None where nothing says.
+        columns: Those whose bounds it has; None if nothing says.
         bytes: The size of these partitions.
     """
 

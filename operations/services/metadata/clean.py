@@ -1,7 +1,7 @@
 """Cleans of a metadata table: older slices of its file groups deleted, by one decision.
 
 Of each file group stay the slices that a rollback of a recent write, or a restore to a savepoint, needs. As in Apache
-Hudi (``HoodieMetadataWriteUtils``) these are those of 20 delta commits, or of more where the table's own cleans keep
+Hudi (``HoodieMetadataWriteUtils``) these are those of 20 delta commits, or of more if the table's own cleans keep
 more.
 """
 
@@ -94,7 +94,7 @@ def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
 
 
 def _earliest(slices: MetadataSlices, commits: int) -> str | None:
-    """Return the time from which on all slices stay; None where all of them do."""
+    """Return the time from which on all slices stay; None if all of them do."""
     deltas = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
     if len(deltas) < commits:
         return None

@@ -15,7 +15,7 @@ from ....table.metadata.bounds_records import can_be_bounded
 from ....table.metadata.index_definitions import is_typed
 from ....table.seen_table import SeenTable
 
-# Apache Hudi indexes them in any case, and so many others where none is named.
+# Apache Hudi indexes them in any case, and so many others if none is named.
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _MOST_OTHERS = 32
 

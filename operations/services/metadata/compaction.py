@@ -59,8 +59,8 @@ class Compacted:
 def compact_metadata(table: Table) -> Compacted | None:
     """Finish the pending compactions of a metadata table, then merge all log files; return what the last one did.
 
-    None where there is nothing to merge, or where a rollback or restore is pending. Raises as `decide`, and
-    `DamagedPartitionError` where a file of the metadata table is damaged.
+    None if there is nothing to merge, or if a rollback or restore is pending. Raises as `decide`, and
+    `DamagedPartitionError` if a file of the metadata table is damaged.
     """
     compacted: Compacted | None = None
     tightens = True
@@ -81,7 +81,7 @@ def compact_metadata(table: Table) -> Compacted | None:
             continue
         made = work.carry_out()
         compacted = made or compacted
-        # Where writes begin all the time, a compaction that waits for a moment without any would never be.
+        # If writes begin all the time, a compaction that waits for a moment without any would never be.
         tightens = tightens and planned is not None
         if made is not None and planned is None:
             return compacted
@@ -89,7 +89,7 @@ def compact_metadata(table: Table) -> Compacted | None:
 
 
 def _slices_to_merge(table: Table) -> MetadataSlices | None:
-    """Return the metadata table once all that was decided is carried out; None where it must not be merged now."""
+    """Return the metadata table once all that was decided is carried out; None if it must not be merged now."""
     timeline = settle(table)
     if is_being_undone(timeline):
         return None
@@ -182,7 +182,7 @@ class _Compaction:
         return self.tight.get(file_slice.file_id) if name == PARTITION_STATS else None
 
     def _steps(self, timeline: Timeline, bases: Sequence[CompactedBase]) -> MetadataSteps | None:
-        """Return the steps of the compaction; None where what was merged is not all that completed before it.
+        """Return the steps of the compaction; None if what was merged is not all that completed before it.
 
         Tight bounds are published only while nothing is pending.
         """
@@ -197,7 +197,7 @@ class _Compaction:
         at = time_after(self.table, timeline, now.greatest_time() or "")
         body = files.codec.encode(body_of(bases))
         steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
-        # Readers see a base file once its instant is complete, so that nothing is half there where a file is lost.
+        # Readers see a base file once its instant is complete, so that nothing is half there if a file is lost.
         steps += [base.step for base in bases]
         if self.planned is None:
             steps.append(MakeFile(files.path(self.instant), files.codec.encode(plan_of(self.merged))))

@@ -40,7 +40,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     """Take a partition of the metadata table out of use, and those that depend on it.
 
     All depend on ``files``, ``partition_stats`` on ``column_stats``, and secondary indexes on a record index, whose
-    drop notes in the properties where keys are unique. A pending indexing of such a partition is given up.
+    drop notes in the properties if keys are unique. A pending indexing of such a partition is given up.
 
     Raises:
         InvalidOptionError: The table has no such partition.

@@ -25,9 +25,9 @@ class MetadataSlices:
 
     @classmethod
     def of(cls, table: Table, timeline: Timeline) -> MetadataSlices | None:
-        """Return the slices of the partitions that a table's properties name now; None where they name none.
+        """Return the slices of the partitions that a table's properties name now; None if they name none.
 
-        Raises `UnsupportedTableError` where there are partitions that pyhudi does not keep.
+        Raises `UnsupportedTableError` if there are partitions that pyhudi does not keep.
         """
         config = load_config(table.storage)
         if not (table.format.keeps_metadata and config.metadata_partitions):

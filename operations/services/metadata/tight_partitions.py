@@ -48,7 +48,7 @@ def tight_records(
 ) -> dict[str, SaidRecords]:
     """Return what takes the place of bounds in each file group of ``partition_stats``, by the ids of the file groups.
 
-    Nothing where files that tell it are damaged: bounds that stay wide are true, and the merge itself says what is
+    Nothing if files that tell it are damaged: bounds that stay wide are true, and the merge itself says what is
     damaged. The caller has seen that nothing was pending on the table's timeline as the metadata table was listed.
 
     Args:

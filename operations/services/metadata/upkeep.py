@@ -1,4 +1,4 @@
-"""The upkeep of a metadata table: compacted, cleaned and archived, where that is due."""
+"""The upkeep of a metadata table: compacted, cleaned and archived, if that is due."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ AT_LAST = "9" * 17
 def upkeep_after_write(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, patience: Patience
 ) -> ServiceResult | None:
-    """Keep a metadata table up after a write, where that is due; None where it was not."""
+    """Keep a metadata table up after a write, if that is due; None if it was not."""
     table = open_table(storage)
     give_up_dead(table, timeline, patience)
     return keep_up(storage, upkeep) if is_due(storage.path, MetadataSlices.of(table, timeline)) else None
 
 
 def upkeep_where_due(storage: Storage, upkeep: Upkeep, patience: Patience) -> ServiceResult:
-    """Keep a metadata table up in a round of services, where that is due."""
+    """Keep a metadata table up in a round of services, if that is due."""
     table = open_table(storage)
     timeline = table.timeline()
     give_up_dead(table, timeline, patience)

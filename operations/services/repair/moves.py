@@ -13,7 +13,7 @@ from ....timeline.writers.removed import RemovedFiles
 
 
 def move_aside(removed: RemovedFiles, path: str) -> int | None:
-    """Move a file of the table to its place among the removed files, and return its size; None where it is gone."""
+    """Move a file of the table to its place among the removed files, and return its size; None if it is gone."""
     try:
         size = copy_and_check(removed.storage, path, removed.place_of(path), removed.folder)
     except FileNotFoundError:

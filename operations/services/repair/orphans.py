@@ -38,7 +38,7 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     """Return the orphans of a table.
 
     Files of pending writes are none: the files are listed before the timeline, and an instant is there before its first
-    file. A file that readers take for archived is an orphan only where the archive reaches further back than the file
+    file. A file that readers take for archived is an orphan only if the archive reaches further back than the file
     and is whole: an archive that was deleted makes orphans of the newest rows.
     """
     findings = Findings(storage, STALE_S)

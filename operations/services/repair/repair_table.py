@@ -41,7 +41,7 @@ logger = logging.getLogger("pyhudi")
 def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
 
-    Where Apache Hudi rolled a rescale back, delete the number of buckets that it left.
+    If Apache Hudi rolled a rescale back, delete the number of buckets that it left.
 
     `steps` of the result has each step, `skipped` what stays and why. Raises `ConcurrentWriteError` while a writer
     lives, or may live, and beside a restore.
@@ -54,7 +54,7 @@ def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> Se
 
 
 def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
-    """Return the pending writes of a table, all dead; raises where a writer lives, or may live, or a restore waits."""
+    """Return the pending writes of a table, all dead; raises if a writer lives, or may live, or a restore waits."""
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
     return tuple(planned.victim for planned in dead_writes(ROLLBACK, OtherWriters(table, patience), timeline, ""))

@@ -73,7 +73,7 @@ class _Undo:
         return tuple(path for path, reason in why.items() if not reason), sentences
 
     def _forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
-        """Return why a file must stay aside; empty where it may come back."""
+        """Return why a file must stay aside; empty if it may come back."""
         if path in _PROPERTIES:
             return "" if self._fits_properties() else "the properties were changed since"
         file = data_file(path, changes=True)

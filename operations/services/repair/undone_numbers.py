@@ -1,4 +1,4 @@
-"""The number of buckets of a rescale that Apache Hudi rolled back, deleted where no write has gone by it since."""
+"""The number of buckets of a rescale that Apache Hudi rolled back, deleted if no write has gone by it since."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Beside:
         return self.others.table
 
     def refuse(self, timeline: Timeline) -> None:
-        """Raise `ConcurrentWriteError` where an instant keeps the rescale out, whatever it waits for."""
+        """Raise `ConcurrentWriteError` if an instant keeps the rescale out, whatever it waits for."""
         refuse_restoring(RESCALE, timeline)
         for instant, verdict in self._verdicts(timeline).items():
             if verdict is Verdict.REFUSE:
@@ -77,7 +77,7 @@ class Beside:
     def begin_reading(self, work: Transaction) -> Timeline:
         """Make the rescale inflight once no instant at work remains that it has to read, and return the timeline then.
 
-        Raises `ConcurrentWriteError` where that takes too long, and `CommitConflictError` where it was rolled back.
+        Raises `ConcurrentWriteError` if that takes too long, and `CommitConflictError` if it was rolled back.
         """
         until = time.monotonic() + self.wait_s
         while True:

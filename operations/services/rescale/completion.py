@@ -64,7 +64,7 @@ class RescaleCompletion:
     everywhere: bool
 
     def outcome(self, timeline: Timeline) -> Outcome | None:
-        """Return the outcome on a timeline; None where the rescale is complete. Raises `CommitConflictError`."""
+        """Return the outcome on a timeline; None if the rescale is complete. Raises `CommitConflictError`."""
         own = timeline.find(self.work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
@@ -76,7 +76,7 @@ class RescaleCompletion:
         return Outcome(self._body(), self.written, replaced=replaced, first=(first,))
 
     def _refuse_stale(self, since: Since) -> set[str]:
-        """Return the partitions that others wrote meanwhile; raise where the rescale has read what they changed."""
+        """Return the partitions that others wrote meanwhile; raise if the rescale has read what they changed."""
         files = (file for source in self.sources for file in source.data_files)
         bases = self.work.table.format.makers(files, since.timeline)
         written: set[str] = set()
@@ -107,7 +107,7 @@ class RescaleCompletion:
     def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRule:
         """Return the numbers of all partitions, with as few expressions as say them.
 
-        Raises `UnsupportedTableError` where the numbers that this changes have become unknown meanwhile.
+        Raises `UnsupportedTableError` if the numbers that this changes have become unknown meanwhile.
         """
         number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
         refuse_unknown(now)

@@ -30,7 +30,7 @@ class WantedNumber:
     partitions: Sequence[str] | None
 
     def numbers(self, timeline: Timeline) -> BucketNumbers:
-        """Return the numbers in force; raises `UnsupportedTableError` where they are unknown."""
+        """Return the numbers in force; raises `UnsupportedTableError` if they are unknown."""
         numbers = bucket_numbers(self.table, timeline)
         if not numbers.by_rule:
             # It refuses consistent hashing, which has files of its own.
@@ -41,7 +41,7 @@ class WantedNumber:
     def due(
         self, timeline: Timeline, among: Collection[str] | None = None
     ) -> tuple[Mapping[str, list[FileSlice]], Mapping[str, BucketChange]]:
-        """Return the slices of the wanted partitions, or those ``among``, and what changes where they lack the number.
+        """Return the slices of the wanted partitions, or those ``among``, and what changes if they lack the number.
 
         Both are by partition path.
         """

@@ -1,6 +1,6 @@
 """Partitions of a bucket table brought to another number of buckets, some in each instant, or the whole table in one.
 
-An instant takes few partitions where they are large, since their writers wait as long as it runs. It is requested, and
+An instant takes few partitions if they are large, since their writers wait as long as it runs. It is requested, and
 from then on new writes of pyhudi to its partitions wait or are refused. It waits for the writes that were at work
 before, gives up compactions of its partitions, and begins to read: that is a decision of the table, so that no write
 completes unseen. It divides the rows, and completes with the rule of the new number. A call that broke off is repeated:
@@ -47,8 +47,8 @@ def rescale_buckets(
     """Bring partitions, all without ``partitions``, to ``n`` buckets; those that have them already stay as they are.
 
     Raises `InvalidOptionError` for a number or partition that cannot be, `UnsupportedTableError` for a table without
-    simple buckets, `ConcurrentWriteError` and `CommitConflictError` where other instants keep it out, and
-    `BucketMisfitError` where a file holds rows of other buckets. Partitions that are done then stay done.
+    simple buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep it out, and
+    `BucketMisfitError` if a file holds rows of other buckets. Partitions that are done then stay done.
     """
     began = time.monotonic()
     if not 1 <= n <= _MOST:

@@ -175,7 +175,7 @@ class _Task:
             file = source.data_files[-1]
             raise BucketMisfitError(
                 f"The {file.kind} {file.path} holds the record key {key!r}, which does not belong to the "
-                f"{source.group.words} where the partition has {change.old} buckets.",
+                f"{source.group.words} if the partition has {change.old} buckets.",
                 "A writer with another number of buckets wrote it, which may not know the last rescale: "
                 "rewrite the partition with mode overwrite, then rescale.",
             )

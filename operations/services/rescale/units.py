@@ -56,7 +56,7 @@ class RescaleUnit:
     """What one task does: it divides the rows of ``sources`` among the buckets ``targets``.
 
     Attributes:
-        spills: Where ``sources`` are none: what other tasks divided, of which this task takes the rows of its bucket.
+        spills: If ``sources`` are none: what other tasks divided, of which this task takes the rows of its bucket.
     """
 
     change: BucketChange
@@ -99,7 +99,7 @@ def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tup
 
 
 def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:
-    """Return the units of one partition's slices; raises `UnsupportedTableError` where a file id names no bucket."""
+    """Return the units of one partition's slices; raises `UnsupportedTableError` if a file id names no bucket."""
     by_class: dict[int, list[FileSlice]] = {}
     for file_slice in slices:
         bucket = bucket_of(file_slice.file_id)

@@ -36,7 +36,7 @@ from .unsorted import Unsorted
 def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
     """Rewrite the slices that lack the order, but for file groups that other writes change meanwhile.
 
-    Raises `CommitConflictError` where other writes changed all of them.
+    Raises `CommitConflictError` if other writes changed all of them.
     """
     plan = plan_rewrite(table, unsorted, means)
     if not plan.slices:
@@ -87,13 +87,13 @@ class _Rewrite:
         )
 
     def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
-        """Return the outcome unless another instant keeps it out; None where another process has completed it."""
+        """Return the outcome unless another instant keeps it out; None if another process has completed it."""
         work = self.work
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
         changed = changed_meanwhile(work, timeline, self._changes, self._checked)
-        # Where none would remain, the conflict is raised.
+        # If none would remain, the conflict is raised.
         if changed and len(changed) < len(self.sorted.results):
             self.sorted.leave_out(work.storage, changed)
         check_conflicts(work, timeline, self._changes, self._checked)

@@ -36,7 +36,7 @@ class RewritePlan:
 
 
 def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
-    """Decide which slices are rewritten; raises `ConcurrentWriteError` where a write or a restore keeps it out."""
+    """Decide which slices are rewritten; raises `ConcurrentWriteError` if a write or a restore keeps it out."""
     pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
     write_id, key = generated_id(), new_key(table.config.timezone)

@@ -54,12 +54,12 @@ def sort(
 
     Args:
         by: The sort columns; none of them removes the table's order; None keeps the table's.
-        curve: None for the table's curve, or the linear order where `by` names other columns.
+        curve: None for the table's curve, or the linear order if `by` names other columns.
 
     Raises:
         MissingOptionError: Neither the call nor the table names columns.
         CommitConflictError: Other writes changed all file groups of a copy-on-write table meanwhile that were to be
-            sorted. Where they changed some, these stay as they are, and ``skipped`` of the result names them.
+            sorted. If they changed some, these stay as they are, and ``skipped`` of the result names them.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -185,5 +185,5 @@ def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Tab
         return replace(
             table, config=TableConfig({name: value for name, value in properties.items() if value is not None})
         )
-    # Also where nothing changes: this finishes a change during which a process died.
+    # Also if nothing changes: this finishes a change during which a process died.
     return replace(table, config=exclusive(table, lambda _: update_config(table.storage, changes)))

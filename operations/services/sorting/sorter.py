@@ -22,7 +22,7 @@ class Sorter(Compactor):
     compacts = False
 
     def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[UnitResult[FileSlice]]:
-        """Rewrite the slices in the tasks of an engine; in this process where it has none, or needs none."""
+        """Rewrite the slices in the tasks of an engine; in this process if it has none, or needs none."""
         return execute_units(self, slices, means, "sort", written_slices)
 
 

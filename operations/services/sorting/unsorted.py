@@ -17,7 +17,7 @@ from ..compaction.plan import FreeSlices
 
 
 def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> None:
-    """Raise `InvalidOptionError` where a caller names a partition that the table has not."""
+    """Raise `InvalidOptionError` if a caller names a partition that the table has not."""
     if named is not None:
         choose_partitions(storage.path, list_partitions(storage), named)
 

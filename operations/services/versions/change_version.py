@@ -47,8 +47,8 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     """Bring a table to another version by the step that ``name`` and ``to`` choose, or say what that would do.
 
     Raises `TableVersionError` and `UnsupportedTableError` for tables that cannot be brought there,
-    `ConcurrentWriteError` while a writer or a restore is at work, `CorruptInstantError` where a completed instant does
-    not parse, and `CommitConflictError` where another process changes the version meanwhile.
+    `ConcurrentWriteError` while a writer or a restore is at work, `CorruptInstantError` if a completed instant does
+    not parse, and `CommitConflictError` if another process changes the version meanwhile.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -125,19 +125,19 @@ class _VersionCall:
         )
 
     def _compaction(self, timeline: Timeline) -> list[str]:
-        """Return what a compaction of the whole table would do, as a sentence; nothing where it has no work."""
+        """Return what a compaction of the whole table would do, as a sentence; nothing if it has no work."""
         slices = slices_with_logs(timeline) if self.step.compacts(self.table) else ()
         return [f"Merge the log files of {len(slices):,} file slices into base files."] if slices else []
 
     def _compact(self) -> list[str]:
-        """Merge the log files of the whole table where the step wants that, and return what was done."""
+        """Merge the log files of the whole table if the step wants that, and return what was done."""
         sentences = self._compaction(self.table.timeline())
         if sentences:
             compact_whole(self.table, self.means)
         return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
-        """Copy the timeline where the step wants that, and return its state at which the copies were made."""
+        """Copy the timeline if the step wants that, and return its state at which the copies were made."""
         if not self.step.copies:
             return None, OldState(b"", b"")
         copy = TimelineCopy.planned(self.table, changes)

@@ -51,7 +51,7 @@ class WholeCompaction(Compaction):
 
 
 def compact_whole(table: Table, means: Means) -> None:
-    """Merge the log files of every file slice. Raises `BegunMeanwhileError` where an instant began that comes first."""
+    """Merge the log files of every file slice. Raises `BegunMeanwhileError` if an instant began that comes first."""
     WholeCompaction(table, CompactionSettings(), means).run()
 
 

@@ -19,7 +19,7 @@ from ....timeline.instants import Instant, State
 def take_back_late(
     old: Table, copied: frozenset[str], made: Iterable[str], deleted: Mapping[str, bytes] | None = None
 ) -> None:
-    """Raise `CommitConflictError` where the table ``old`` has another version by now, and take back what came too late.
+    """Raise `CommitConflictError` if the table ``old`` has another version by now, and take back what came too late.
 
     ``copied`` are the identities of the instants that were copied, ``made`` and ``deleted`` the paths of the instants'
     files that were, the deleted ones with their bytes.

@@ -102,7 +102,7 @@ _STEPS = {
 
 
 def step_of(table: Table, name: str, to: int) -> VersionStep | None:
-    """Return the step that brings a table to a version; None where it has that version.
+    """Return the step that brings a table to a version; None if it has that version.
 
     Raises `InvalidOptionError` for a version to which the call does not lead, and `TableVersionError` for a table of a
     version from which there is no step.
@@ -132,7 +132,7 @@ def step_of(table: Table, name: str, to: int) -> VersionStep | None:
 
 
 def offered_upgrade(table: Table) -> VersionStep | None:
-    """Return the step to the newest version; None where the table has that version, or cannot be brought there."""
+    """Return the step to the newest version; None if the table has that version, or cannot be brought there."""
     step = _STEPS.get((table.config.version, key.NEWEST_VERSION))
     if step is None:
         return None
@@ -144,9 +144,9 @@ def offered_upgrade(table: Table) -> VersionStep | None:
 
 
 def spelling_of(table: Table) -> str | None:
-    """Return how a table spells keys of one field, from its rows; None where there is one way only.
+    """Return how a table spells keys of one field, from its rows; None if there is one way only.
 
-    Raises `UnsupportedTableError` where it spells them in both ways.
+    Raises `UnsupportedTableError` if it spells them in both ways.
     """
     return noted_key_encoding(table)
 

@@ -233,7 +233,7 @@ def remove_old_files(table: Table) -> None:
 def completion_times(changed_at: Mapping[Instant, str | None]) -> Mapping[str, str]:
     """Return the completion time of each completed instant by its identity, no two the same.
 
-    ``told`` is when its file was last changed, which is wrong where the table was copied. It counts where it lies
+    ``told`` is when its file was last changed, which is wrong if the table was copied. It counts if it lies
     between the requested time and that of the next write; else an instant completed right after it was requested. So
     completed writes are in the order of their requested times, by which readers of version 6 go.
     """

@@ -61,7 +61,7 @@ class UnfinishedInstants:
     def find(self, timeline: Timeline) -> Sequence[Unfinished]:
         """Return what is done first, the dead writes before the plans.
 
-        Raises `ConcurrentWriteError` where a process is at work on one of the instants, and `CorruptInstantError` for a
+        Raises `ConcurrentWriteError` if a process is at work on one of the instants, and `CorruptInstantError` for a
         plan that can be neither carried out nor taken back.
         """
         refuse_restoring(ROLLBACK, timeline)

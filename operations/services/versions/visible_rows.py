@@ -1,6 +1,6 @@
 """How many keys show another row once a table is of another version, as other rules merge its log files.
 
-Each slice is counted by itself, in a task of the engine where there is one: no keys come to this process then.
+Each slice is counted by itself, in a task of the engine if there is one: no keys come to this process then.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _COLUMNS = (RECORD_KEY, SEQUENCE_NUMBER)
 def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
     """Return how many keys show another row under the properties ``after`` than now, at most; None if it is unknown.
 
-    Where pyhudi does not know one of the two rules, which is a payload class's own, the other is compared with the same
+    If pyhudi does not know one of the two rules, which is a payload class's own, the other is compared with the same
     in the other merge mode: a key whose row does not depend on the order of its versions shows it under both. It is
-    unknown, too, where the engine runs no tasks, and the slices are too large for this process.
+    unknown, too, if the engine runs no tasks, and the slices are too large for this process.
     """
     before = table.config
     if before.table_type != key.MERGE_ON_READ or _rules(before) == _rules(after):
@@ -91,7 +91,7 @@ def _is_mergeable(config: TableConfig, path: str) -> bool:
 
 
 def _in_other_mode(config: TableConfig) -> TableConfig:
-    """Return properties of the other merge mode, in the newest version, where the mode alone decides."""
+    """Return properties of the other merge mode, in the newest version, if the mode alone decides."""
     alone = {option: text for option, text in config.properties.items() if option not in _NAME_THE_MODE}
     ordering = ",".join(config.ordering_fields)
     mode = {key.MERGE_MODE: _OTHER_MODE[config.merge_mode], key.VERSION: str(key.NEWEST_VERSION)}
