@@ -1,1 +1,1 @@
-"""Compaction: the log files of a merge-on-read table merged into base files."""
+"""Compaction: merges the log files of a merge-on-read table into base files, or into fewer log files."""

@@ -1,4 +1,4 @@
-"""What a write does for its table's log files: carries out pending plans, and plans more if Hudi's rules say so."""
+"""Compactions after a write: carries out pending plans, and makes a plan when Apache Hudi's rules make one due."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .due_rules import is_due, log_compaction_is_due
 def compact_after_write(
     storage: Storage, timeline: Timeline, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
-    """Carry out pending compactions, or log compactions, then plan and carry out what is due; or plan alone.
+    """Carry out pending compactions, or log compactions, then plan one if due and carry it out; or only plan it.
 
-    Returns None if no plan was pending or due. Raises `PyHudiError` if it failed; the write stays complete.
+    Return None if no plan was pending or due. Raises `PyHudiError` if it fails; the write stays complete.
     """
     config = load_config(storage)
     due: Callable[[Timeline], bool]
@@ -54,7 +54,7 @@ def compact_after_write(
 def compact_where_due(
     storage: Storage, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
-    """As `compact_after_write` for a call of its own, whatever the settings have writes do."""
+    """Call `compact_after_write` without a write; plans are carried out even if the settings let writes only plan."""
     if isinstance(settings, CompactionSettings):
         settings = replace(settings, inline=True)
     return compact_after_write(storage, open_table(storage).timeline(), settings, means)
@@ -66,6 +66,6 @@ def _is_due_again(
     due: Callable[[Timeline], bool],
     timeline: Timeline,
 ) -> bool:
-    """Return whether the file groups that a cut plan lacks have as many delta commits by now as make a plan due."""
+    """Return whether a plan is due, also for file groups that the last plan left out and that have more since."""
     most = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
     return due(timeline) or rest.by_now(timeline) >= max(most, 1)

@@ -1,6 +1,6 @@
-"""Which file slices a compaction merges, and in which order: the strategies, on values alone.
+"""Strategies that choose which file slices a compaction merges, and in which order, on values alone.
 
-They are the strategies of Apache Hudi's package ``table.action.compact.strategy``, under its names.
+They are those of Apache Hudi's package ``table.action.compact.strategy``, under the same names.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -
 
 
 def choose_slices(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """Return the slices to merge, in order; `slices` are those with log files, by partition path and file id."""
+    """Return the slices to merge, in order, of the `slices` with log files, by partition path and file id."""
     return _STRATEGIES[settings.strategy](settings, slices)
 
 
@@ -72,7 +72,7 @@ def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 
 def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
-    """Take slices up to the bound, including the slice that reaches it."""
+    """Return slices up to the bound, and the slice that reaches it."""
     left, chosen = settings.target_io_mb, []
     for file_slice in slices:
         chosen.append(file_slice)

@@ -1,4 +1,4 @@
-"""Compactions and log compactions planned and carried out; the type of the settings decides which of the two."""
+"""Plans and carries out compactions and log compactions; the type of the settings decides which of the two."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def schedule_compaction(
     dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, if `due`; `skipped` of the result names a write that it waits for.
+    """Plan a compaction or a log compaction, if `due`; `skipped` of the result names the write for which it waits.
 
     With `dry_run` the result says what the plan would hold.
     """
@@ -57,9 +57,9 @@ def compact(
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
-    Without `due` the user called for it: then plans that failed before are tried, too, and `ConcurrentWriteError` is
-    raised if other processes are carrying out all that is pending. After any failure, pending plans stay for the
-    next call. With `dry_run` the result says what the call would merge.
+    Without `due`, the user made the call: then it tries plans that failed before, too, and raises
+    `ConcurrentWriteError` if other processes are carrying out all pending plans. After a failure, pending plans stay
+    for the next call. With `dry_run` the result says what the call would merge.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, means)
@@ -78,7 +78,7 @@ def carry_out_pending(
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, and plan none; `skipped` of the result says which wait.
 
-    Raises `ConcurrentWriteError` if other processes carry them out.
+    Raises `ConcurrentWriteError` if other processes are carrying them out.
     """
     began = time.monotonic()
     service = _SERVICES[type(settings)](table, settings, means)
@@ -87,7 +87,7 @@ def carry_out_pending(
 
 
 def _foretold(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
-    """Return what a plan of now would merge, with what the pending plans hold if ``pending``."""
+    """Return what a plan made now would merge, and if ``pending`` also what the pending plans merge."""
     timeline = service.table.timeline()
     refuse_restoring(service.kind, timeline)
     plans = [instant for instant in timeline.pending if pending and instant.action == service.action]
@@ -111,6 +111,6 @@ def open_merge_on_read(storage: Storage, means: Means) -> Table:
     if table.config.table_type != MERGE_ON_READ:
         raise UnsupportedTableError(
             f"The table {storage.path} is copy-on-write: it has no log files that could be compacted.",
-            "Nothing is to be done: its base files are whole after each write.",
+            "It needs no compaction: its base files are whole after each write.",
         )
     return table

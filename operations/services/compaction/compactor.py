@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class Compaction(SliceService[CompactionSettings]):
     """Merges log files into base files.
 
-    A plan names exactly the log files that were complete before it was requested: log files that complete later belong
-    to the slice that the plan begins.
+    A plan names exactly the log files that completed before its requested time. Log files that complete later belong to
+    the slice that the plan begins.
     """
 
     action = COMPACTION
@@ -52,7 +52,7 @@ class Compaction(SliceService[CompactionSettings]):
 
     @cached_property
     def _sorted(self) -> dict[str, str]:
-        """The orders of pending plans that are sorts, by requested time."""
+        """The sort orders of those pending plans that are sorts, by requested time."""
         return {}
 
     @property
@@ -71,7 +71,7 @@ class Compaction(SliceService[CompactionSettings]):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the slices that a pending compaction merges; refuse a plan that would lose rows of a log file."""
+        """Return the slices that a pending compaction merges; raises for a plan that would lose rows of a log file."""
         plan, listings, extra = named_slices(timeline, instant)
         if SORTED in extra:
             self._sorted[instant.requested_time] = extra[SORTED]
@@ -80,21 +80,21 @@ class Compaction(SliceService[CompactionSettings]):
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         output, config = files.output, files.transaction.config
-        # If no property names the index, Apache Hudi's files have filters (see planning/plan.py).
+        # If no property names the index, write bloom filters as Apache Hudi does (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
         order = self._sorted.get(files.transaction.instant_time)
-        # The order may have been given up since the plan of a sort.
+        # The user may have removed the table's order since the plan of a sort.
         notes = {SORTED: order} if order is not None and config.sort_order is not None else {}
         return Compactor(files, foreign=foreign_logs(timeline, plan), numbers=numbers, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor(SliceWorker):
-    """Merges slices into base files; of the groups in `foreign`, another engine may have written log files.
+    """Merges slices into base files; another engine may have written log files of the `foreign` groups.
 
-    `numbers` say to which bucket the keys of other engines belong.
+    By `numbers` it checks that the keys of other engines are in the right bucket.
     """
 
     foreign: frozenset[FileGroupId]
@@ -129,7 +129,7 @@ class Compactor(SliceWorker):
 
 
 def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """Return the file groups of a plan with log files of others than pyhudi; archived writes are not looked up."""
+    """Return the file groups of a plan with log files that pyhudi may not have written, as those of archived writes."""
     makers = partial(slice_rule(timeline).makers, completed=timeline)
     times = makers(log for file_slice in plan for log in file_slice.logs)
     writes = [instant for instant in timeline.writes if instant.requested_time in times]

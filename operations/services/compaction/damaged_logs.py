@@ -1,4 +1,4 @@
-"""Damaged log files that a repair gives up: which of their blocks can be read, and what is lost with the others."""
+"""Damaged log files that a repair gives up: which of their blocks can be read, and how many rows the others held."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ...result import RepairedLog
 
 @dataclass(frozen=True, slots=True)
 class ExaminedLog:
-    """A damaged log file with its readable blocks, and the report of what is given up."""
+    """A damaged log file with its readable blocks, and a report of the rows that are given up."""
 
     group: FileGroupId
     log: LogFile
@@ -35,7 +35,7 @@ class ExaminedLog:
 
 
 def examine(table: Table, timeline: Timeline, paths: Sequence[str]) -> dict[str, ExaminedLog]:
-    """Return the named log files by path.
+    """Examine log files, and return them by path.
 
     Raises `InvalidOptionError` for a file that is not damaged, or is no log file of a newest slice.
     """
@@ -98,7 +98,7 @@ class _Examiner:
         return True
 
     def _count(self, block: LogBlock, makers: frozenset[str]) -> int | None:
-        """Return how many rows or deletes of a block can be read; None if the block cannot be read as a whole."""
+        """Return how many rows or deletes a block holds; None if it cannot be read as a whole."""
         if block.type == BlockType.CORRUPT or block.instant_time not in makers:
             return None
         try:

@@ -1,8 +1,7 @@
 """When a compaction or a log compaction is due.
 
-The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils`` (1.2), and need the
-timeline alone: instants are in order of requested time, and a delta commit counts from its request on, whether or not
-it is complete.
+The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils`` (1.2). They read the
+timeline alone, in order of requested times. A delta commit counts from its request on, whether or not it is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ from ...service_settings import (
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Delta commits since the last compaction, and its requested time, or the first delta commit's without any."""
+    """The number of delta commits since the last compaction, and its requested time.
+
+    Without a compaction, ``since`` is the requested time of the first delta commit.
+    """
 
     delta_commits: int
     since: str
@@ -45,9 +47,9 @@ def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: 
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
-    """Return what has gathered; None without a delta commit.
+    """Return how many delta commits wait for a compaction; None if there is neither a delta commit nor a compaction.
 
-    With `requests`, a pending compaction counts as the last.
+    With `requests`, a pending compaction counts as the last compaction.
     """
     compactions = [instant for instant in timeline.completed if instant.action == "commit"]
     asked = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
@@ -62,9 +64,9 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
 def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
     """Return whether a log compaction is due on a merge-on-read table, as ``needLogCompact`` says.
 
-    It takes `delta_commits` delta commits both since the last log compaction and since the last compaction, and no
-    pending log compaction. Delta commits count if they completed since, or were requested since and are at work, and so
-    do all log compactions but the last.
+    It is due after `delta_commits` delta commits since both the last log compaction and the last compaction, unless a
+    log compaction is pending. Delta commits count if they completed since, or were requested since and are at work. All
+    log compactions but the last count as delta commits.
     """
     if any(instant.action == LOG_COMPACTION for instant in timeline.pending):
         return False

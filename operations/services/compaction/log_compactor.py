@@ -1,9 +1,9 @@
-"""Log compactions: join the log files of a file slice into one, which readers read in place of them.
+"""Log compactions: join the log files of a file slice into one log file, which readers read instead of them.
 
-The joined log file comes behind the files that it joins: its name has the plan's time, which is greater than theirs.
-Some readers (hudi-rs 0.5) do not know that it replaces anything and read it after all of them. The result is the same
-as long as nothing lies in between. So a plan joins all log files that come before it, and no write may be at work that
-could add a log file there. While writes are at work, the plan takes a time right before the first of them.
+The joined log file comes after the files that it joins: its name has the plan's time, which is greater than theirs.
+Some readers (hudi-rs 0.5) do not know that it replaces files, and read all of them first. They read the same rows as
+long as no other log file lies in between. So a plan joins all log files before its time, and no write may be at work
+that could add a log file there. While writes are at work, the plan takes a time right before the first of them.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
     @cached_property
     def _wanted(self) -> dict[tuple[tuple[str, int], ...], bool]:
-        """What `_is_wanted` has said of log files with these names and sizes."""
+        """The answers of `_is_wanted` by the paths and sizes of log files."""
         return {}
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what to join on a timeline; None if nothing comes before the first write at work."""
+        """Return the slices whose log files are joined; None if there are none before the first write at work."""
         at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
         plan: Plan | None = None
@@ -98,7 +98,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         )
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a write came in between that a plan does not know of."""
+        """Return whether a write began or completed that a plan should have taken into account."""
         time_of_plan = made.requested_time
         return (
             super().missed(now, made)
@@ -109,7 +109,8 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
         """Return the log files that a pending log compaction joins, as slices without base files.
 
-        It skips replaced or compacted file groups, those of another plan, and plans that lack some earlier log files.
+        It skips file groups that were replaced or compacted, that another plan holds, or of which the plan lacks
+        earlier log files.
         """
         named, listings, _ = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
@@ -129,7 +130,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return LogCompactor(files)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise `CommitConflictError` if the joined log files are not all that come before the new log files."""
+        """Raise `CommitConflictError` if other log files than the joined ones come before a new log file."""
         super().refuse_stale(work, timeline, plan)
         looks = self.forbids(WRITE, {Shared.BASIS: True})
         if self.waits_for(timeline, work.inflight) or (looks and self.read_plan(timeline, work.inflight) != plan):
@@ -140,12 +141,12 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             )
 
     def _before(self, file_slice: FileSlice, time: str) -> FileSlice:
-        """Return a slice with those log files alone that are read before a log file of some time."""
+        """Return a slice with only those log files that are read before a log file of a time."""
         rule = self.table.format.slices
         return replace(file_slice, logs=tuple(log for log in file_slice.logs if rule.comes_before(log, time)))
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
-        """Return a free time right before a write at work, but after all joined log files; None if there is none."""
+        """Return a free time right before a write at work and after all joined log files; None if there is none."""
         taken = {
             time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time) if time
         }
@@ -160,7 +161,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def _is_wanted(self, file_slice: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
 
-        ``HoodieLogCompactionPlanGenerator`` also counts joined log files, and would join the result again.
+        ``HoodieLogCompactionPlanGenerator`` also counts joined log files, and would join them again.
         """
         if len(file_slice.logs) < _LEAST_FILES:
             return False
@@ -208,6 +209,6 @@ def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:
-    """Return whether readers may take a file of this time for an archived instant's, whatever the timeline holds."""
+    """Return whether readers may take a file of a time for one of an archived instant."""
     first = min((instant.requested_time for instant in timeline.writes), default=time)
     return time <= max(first, *announced(timeline.storage), "")

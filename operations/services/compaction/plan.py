@@ -1,7 +1,7 @@
-"""Plans of compactions: made of the file slices that have log files, and read back from a requested instant.
+"""Plans of compactions: makes them from the file slices with log files, and reads them from requested instants.
 
-A plan names exactly the log files that were complete before it was requested; later log files belong to the slice that
-it begins. So the decision that puts it on the timeline makes it, at a time greater than all times there.
+A plan names exactly the log files that completed before its requested time; later log files belong to the slice that
+it begins. So the plan is made inside the decision that puts it on the timeline, at a time greater than all times there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def has_logs(file_slice: FileSlice) -> bool:
 
 
 class FreeSlices:
-    """The file slices with log files; relists only changed partitions when another process decided first."""
+    """Finds the file slices with log files that no plan holds; later calls list only partitions that changed since."""
 
     def __init__(self, storage: Storage, mine: InstantKind) -> None:
         self._storage = storage
@@ -67,13 +67,13 @@ class FreeSlices:
         among: Callable[[list[str]], list[str]] = list,
         wanted: Callable[[FileSlice], bool] = has_logs,
     ) -> list[FileSlice]:
-        """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id.
+        """Return the slices with log files, or the `wanted` slices, that no plan holds, by partition path and file id.
 
-        This leaves out the partitions that a rescale holds, and keeps their paths in `held_partitions`.
+        Leave out the partitions that a rescale holds, and keep their paths in `held_partitions`.
         """
         self._look(timeline)
         held = held_by_plans(self._mine, timeline)
-        # A rescale reads the slices of its partitions merged.
+        # A rescale merges the slices of its partitions itself.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
         rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
         view = WholeView(timeline, read_written(timeline), self._listings)
@@ -89,7 +89,7 @@ class FreeSlices:
         ]
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether the plan lacks a write, which only a process that ignores pyhudi's decisions can cause."""
+        """Return whether a plan lacks a write; only a process that ignores pyhudi's decisions can cause that."""
         seen = self._seen or frozenset()
         return any(
             instant.is_write and instant not in seen and instant.visible_since <= made.requested_time
@@ -97,7 +97,7 @@ class FreeSlices:
         )
 
     def _look(self, timeline: Timeline) -> None:
-        """List all partitions, or only those in which something has changed since the last listing."""
+        """List all partitions, or only those whose files changed since the last listing."""
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
         if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
@@ -111,7 +111,7 @@ class FreeSlices:
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups, by partition path and file id, that other pending plans hold, but for one plan's."""
+    """Return the file groups, by partition path and file id, that pending plans hold, apart from the plan `but`."""
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
     counting = {instant: plan for instant, plan in pending.items() if instant.identity != own}
@@ -120,7 +120,7 @@ def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = N
 
 
 def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
-    """Return whether a plan gives way to another plan that holds a file group, a clustering if `holder` is None."""
+    """Return whether a new plan leaves out what another plan holds; `holder` is None for a clustering."""
     kind = None if holder is None else kind_of(holder.action)
     meeting = Meeting(mine, kind or CLUSTERING, shared=frozenset({Shared.FILE_GROUP}))
     return forbids(meeting)
@@ -129,7 +129,7 @@ def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
 def named_slices(
     timeline: Timeline, instant: Instant, executor: str | None = None
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]], Mapping[str, str]]:
-    """Return a pending plan's slices, without replaced file groups, its partitions' files, and its extra metadata.
+    """Return a pending plan's slices without replaced file groups, the files of its partitions, and its extra metadata.
 
     `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError`, `MissingFileError` or
     `UnsupportedTableError`.
@@ -166,15 +166,14 @@ def check_complete(
     plan: Plan,
     listings: Mapping[str, tuple[FileInfo, ...]],
 ) -> None:
-    """Refuse a plan that leaves out a log file completed before it: no slice would hold that file's rows any more."""
+    """Raise `CorruptInstantError` if a plan leaves out a log file that completed before it: its rows would be lost."""
     completed_at, rule = CompletionTimes(timeline), slice_rule(timeline)
     view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
     for file_slice in plan:
         group = groups[file_slice.partition_path].get(file_slice.file_id)
-        current = (
-            next((found for found in group.slices if found.base_time == file_slice.base_time), None) if group else None
-        )
+        slices = group.slices if group else ()
+        current = next((each for each in slices if each.base_time == file_slice.base_time), None)
         named_logs = {log.path for log in file_slice.logs}
         for log in current.logs if current is not None else ():
             if log.path not in named_logs and rule.is_merged(log, instant.requested_time, completed_at):

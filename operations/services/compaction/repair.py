@@ -1,7 +1,7 @@
-"""Repair: gives up damaged log files that the user names, and makes their file groups' next slices from the rest.
+"""Repair: gives up damaged log files that the user names, and makes the next slices of their file groups.
 
-A repair is a compaction of the file groups that hold the files. Of each named file it reads the blocks that can be
-read, and of all other files everything, as any compaction does. The damaged file stays in its old slice.
+A repair is a compaction of these file groups. It merges the readable blocks of each named file, and all other files as
+any compaction does. The damaged file stays in its old slice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .plan import Plan
 
 
 def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_run: bool = False) -> ServiceResult:
-    """Give up what cannot be read of damaged log files, and write the next slice of each of their file groups.
+    """Give up the unreadable blocks of damaged log files, and write the next slice of each of their file groups.
 
     `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` for a file that is not damaged
     or is no log file of a newest slice, and `CorruptFileError` for damage in a file that the call does not name.
@@ -76,13 +76,13 @@ class Repair(Compaction):
             raise ConcurrentWriteError(
                 f"The log files {', '.join(self._examined)} of the table {table.path} are in no slice any more: "
                 "another process compacted or replaced their file groups meanwhile.",
-                "Run validate to see whether they are damaged still.",
+                "Run validate to see whether they are still damaged.",
             )
         instant = scheduled[0]
         try:
             self.carry_out(instant, table.timeline())
         except TableError:
-            # Every later compaction would fail at this plan as the repair did.
+            # Every later compaction would fail at this plan, as the repair did.
             take_back(table, instant)
             raise
         if self.instant != instant.requested_time:
@@ -93,7 +93,7 @@ class Repair(Compaction):
             )
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return the slices that hold the damaged log files; refuse beside a pending plan for their file groups."""
+        """Return the slices with the damaged log files; raises if a pending plan holds one of their file groups."""
         partitions = {group.partition_path for group in self._groups}
         free = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
         chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
@@ -116,7 +116,7 @@ class Repair(Compaction):
         )
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
-        """Return the compaction's worker, with a note of the given-up rows for the completed instant."""
+        """Return the compaction's worker; the completed instant gets a note on the rows that are given up."""
         notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
         worker = super().worker(files, timeline, plan)
         return replace(worker, notes={**worker.notes, **notes})

@@ -1,4 +1,4 @@
-"""What a task of a compaction or a log compaction does: the log files of one file slice go into one new file."""
+"""What a task of a compaction or a log compaction does: it merges the log files of one file slice into one new file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ...transaction.outcome import Outcome
 from ...transaction.write_stats import commit_metadata
 from ..unit_execution import FileWorker, UnitResult
 
-# Key of extraMetadata for the release of pyhudi that carried a plan out.
+# The key of extraMetadata for the release of pyhudi that carried a plan out.
 MADE_BY = "pyhudi.version"
 
 
@@ -49,7 +49,7 @@ class SliceWorker(FileWorker):
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
-        """Yield a slice and the place of its new file, with the plan's heartbeat running."""
+        """Yield a merged slice and the maker of its new file, while the plan's heartbeat runs."""
         with self.attempt() as (files, local):
             yield self.files.slices(self.files.counts, local_spills(local)).merged(file_slice), files
 
@@ -65,7 +65,7 @@ def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
 
 
 def is_foreign(storage: Storage, file_slice: FileSlice, foreign: Container[FileGroupId]) -> bool:
-    """Return whether others than pyhudi wrote some rows of a slice; they wrote log files of the ``foreign`` groups."""
+    """Return whether other engines may have written rows of a slice, as log files of the ``foreign`` groups."""
     if file_slice.group in foreign or file_slice.base is None:
         return file_slice.group in foreign
     with open_base(storage, file_slice.base) as base:

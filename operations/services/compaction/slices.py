@@ -1,4 +1,4 @@
-"""What compactions and log compactions share: plans of file slices, and when such a plan is stale or has to wait."""
+"""What compactions and log compactions share: plans of file slices, and when a plan is stale or has to wait."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class SliceService(PlannedService[Settings, FileSlice]):
         """How many delta commits make a compaction due."""
 
     def fits(self, slices: Sequence[FileSlice], timeline: Timeline) -> Plan | None:
-        """Return the slices that fit into the seconds of the means, and note what they leave out; None for no slice.
+        """Return the slices that fit into the seconds of the means, and note what was left out; None for no slice.
 
-        Where they do not all fit, slices with few log files wait: their base files would be rewritten for little. Some
-        come along with those that are due, so that no core is idle; from then on they are due together.
+        If not all of them fit, slices with few log files wait, as their base files would be rewritten for little. Some
+        that are nearly due join those that are due, so that no core is idle; from then on they are due together.
         """
         if self.means.within_s is None:
             return tuple(slices) or None
@@ -82,7 +82,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return written_slices(units, paths)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise `CommitConflictError` if other instants undid or replaced what this plan merged."""
+        """Raise `CommitConflictError` if other instants undid or replaced files that the plan merged."""
         since = Since.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
@@ -106,11 +106,11 @@ class SliceService(PlannedService[Settings, FileSlice]):
     def forbids(
         self, theirs: InstantKind, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED
     ) -> bool:
-        """Return whether an instant that came since the plan forbids completing the merge."""
+        """Return whether an instant that came since the plan forbids to complete the merge."""
         return forbids(Meeting(self.kind, theirs, their_state, those(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
+        """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""
         waiting = older_writes(self.kind, timeline, instant.requested_time)
         return f"{shown(self.table, waiting[0])}, which was there before it" if waiting else ""
 
@@ -148,7 +148,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
 
 
 def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:
-    """Return the writes at work that were requested before a plan, which has to wait for them."""
+    """Return the writes at work that were requested before a plan and for which the plan has to wait."""
     return [
         write
         for write in timeline.pending

@@ -17,7 +17,7 @@ from .pending_indexings import dead_indexings
 
 
 def create_indexes(storage: Storage, settings: IndexSettings, means: Means) -> ServiceResult | None:
-    """Build what a table lacks of some indexes; None if it has all that it can have, or another process builds them."""
+    """Build the indexes that a table lacks; None if it lacks none, or another process is building them."""
     config = load_config(storage)
     if not format_of(config).keeps_metadata:
         return None
@@ -25,12 +25,12 @@ def create_indexes(storage: Storage, settings: IndexSettings, means: Means) -> S
     lacks = [name for name in wanted if name not in config.metadata_partitions]
     if not lacks or ({*lacks} & {*being_built(config)} and _is_built(storage, means)):
         return None
-    # The last needs all that come before it.
+    # The last index needs all that come before it.
     return create_index(storage, wanted[-1], means, columns=settings.columns)
 
 
 def _is_built(storage: Storage, means: Means) -> bool:
-    """Return whether another process is at work on an index, and does not seem dead."""
+    """Return whether another process, which does not seem dead, is building an index."""
     table = open_table(storage)
     try:
         dead_indexings(table, table.timeline(), means.patience)

@@ -1,7 +1,8 @@
-"""Instants of a metadata table moved into its own archive.
+"""Moves instants of a metadata table into its own archive.
 
-A log block counts by the instants of either timeline. So an instant of the metadata table stays as long as the timeline
-of the table has older instants, and as long as a file exists that it wrote. Then no reader opens the archive, either.
+Readers look up the instant of a log block on the timelines of the table and of the metadata table. So an instant of the
+metadata table stays as long as the table's timeline has older instants, and as long as a file exists that it wrote.
+Then no reader needs the archive.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
 
 
 def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[Instant]:
-    """Return the oldest completed instants that neither timeline nor folder needs, in order of requested time."""
+    """Return the oldest completed instants that neither timeline and no file needs, in order of requested time."""
     timeline, of_table = slices.timeline, slices.metadata.of_table
     last = slices.metadata.last_compaction
     if last is None or is_being_undone(of_table):
@@ -69,14 +70,15 @@ def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[I
     ]
     older = [each for each in timeline.completed if each.requested_time < min(ends)]
     begun = max((each.visible_since for each in older if is_beginning(each.requested_time)), default="")
-    # While a write is there that the first records of a partition cover, these instants say that they do.
+    # An instant that began a partition says which writes the partition's first records cover: keep it while such a
+    # write is on the timeline.
     if any(write.visible_since <= begun for write in of_table.writes):
         return ()
     return older
 
 
 def _makers(slices: MetadataSlices) -> Iterable[str]:
-    """Return the times of the instants whose files are in the folders, but for those that began partitions."""
+    """Return the times of the instants whose files are in the folders, without those that began partitions."""
     storage = slices.metadata.storage
     folders = [name for name in storage.look(FOLDER).folders if not name.startswith(".")]
     listed = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]

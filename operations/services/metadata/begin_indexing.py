@@ -1,4 +1,4 @@
-"""The decision that begins an indexing, and takes back those of dead processes.
+"""The decision that begins an indexing, and takes back the indexings of dead processes.
 
 Source: ``ScheduleIndexActionExecutor``.
 """
@@ -40,15 +40,15 @@ class BegunIndexing(NamedTuple):
 
 
 class _NothingLeftError(Exception):
-    """Another process built all that was wanted."""
+    """Another process has built all wanted partitions meanwhile."""
 
 
 def begin_indexing(
     table: Table, means: Means, wanted: Sequence[str], columns: Sequence[str] | None
 ) -> BegunIndexing | None:
-    """Request an indexing of those partitions that are not in use; None if all are.
+    """Request an indexing of the wanted partitions that are not in use; None if all are.
 
-    Raises `ConcurrentWriteError` beside another indexing, and as `columns_to_index`.
+    Raises `ConcurrentWriteError` beside another indexing, and what `columns_to_index` raises.
     """
     storage = table.storage
     dead = dead_indexings(table, table.timeline(), means.patience)

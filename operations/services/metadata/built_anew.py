@@ -1,6 +1,6 @@
-"""The metadata table built anew behind an undo, a repair or a change of version that took it out of use.
+"""Builds the metadata table anew after an undo, a repair or a change of version that took it out of use.
 
-A process that dies between leaves a table without a metadata table, which is right, and which `create_index` gives one.
+If a process dies in between, the table has no metadata table. Readers need none, and `create_index` builds one.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ORDER = (PARTITION_STATS, COLUMN_STATS, FILES)
 
 @dataclass(frozen=True, slots=True)
 class MetadataBefore:
-    """What a table has of a metadata table before something may take it out of use.
+    """The metadata table of a table, before a call that may take it out of use.
 
     Attributes:
-        names: Its partitions in use that pyhudi keeps.
-        columns: Those whose bounds it has; None if nothing says.
+        names: Its partitions that are in use and that pyhudi keeps up to date.
+        columns: The columns whose bounds it has; None if that is unknown.
         bytes: The size of these partitions.
     """
 
@@ -50,7 +50,7 @@ class MetadataBefore:
         try:
             config = stored_config(storage)
         except TableError:
-            # A repair recovers them.
+            # The properties cannot be read; a repair recovers them.
             config = None
         names = frozenset() if config is None else frozenset(config.metadata_partitions) & {*_ORDER}
         if not names:
@@ -65,18 +65,18 @@ class MetadataBefore:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is built anew without being asked for."""
+        """Whether the metadata table is so small that it is built anew at once."""
         return self.bytes <= _MOST_BYTES
 
     def foretold(self) -> str:
-        """Return what a change of the table's version, which takes it out of use, would do to it; empty without one."""
+        """Return what a change of the table's version would do to the metadata table; empty if there is none."""
         if not self.names:
             return ""
         then = "is built anew" if self.is_small else f"{self._call(self.names)} builds it again"
         return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {then}"
 
     def build(self, storage: Storage, means: Callable[[], Means]) -> str:
-        """Build what went out of use since, unless that takes long; return what the caller has to do for it, if any."""
+        """Build what went out of use since, unless that takes long; return what the user has to do, if anything."""
         gone = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
         if not gone:
             return ""
@@ -85,10 +85,10 @@ class MetadataBefore:
             return f"The metadata table ({self.bytes:,} bytes) went out of use, and {call}"
         try:
             columns = None if last == FILES or self.columns is None else self._left_columns(storage)
-            # Of columns that a restore took away there are no bounds.
+            # A restore may have taken columns away; these have no bounds.
             create_index(storage, FILES if columns == [] else last, means(), columns=columns or None)
         except PyHudiError as error:
-            # The undo is complete.
+            # The call itself is complete, so it does not fail for this.
             logger.warning("table %s: its metadata table stays out of use", storage.path, exc_info=True)
             return f"The metadata table went out of use ({error.what.rstrip('.')}), and {call}"
         return ""
@@ -104,7 +104,7 @@ class MetadataBefore:
 def metadata_in_new_version(
     storage: Storage, means: Callable[[], Means], change: Callable[[], VersionResult]
 ) -> VersionResult:
-    """Change the version of a table, which takes its metadata table out of use, and build that anew."""
+    """Change the version of a table, which takes its metadata table out of use, and build the metadata table anew."""
     before = MetadataBefore.of(storage)
     result, told = change(), before.foretold()
     if not result.dry:
@@ -113,12 +113,12 @@ def metadata_in_new_version(
 
 
 def _last(names: Collection[str]) -> str:
-    """Return the partition with which all of some are built, as it needs the others."""
+    """Return the partition that needs all others of some partitions, so that building it builds all of them."""
     return next(name for name in _ORDER if name in names)
 
 
 def metadata_kept(storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]) -> ServiceResult:
-    """Do what may take a metadata table out of use, and build it anew; the result names the call if that takes long."""
+    """Act, which may take the metadata table out of use, and build that anew, or name the call if that takes long."""
     before = MetadataBefore.of(storage)
     result = act()
     todo = "" if result.dry else before.build(storage, means)

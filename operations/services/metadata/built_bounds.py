@@ -1,6 +1,6 @@
-"""The records of `column_stats` and `partition_stats`, by what data files themselves say of their columns.
+"""Builds the records of `column_stats` and `partition_stats` from the data files.
 
-Units of files are read by the tasks of an engine, or in this process, and come back as records in Avro's encoding.
+The tasks of an engine, or this process, read the files unit by unit and return records in Avro's encoding.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ..service import NoTasksError
 from .built_files import CommittedFiles
 
 _FILES_OF_A_UNIT = 500
-# This process reads so few files sooner than a job of an engine would begin.
+# This process reads so few files sooner than a job of the engine would begin.
 _FEW_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class UnitBounds:
-    """What some files say: their records of ``column_stats``, and the bounds over all that count of each partition."""
+    """The records of ``column_stats`` of a unit's files, and bounds of each partition over its files that count."""
 
     files: Records | None
     partitions: tuple[FileBounds, ...]
@@ -42,7 +42,7 @@ class UnitBounds:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Some files, by their partition and name, and whether readers see each at the moment of the build."""
+    """Some files: the partition and the name of each, and whether it is of a newest slice, which readers see."""
 
     files: tuple[tuple[str, str, bool], ...]
 
@@ -62,7 +62,9 @@ class _Reader:
 
     def read(self, unit: _Unit) -> UnitBounds:
         bounds_of_files = [
-            (bounds, counts) for *place, counts in unit.files if (bounds := self._of_file(*place)) is not None
+            (bounds, counts)
+            for partition, name, counts in unit.files
+            if (bounds := self._of_file(partition, name)) is not None
         ]
         whole = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
         records = bounds_records(whole, self.columns, record_schema(), typed=self.typed) if whole else None
@@ -78,7 +80,7 @@ class _Reader:
         except (PyHudiError, FileNotFoundError):
             if self.storage.exists(path):
                 raise
-            # A clean took it, which deletes its records as it completes.
+            # A clean has deleted the file, and deletes its records as it completes.
             return None
 
     def _of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
@@ -93,8 +95,8 @@ class _Reader:
         columns = [
             united(
                 [
-                    _known(found.get(field.name), field.name, file.rows)
-                    for found, file in zip(stated, files, strict=True)
+                    _bounds_or_nulls(by_column.get(field.name), field.name, file.rows)
+                    for by_column, file in zip(stated, files, strict=True)
                 ],
                 rows,
                 encoding_of(field.type),
@@ -104,17 +106,17 @@ class _Reader:
         return FileBounds(partition, "", sum(rows), columns)
 
 
-def _known(bounds: ColumnBounds | None, name: str, rows: int) -> ColumnBounds:
-    """Return the bounds of a column in a file; nulls alone if the file lacks it."""
+def _bounds_or_nulls(bounds: ColumnBounds | None, name: str, rows: int) -> ColumnBounds:
+    """Return the bounds of a column in a file; those of nulls alone if the file lacks the column."""
     return ColumnBounds(name, None, None, rows) if bounds is None or bounds.nulls is None else bounds
 
 
 @dataclass(frozen=True)
 class BoundsOfTable:
-    """What the data files of a table say of their columns, read once for both partitions of the metadata table.
+    """The bounds of columns in the data files of a table, read once for both partitions of the metadata table.
 
     Attributes:
-        counts: Whether files are read for ``partition_stats``, too.
+        counts: Whether the bounds are for ``partition_stats``, too, in which only files of newest slices count.
     """
 
     seen: SeenTable
@@ -141,7 +143,7 @@ class BoundsOfTable:
         parts = [part for unit in self.units for part in unit.partitions]
         if not parts:
             return []
-        # The newest slices are all that readers see, and what completes later widens these bounds.
+        # Tight: readers see the newest slices alone, and writes that complete later widen these bounds.
         typed = self.indexed.typed
         return [partition_bounds_records(parts, self.indexed.fields, record_schema(), typed=typed, tight=True)]
 

@@ -1,4 +1,4 @@
-"""The records of `files`: each partition of the table with its data files, as of a moment.
+"""Builds the records of `files`: each partition of the table with its data files, as of a moment.
 
 Source: ``HoodieBackedTableMetadataWriter.initializeFilesPartition``.
 """
@@ -22,7 +22,7 @@ from ....table.seen_table import SeenTable
 
 @dataclass(frozen=True, slots=True)
 class CommittedFiles:
-    """The data files of the instants that were complete at a moment, a row each; those of replaced groups too."""
+    """The data files of all instants that were complete at a moment, one row each; also those of replaced groups."""
 
     partitions: pa.StringArray
     names: pa.StringArray
@@ -48,7 +48,7 @@ def committed_files(seen: SeenTable) -> CommittedFiles:
 
 
 def files_records(files: CommittedFiles, schema: str) -> Records:
-    """Return the record of all partitions, and one of each with its files."""
+    """Return the record that lists all partitions, and one record of each partition with its files."""
     partitions = files.partitions.unique()
     every = record_of_partitions(partitions, np.zeros(len(partitions), dtype=np.bool_), schema)
     if not len(files):

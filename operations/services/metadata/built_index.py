@@ -1,6 +1,6 @@
-"""What an indexing built: the base files of its partitions, which its completing decision publishes.
+"""What an indexing built: the base files of its partitions, which the decision that completes it publishes.
 
-The indexing is an instant of the metadata table, too, whose base files hold all that completed before it was requested.
+The indexing is an instant of the metadata table, too. Its base files hold all that completed before it was requested.
 Source: ``RunIndexActionExecutor`` and ``HoodieBackedTableMetadataWriter.buildMetadataPartitions``.
 """
 
@@ -45,7 +45,7 @@ class BuiltBase:
 
 @dataclass(frozen=True)
 class BuiltIndex:
-    """The base files of the partitions ``names``, and the file groups ``empty`` that have no record and get none."""
+    """The base files of the partitions ``names``; the file groups ``empty`` have no records and get no base file."""
 
     metadata: MetadataTable
     time: str
@@ -80,7 +80,7 @@ class BuiltIndex:
                 *(DeleteFile(path) for path in surplus),
                 MakeFile(files.path(finished), files.codec.encode(_body(self.bases))),
             ),
-            # One indexing at a time builds: without its files nothing is being built any more.
+            # Only one indexing builds at a time, so after this nothing is being built.
             {METADATA_INFLIGHT: ""},
             adds=self.names,
         )
@@ -89,16 +89,16 @@ class BuiltIndex:
 def new_bases(
     storage: Storage, time: str, partition: str, records: Sequence[Records]
 ) -> tuple[list[BuiltBase], list[tuple[str, str]]]:
-    """Write the base files of a partition aside; return them, and the file groups that need none.
+    """Write the base files of a partition aside; return them, and the file groups that need no base file.
 
-    A file group without records needs a base file if an earlier partition of that name left files in it.
+    A file group without records needs one only if an earlier partition of that name left files in it.
     """
     ids = group_ids(storage, partition)
     earlier = _with_files(storage, partition, time)
     bases: list[BuiltBase] = []
     empty: list[tuple[str, str]] = []
     for number, file_id in enumerate(ids):
-        # One group after another, as the records of all may be hundreds of megabytes.
+        # One group at a time, as the records of all groups may be hundreds of megabytes.
         entries = entries_of_group(records, number, len(ids))
         if len(entries) or file_id in earlier:
             bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
@@ -108,7 +108,7 @@ def new_bases(
 
 
 def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
-    """Return the file groups that have files besides the placeholder: those of an earlier partition, or of writes."""
+    """Return the file groups with more files than the placeholder: of an earlier partition, or of later writes."""
     listed = (data_file(info.path) for info in storage.list(join(FOLDER, partition), strict=False))
     files = [file for file in listed if file is not None]
     return frozenset([file.file_id for file in files if file.path != placeholder_path(partition, file.file_id, time)])
@@ -117,7 +117,7 @@ def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
 def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries: Entries, groups: int) -> BuiltBase:
     content = hfile_bytes([entries], record_schema())
     path = join(FOLDER, partition, base_name(file_id, time))
-    # As many file groups of other partitions may be built beside these.
+    # Up to two other partitions with as many file groups may be built in the same decision.
     step = file_step(storage, time, path, content, beside=3 * groups)
     return BuiltBase(partition, file_id, path, len(content), len(entries), step)
 

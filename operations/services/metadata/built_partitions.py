@@ -1,4 +1,4 @@
-"""Builds the records of partitions of the metadata table from what a table holds, and writes their base files aside."""
+"""Builds partitions of the metadata table from a table's files, and writes their base files aside."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from .built_index import BuiltBase, BuiltIndex, new_bases
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The base files that were built, of so many data files.
+    """The base files that were built, and from how many data files.
 
     Attributes:
-        indexed: The columns that ``column_stats`` indexed then, which a write may change; empty if it plays no part.
+        indexed: The columns that ``column_stats`` indexed then; a later write may change them. Empty if no bounds were
+            built.
     """
 
     index: BuiltIndex
@@ -36,7 +37,7 @@ class Built:
 def build_partitions(
     seen: SeenTable, metadata: MetadataTable, names: Sequence[str], indexing: Instant, means: Means
 ) -> Built:
-    """Build partitions as of the moment that a table is seen at, and write their base files aside.
+    """Build partitions as of the moment at which the table is seen, and write their base files aside.
 
     Args:
         metadata: The metadata table as it is now.

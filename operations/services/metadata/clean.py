@@ -1,8 +1,7 @@
-"""Cleans of a metadata table: older slices of its file groups deleted, by one decision.
+"""Cleans of a metadata table: one decision deletes older slices of its file groups.
 
-Of each file group stay the slices that a rollback of a recent write, or a restore to a savepoint, needs. As in Apache
-Hudi (``HoodieMetadataWriteUtils``) these are those of 20 delta commits, or of more if the table's own cleans keep
-more.
+The slices stay that a rollback of a recent write, or a restore to a savepoint, needs: as in Apache Hudi
+(``HoodieMetadataWriteUtils``), those of the last 20 delta commits, or more if the table's own cleans keep more.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class MetadataClean:
 
 
 def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | None:
-    """Delete slices that nothing needs; return what was deleted, None for nothing. Raises as `decide`."""
+    """Delete slices that no undo needs; return what was deleted, None for nothing. Raises what `decide` raises."""
     made: list[MetadataClean] = []
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
@@ -94,7 +93,7 @@ def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
 
 
 def _earliest(slices: MetadataSlices, commits: int) -> str | None:
-    """Return the time from which on all slices stay; None if all of them do."""
+    """Return the time from which on all slices stay; None if no slice is older."""
     deltas = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
     if len(deltas) < commits:
         return None
@@ -103,7 +102,7 @@ def _earliest(slices: MetadataSlices, commits: int) -> str | None:
 
 
 def _older(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
-    """Return the slices before the newest that began until a time."""
+    """Return the slices before the newest slice that began at a time or earlier."""
     begun = [number for number, file_slice in enumerate(group.slices) if file_slice.base_time <= earliest]
     return group.slices[: begun[-1]] if begun else ()
 

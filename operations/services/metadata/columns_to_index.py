@@ -15,24 +15,24 @@ from ....table.metadata.bounds_records import can_be_bounded
 from ....table.metadata.index_definitions import is_typed
 from ....table.seen_table import SeenTable
 
-# Apache Hudi indexes them in any case, and so many others if none is named.
+# Apache Hudi always indexes these columns, and so many others if the user names none.
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _MOST_OTHERS = 32
 
 
 def columns_to_index(seen: SeenTable, named: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns to index: the meta columns first, then those that are named, or the first of the table.
+    """Return the columns to index: the meta columns first, then the named columns, or the table's first columns.
 
     Raises:
-        MissingColumnError: The table has no such column.
-        InvalidOptionError: Values of its type have no bounds.
+        MissingColumnError: The table lacks a named column.
+        InvalidOptionError: Values of a named column's type have no bounds.
         UnsupportedTableError: The table has no columns yet.
     """
     schema = seen.schema
     if schema is None:
         raise UnsupportedTableError(
             f"The table {seen.table.path} has no rows and no columns yet, so that none can be indexed.",
-            "Write rows first; or build 'files' alone.",
+            "Write rows first, or build 'files' alone.",
         )
     bounded = bounded_columns(seen)
     if named is not None:
@@ -59,5 +59,5 @@ def _check(config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[
         raise InvalidOptionError(
             f"The column {name!r} of the table {path} has the type {schema.field(name).type}, of which "
             f"column_stats keeps no bounds in tables of version {config.version}.",
-            f"Name others, such as {', '.join(bounded[:3]) or 'none'}.",
+            f"Name other columns, such as {', '.join(bounded[:3]) or 'none'}.",
         )

@@ -1,9 +1,9 @@
-"""Compactions of a metadata table: the log files of all its file groups merged into base files, by one decision.
+"""Compactions of a metadata table: one decision merges the log files of all its file groups into base files.
 
-The new base files are made before the decision, for a time M that is later than all of both timelines. The decision
-holds if no delta commit completed before M that they lack, and none of theirs was undone: what completes later belongs
-to the slice that M begins. So no writer waits, and no plan is pending that another process would have to finish. A
-compaction that Apache Hudi planned and left pending is carried out in the same way.
+The process makes the new base files before the decision, for a time M that is later than all times of both timelines.
+The decision is made only if the files hold every delta commit that completed before M, and none of these was undone
+meanwhile. A delta commit that completes later belongs to the slice that M begins. So no writer waits, and no plan is
+pending that another process would have to finish. A compaction that Apache Hudi planned is carried out in the same way.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from .tight_partitions import tight_records
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 5
-# What a decision holds of base files itself; larger files wait aside.
+# The bytes of base files that a decision itself holds; further files wait aside.
 MOST_HELD = MOST_TO_MAKE // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did; ``bytes_read`` are those of the files that it merged."""
+    """What a compaction did; ``bytes_read`` is the size of the files that it merged."""
 
     instant: str
     file_groups: int
@@ -57,9 +57,9 @@ class Compacted:
 
 
 def compact_metadata(table: Table) -> Compacted | None:
-    """Finish the pending compactions of a metadata table, then merge all log files; return what the last one did.
+    """Finish the pending compactions of a metadata table, then merge all log files; return what the last merge did.
 
-    None if there is nothing to merge, or if a rollback or restore is pending. Raises as `decide`, and
+    Return None if there is nothing to merge, or if a rollback or restore is pending. Raises what `decide` raises, and
     `DamagedPartitionError` if a file of the metadata table is damaged.
     """
     compacted: Compacted | None = None
@@ -72,7 +72,7 @@ def compact_metadata(table: Table) -> Compacted | None:
         if planned is not None and planned.action == LOG_COMPACTION:
             _take_back(table, planned)
             continue
-        # At its time another engine's plan lacks what completed since, which the bounds of files do not.
+        # Tighten no bounds in another engine's compaction: its time is past, and the bounds of files are of now.
         work = _Compaction(table, slices, planned, tightens=tightens and planned is None)
         if not work.merged:
             if planned is None:
@@ -81,7 +81,7 @@ def compact_metadata(table: Table) -> Compacted | None:
             continue
         made = work.carry_out()
         compacted = made or compacted
-        # If writes begin all the time, a compaction that waits for a moment without any would never be.
+        # Bounds can be tightened only while nothing is pending. If writes always are, compact without that.
         tightens = tightens and planned is not None
         if made is not None and planned is None:
             return compacted
@@ -89,7 +89,7 @@ def compact_metadata(table: Table) -> Compacted | None:
 
 
 def _slices_to_merge(table: Table) -> MetadataSlices | None:
-    """Return the metadata table once all that was decided is carried out; None if it must not be merged now."""
+    """Carry out what is decided, and return the metadata table then; None if it must not be merged now."""
     timeline = settle(table)
     if is_being_undone(timeline):
         return None
@@ -97,7 +97,7 @@ def _slices_to_merge(table: Table) -> MetadataSlices | None:
 
 
 class _Compaction:
-    """One compaction: that which Apache Hudi left pending, or one at a new time."""
+    """A compaction that Apache Hudi left pending, or a compaction at a new time."""
 
     def __init__(self, table: Table, slices: MetadataSlices, planned: Instant | None, *, tightens: bool) -> None:
         self.table, self.slices, self.planned = table, slices, planned
@@ -113,7 +113,7 @@ class _Compaction:
         if self.plan is None:
             return slices
         named = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
-        # A plan that comes again after it was carried out names nothing that is older than it.
+        # If a plan comes back after it was carried out, none of its file groups has log files older than the plan.
         return [(name, file_slice) for name, file_slice in slices if (name, file_slice.file_id) in named]
 
     @property
@@ -123,7 +123,7 @@ class _Compaction:
     def carry_out(self) -> Compacted | None:
         storage = self.table.storage
         if not all(map(self.slices.metadata.counts, self._logged())):
-            # An instant of the table is about to complete, or another engine has left it half undone.
+            # A log file's instant on the table's timeline is about to complete, or half undone by another engine.
             return None
         with LongWork(storage, self.time):
             bases = self._bases()
@@ -132,7 +132,7 @@ class _Compaction:
         if took is None:
             return None
         if not self._is_complete():
-            # A file that waited aside was lost, so that the decision was never carried out.
+            # A file that waited aside was lost, so the decision was not carried out.
             storage.delete(*(base.path for base in bases))
             return None
         merged = [file_slice for _, file_slice in self.merged]
@@ -155,7 +155,7 @@ class _Compaction:
         return instant is not None and instant.state == State.COMPLETED
 
     def _bases(self) -> list[CompactedBase]:
-        """Make the base files, one after the other, as each may take as much memory as a commit."""
+        """Make the base files one after the other, as each may take as much memory as a commit."""
         held, bases = 0, []
         if self.tightens:
             self.tight = tight_records(self.table, self.slices.metadata, self.merged, self.instant)
@@ -182,9 +182,9 @@ class _Compaction:
         return self.tight.get(file_slice.file_id) if name == PARTITION_STATS else None
 
     def _steps(self, timeline: Timeline, bases: Sequence[CompactedBase]) -> MetadataSteps | None:
-        """Return the steps of the compaction; None if what was merged is not all that completed before it.
+        """Return the steps of the compaction; None if its base files lack what has completed before its time.
 
-        Tight bounds are published only while nothing is pending.
+        It publishes tight bounds only while nothing is pending.
         """
         if is_being_undone(timeline) or (self.tight and timeline.pending):
             return None
@@ -197,7 +197,7 @@ class _Compaction:
         at = time_after(self.table, timeline, now.greatest_time() or "")
         body = files.codec.encode(body_of(bases))
         steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
-        # Readers see a base file once its instant is complete, so that nothing is half there if a file is lost.
+        # Readers see the base files only once the instant is complete, which comes last: a lost file does no harm.
         steps += [base.step for base in bases]
         if self.planned is None:
             steps.append(MakeFile(files.path(self.instant), files.codec.encode(plan_of(self.merged))))
@@ -216,7 +216,7 @@ class _Compaction:
             return False
         built = {each.requested_time for each in timeline.instants if each.action == "indexing"}
         since = set(now.completed).difference(seen.completed)
-        # A partition that was built anew meanwhile has nothing to do with the files that were merged.
+        # If a partition was built anew meanwhile, the merged files are none of its files.
         if any(each.group != "deltacommit" or each.requested_time in built for each in since):
             return False
         pending = {(each.requested_time, each.action) for each in now.pending}
@@ -226,7 +226,7 @@ class _Compaction:
         return self.time not in times and not any(action in (COMPACTION, LOG_COMPACTION) for _, action in pending)
 
     def _left_files(self) -> list[str]:
-        """Return base files of another engine's attempt at the pending compaction, which readers would prefer."""
+        """Return the base files that another engine left of the pending compaction; readers might take these."""
         if self.planned is None:
             return []
         storage, ours = self.table.storage, {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
@@ -236,9 +236,10 @@ class _Compaction:
 
 
 def _take_back(table: Table, planned: Instant) -> None:
-    """Take a pending plan of Apache Hudi's off the metadata table's timeline, with the files that it made.
+    """Take a pending plan of Apache Hudi off the metadata table's timeline, and delete the files made for it.
 
-    No reader has seen these. A log compaction would replace log blocks that a compaction has merged meanwhile.
+    No reader has seen these files. A log compaction must go because it would replace log blocks that a compaction
+    merges meanwhile.
     """
 
     def steps(timeline: Timeline) -> MetadataSteps | None:

@@ -23,7 +23,7 @@ _BARE_NAMES = 2
 
 @dataclass(frozen=True, slots=True)
 class CompactedBase:
-    """A new base file of a file group, made of a slice."""
+    """A new base file of a file group, made from the slice ``merged``."""
 
     partition: str
     merged: FileSlice

@@ -1,4 +1,4 @@
-"""Builds partitions of the metadata table, with those that they need."""
+"""Builds partitions of the metadata table, and the partitions that they need."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def create_index(
 
     Args:
         name: ``files``, ``column_stats`` or ``partition_stats``.
-        columns: Whose bounds are kept; None for those that Apache Hudi takes by default.
-        dry_run: Whether only to return what would be built.
+        columns: The columns whose bounds are kept; None for those that Apache Hudi takes by default.
+        dry_run: Only return what would be built.
 
     Raises:
         InvalidOptionError: pyhudi does not build such a partition.
-        UnsupportedTableError: The table cannot have it.
+        UnsupportedTableError: The table cannot have the partition.
         ConcurrentWriteError: Another process builds an index of the table.
     """
     began = time.monotonic()

@@ -1,6 +1,6 @@
-"""Takes partitions of the metadata table out of use, the one way by which pyhudi drops an index.
+"""Drops indexes: takes partitions of the metadata table out of use.
 
-Readers trust the table's properties, so that these alone change. A clean deletes the files once no process reads them.
+Readers go by the table's properties, so only these change. A clean deletes the files once no process reads them.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .pending_indexings import INDEXING, PendingIndexing, give_up, pending_index
 
 _TRIES = 10
 
-# Of the decision, which names no instant; names of actions have letters alone.
+# The action of the decision, which has no instant of its own; names of actions have letters alone.
 _ACTION = "dropindex"
 
 
 def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> ServiceResult:
     """Take a partition of the metadata table out of use, and those that depend on it.
 
-    All depend on ``files``, ``partition_stats`` on ``column_stats``, and secondary indexes on a record index, whose
-    drop notes in the properties if keys are unique. A pending indexing of such a partition is given up.
+    All depend on ``files``, ``partition_stats`` on ``column_stats``, and secondary indexes on a record index. To drop a
+    record index also notes in the properties where keys are unique. A pending indexing of such a partition is given up.
 
     Raises:
         InvalidOptionError: The table has no such partition.
@@ -61,7 +61,8 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
                 break
         else:
             raise ConcurrentWriteError(
-                f"Other software kept changing the properties of the table {table.path}, so that {name} is in use.",
+                f"Other software kept changing the properties of the table {table.path}, so that {name} is still in "
+                "use.",
                 "Run drop_index again.",
             )
         left = _remove_definitions(table, names)
@@ -88,7 +89,7 @@ def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingInde
 
 
 def _remove_definitions(table: Table, names: Collection[str]) -> str:
-    """Remove the definitions of dropped indexes; return why they stay if their file is damaged."""
+    """Remove the definitions of dropped indexes; if their file is damaged, return why they stay."""
 
     def build(timeline: Timeline) -> MetadataSteps | None:
         in_use = written_partitions(load_config(table.storage))

@@ -1,7 +1,7 @@
-"""What the decision that begins an indexing does: the metadata table's properties, and a file for each file group.
+"""The first files of a metadata table's partitions, which the decision that begins an indexing makes.
 
-From then on each write logs what it changes to the partitions that are being built. A hash of a key names a file group
-among all that a listing shows, so each group of a partition with several has a file before the first write.
+From then on each write logs its changes to the partitions that are being built. The hash of a key chooses among the
+file groups that a listing shows, so each group of a partition with several groups needs a file before the first write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def first_files(
 ) -> tuple[Step, ...]:
     """Return the steps that make a metadata table ready for the partitions that an indexing begins to build.
 
-    ``columns`` are those that ``column_stats`` is going to index: writers learn them from its definition.
+    ``columns`` are those that ``column_stats`` is going to index; writers read them in its definition.
     """
     metafiles = [_replaced(storage, metafile_of(join(FOLDER, name)), partition_metafile(time, 1)) for name in names]
     placeholders = [step for name in names for step in _placeholders(storage, name, time)]
@@ -41,14 +41,14 @@ def first_files(
 
 
 def group_ids(storage: Storage, partition: str) -> tuple[str, ...]:
-    """Return the file groups of a partition: all of which its folder has a file, those of a new one without any."""
+    """Return the file groups of a partition: those with a file in its folder, or those of a new partition."""
     listed = storage.list(join(FOLDER, partition), strict=False)
     file_ids = {file.file_id for info in listed if (file := data_file(info.path)) is not None}
     return tuple(sorted(file_ids)) or tuple(new_file_id(partition, group) for group in range(FILE_GROUPS[partition]))
 
 
 def placeholder(partition: str, file_id: str, time: str) -> MakeFile:
-    """Return the step that makes the log file without entries, which names a file group for readers and writers."""
+    """Return the step that makes a log file without entries, by which readers and writers see the file group."""
     content = log_bytes(time, partition, NO_KEYS, NO_ENTRIES, record_schema())
     return MakeFile(placeholder_path(partition, file_id, time), content)
 
@@ -59,7 +59,7 @@ def placeholder_path(partition: str, file_id: str, time: str) -> str:
 
 def _placeholders(storage: Storage, partition: str, time: str) -> list[Step]:
     groups = group_ids(storage, partition)
-    # A clean may be about to delete what an earlier partition of that name left in the folder.
+    # Do not rely on files that an earlier partition of that name left: a clean may be about to delete them.
     return [placeholder(partition, file_id, time) for file_id in groups] if len(groups) > 1 else []
 
 
@@ -71,7 +71,7 @@ def _definition(storage: Storage, config: TableConfig, names: Sequence[str], col
 
 
 def _properties(storage: Storage, config: TableConfig) -> list[Step]:
-    """Return the step that makes the metadata table's properties, unless there are some of the table's version."""
+    """Return the step that makes the metadata table's properties, unless they exist and are of the table's version."""
     path = join(FOLDER, PROPERTIES_PATH)
     data = _read(storage, path)
     try:

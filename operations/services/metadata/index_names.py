@@ -1,4 +1,4 @@
-"""The names of indexes: which partition of the metadata table each has, what it needs, and what goes with it."""
+"""Which partitions of the metadata table an index needs, and which are dropped with it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def needed(name: str, columns: Sequence[str] | None, config: TableConfig, path: str) -> tuple[str, ...]:
-    """Return the partitions that an index needs, itself among them, in the order in which they are built.
+    """Return the partitions that an index needs, its own included, in the order in which they are built.
 
-    Raises `InvalidOptionError` for a name that pyhudi does not build, and `UnsupportedTableError` for a table that
+    Raises `InvalidOptionError` for an index that pyhudi does not build, and `UnsupportedTableError` for a table that
     cannot have the index.
     """
     if name not in KEPT:
@@ -48,7 +48,7 @@ def needed(name: str, columns: Sequence[str] | None, config: TableConfig, path: 
 
 
 def dropped_with(name: str, config: TableConfig, path: str) -> tuple[str, ...]:
-    """Return the partitions that go with one, itself among them, sorted; those in use or being built.
+    """Return the partitions that are dropped with a partition, itself included, sorted; all in use or being built.
 
     Raises `InvalidOptionError` if the table has no such partition.
     """

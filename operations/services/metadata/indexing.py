@@ -52,12 +52,12 @@ _UNDO_S, _POLL_S = 60.0, 0.2
 
 
 class _BuildAgainError(Exception):
-    """Since the build an instant was undone, or is about to be, or a write has changed which columns are indexed."""
+    """Since the build, an instant was undone or is being undone, or a write changed which columns are indexed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """One indexing of the partitions ``wanted``, those of them that are not in use when it begins."""
+    """One indexing of the partitions ``wanted``; it builds those that are not in use when it begins."""
 
     table: Table
     means: Means
@@ -74,7 +74,7 @@ class Indexing:
             with work.heartbeat():
                 built, instant = self._build_and_complete(work, names)
         except BaseException:
-            # Writers would log to partitions that no process builds.
+            # Otherwise writers would log to partitions that no process builds.
             with suppress(PyHudiError):
                 give_up(self.table, [indexing])
             raise
@@ -130,7 +130,7 @@ class Indexing:
         return Outcome(_completed(names, timeline), properties=properties, own=built.index)
 
     def _timeline_without_undoing(self) -> Timeline:
-        """Return the table's timeline once no rollback and no restore is pending, which may undo what a build reads."""
+        """Return the timeline once no rollback or restore is pending, as these may undo what the build reads."""
         deadline = time.monotonic() + _UNDO_S
         while True:
             timeline = self.table.timeline()
@@ -159,7 +159,7 @@ def _defined_columns(storage: Storage) -> tuple[str, ...]:
 
 
 def _undoing(timeline: Timeline) -> frozenset[str]:
-    """Return the rollbacks and restores on a timeline, in which states they are."""
+    """Return the rollbacks and restores on a timeline, with their states."""
     instants = (instant for instant in timeline.instants if instant.action in _UNDOING)
     return frozenset([f"{instant.identity}.{instant.state.name}" for instant in instants])
 

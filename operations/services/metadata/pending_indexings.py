@@ -1,4 +1,4 @@
-"""Indexings that are not complete: a process at work keeps its own, and those of dead processes are given up."""
+"""Pending indexings: finds those of dead processes and gives them up."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class PendingIndexing:
 
 
 def pending_indexings(timeline: Timeline) -> tuple[PendingIndexing, ...]:
-    """Return the indexings that are not complete, and the partitions that each builds; none if its plan is empty."""
+    """Return the pending indexings with the partitions that each builds; none of them if its plan is empty."""
     instants = (instant for instant in timeline.pending if instant.action == INDEXING)
     return tuple(PendingIndexing(instant, _built_by(timeline, instant)) for instant in instants)
 
 
 def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tuple[PendingIndexing, ...]:
-    """Return the pending indexings whose makers are dead; `ConcurrentWriteError` if another process may be at work."""
+    """Return the pending indexings, all dead; raises `ConcurrentWriteError` if a process may be at work on one."""
     others, indexings = OtherWriters(table, patience), pending_indexings(timeline)
     for indexing in indexings:
         liveness = others.suspect(indexing.instant).judge(may_wait=False)
@@ -48,16 +48,17 @@ def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tupl
                 f"Another process builds {', '.join(indexing.names) or 'an index'} of the table {table.path} (indexing "
                 f"{indexing.instant.requested_time}; {liveness.reason}).",
                 liveness.todo
-                or "Wait until it is complete; or give it up with HudiTable.drop_index of what it builds, and run this "
+                or "Wait until it is complete, or give it up by HudiTable.drop_index of what it builds, and run this "
                 "again.",
             )
     return indexings
 
 
 def give_up_dead(table: Table, timeline: Timeline, patience: Patience) -> None:
-    """Take back the indexings on a timeline whose processes were pyhudi's and are dead. Raises as `decide`.
+    """Take back the indexings of dead processes of pyhudi. Raises what `decide` raises.
 
-    Each write would log for ever to partitions that no process builds, and archiving would stop at them.
+    Otherwise each write would log for ever to partitions that no process builds, and archiving would stop at the
+    indexings.
     """
     others, claimed = OtherWriters(table, patience), partial(Claim, table.storage)
     own = [each for each in pending_indexings(timeline) if claimed(each.instant.requested_time).owner() is not None]
@@ -75,7 +76,7 @@ def taken_back(
     config = load_config(storage)
     gone = {name for indexing in indexings for name in indexing.names}
     drops = sorted((gone & {*being_built(config)}) - {*config.metadata_partitions} - {*keep})
-    # Without its requested file, which goes last, no process takes it for pending.
+    # The requested file goes last: without it, no process takes the indexing for pending.
     steps = tuple(
         DeleteFile(timeline.files.path(indexing.instant.at(state)))
         for indexing in indexings
@@ -85,7 +86,7 @@ def taken_back(
 
 
 def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
-    """Take pending indexings back by a decision, those of them that are pending still. Raises as `decide`."""
+    """Take indexings back by a decision, unless they are complete by then. Raises what `decide` raises."""
     times = {indexing.instant.requested_time for indexing in indexings}
 
     def build(timeline: Timeline) -> MetadataSteps | None:

@@ -1,4 +1,4 @@
-"""The file groups of a metadata table's partitions in use: their slices, and what completed before a compaction."""
+"""The file groups of a metadata table: their slices, and which log files completed before a compaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...following.kept_metadata import refuse_unkept
 
 @dataclass(frozen=True)
 class MetadataSlices:
-    """The metadata table as of one listing of both timelines and of its folders."""
+    """The metadata table's partitions in use, as of one listing of both timelines and of the folders."""
 
     metadata: MetadataTable
 
@@ -50,9 +50,9 @@ class MetadataSlices:
             yield from ((name, group.newest) for group in groups.values())
 
     def before(self, time: str) -> list[tuple[str, FileSlice]]:
-        """Return the newest slices with the log files that completed before a time, of groups that have any then.
+        """Return the newest slices, each with its log files that completed before a time; none without such files.
 
-        A group whose only log file is its placeholder holds nothing to be merged.
+        A placeholder is no such file, as it has nothing to merge.
         """
         completed_at, rule = CompletionTimes(self.timeline), slice_rule(self.timeline)
         slices = []
@@ -66,10 +66,10 @@ class MetadataSlices:
 
 
 def is_beginning(time: str) -> bool:
-    """Return whether an instant began a partition: its log files only name file groups for readers."""
+    """Return whether an instant began a partition: its log files are placeholders without entries."""
     return time.startswith("00000000000000")
 
 
 def is_being_undone(timeline: Timeline) -> bool:
-    """Return whether a rollback or restore is pending, which may need what the metadata table holds now."""
+    """Return whether a rollback or restore is pending; it may need what the metadata table holds now."""
     return any(instant.action in ("rollback", "restore") for instant in timeline.pending)

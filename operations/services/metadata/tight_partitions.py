@@ -1,9 +1,9 @@
-"""What a compaction of the metadata table knows better of partitions than its log files: their bounds, tight.
+"""Tight bounds of partitions, which a compaction of the metadata table computes anew from the bounds of files.
 
-Commits only widen the bounds of a partition. Those of its files are facts, so that a compaction states the bounds over
-all files of the newest slices in their place. It does so for partitions that log files concern since the last
-compaction, and only while nothing is pending on the table's timeline: what completes later is in log files of its own,
-which widen the tight bounds again.
+Commits only widen the bounds of a partition. The bounds of files are exact, so a compaction replaces those of the
+partition by the bounds over all files of its newest slices. It does so for partitions that log files mention since the
+last compaction, and only while nothing is pending on the table's timeline: the log files of later commits widen the
+tight bounds again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ...following.indexed_columns import bounds_definition, columns_of
 
 logger = logging.getLogger("pyhudi")
 
-# Of files so many records are in memory at a time.
+# So many records of files are in memory at a time.
 _RECORDS_AT_ONCE = 200_000
 
 FilesOfPartitions = Mapping[str, Sequence[str]]
@@ -46,10 +46,10 @@ FilesOfPartitions = Mapping[str, Sequence[str]]
 def tight_records(
     table: Table, metadata: MetadataTable, merged: Sequence[tuple[str, FileSlice]], instant: Instant
 ) -> dict[str, SaidRecords]:
-    """Return what takes the place of bounds in each file group of ``partition_stats``, by the ids of the file groups.
+    """Return the records that replace bounds in each file group of ``partition_stats``, by file id.
 
-    Nothing if files that tell it are damaged: bounds that stay wide are true, and the merge itself says what is
-    damaged. The caller has seen that nothing was pending on the table's timeline as the metadata table was listed.
+    Return none if files that hold the bounds are damaged: wide bounds stay true, and the merge itself reports the
+    damage. When the caller listed the metadata table, nothing was pending on the table's timeline.
 
     Args:
         merged: The file slices that the compaction merges, by their partitions of the metadata table.
@@ -84,7 +84,7 @@ def _by_group(
 
 
 def _touched(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
-    """Return the partitions of the table of which log files state bounds, sorted."""
+    """Return the partitions of the table whose bounds log files state, sorted."""
     names: set[str] = set()
     for file_slice in slices:
         alone = GroupReader(metadata.storage, replace(file_slice, base=None), metadata.counts, adds_up=True)
@@ -94,14 +94,14 @@ def _touched(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
 
 
 def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the names of the files in the newest slices of partitions; without those that have none, or lack one."""
+    """Return the names of the files in the newest slices of partitions; without partitions that lack a file."""
     view = seen.view
 
     def names(path: str) -> list[str]:
         try:
             return [split(file.path)[1] for each in view.slices(path).values() for file in each.data_files]
         except (MissingFileError, StorageError):
-            # A clean may have deleted files since. Wider bounds are true.
+            # A clean may have deleted files since. The wider bounds stay true.
             return []
 
     pairs = zip(paths, for_each(seen.storage, names, paths), strict=True)
@@ -109,7 +109,7 @@ def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]
 
 
 def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartitions]:
-    """Yield partitions that together have some thousands of records."""
+    """Yield parts of the partitions, each with at most `_RECORDS_AT_ONCE` records or a single partition."""
     part: dict[str, Sequence[str]] = {}
     count = 0
     for path, names in files.items():  # O(partitions)
@@ -123,7 +123,7 @@ def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartiti
 
 
 def _of_group(metadata: MetadataTable, file_id: str, records: pa.StructArray) -> SaidRecords:
-    """Return the records that go to a file group, in its schema."""
+    """Return the records whose keys belong to a file group, in its schema."""
     file_ids = metadata.partition(PARTITION_STATS).file_ids
     groups = groups_of(records.field(KEY), len(file_ids))
     chosen = records.filter(pa.array(groups == file_ids.index(file_id)))

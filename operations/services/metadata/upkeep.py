@@ -1,4 +1,4 @@
-"""The upkeep of a metadata table: compacted, cleaned and archived, if that is due."""
+"""The upkeep of a metadata table: compacts, cleans and archives it when that is due."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from .slices import MetadataSlices
 
 logger = logging.getLogger("pyhudi")
 
-# Later than each time of a timeline.
+# A time later than all instants.
 AT_LAST = "9" * 17
 
 
 def upkeep_after_write(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, patience: Patience
 ) -> ServiceResult | None:
-    """Keep a metadata table up after a write, if that is due; None if it was not."""
+    """Keep a metadata table up after a write if that is due; None if it is not."""
     table = open_table(storage)
     give_up_dead(table, timeline, patience)
     return keep_up(storage, upkeep) if is_due(storage.path, MetadataSlices.of(table, timeline)) else None
 
 
 def upkeep_where_due(storage: Storage, upkeep: Upkeep, patience: Patience) -> ServiceResult:
-    """Keep a metadata table up in a round of services, if that is due."""
+    """Keep a metadata table up in a round of services if that is due."""
     table = open_table(storage)
     timeline = table.timeline()
     give_up_dead(table, timeline, patience)
@@ -52,11 +52,11 @@ def upkeep_where_due(storage: Storage, upkeep: Upkeep, patience: Patience) -> Se
 
 
 def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> ServiceResult:
-    """Merge all log files of a metadata table, delete what nothing needs any more, and archive its oldest instants.
+    """Merge all log files of a metadata table, delete slices that nothing needs, and archive its oldest instants.
 
-    A partition that is damaged goes out of use, as with a write that meets the damage: else it would grow for ever, and
-    instants of the table would wait for its compaction. With `dry_run` the result says what would be merged. Raises
-    `PyHudiError`; a later call does the rest.
+    A damaged partition goes out of use, as it does in a write that finds the damage. Otherwise it would grow for ever,
+    and instants of the table would wait for its compaction. With `dry_run` the result says what would be merged.
+    Raises `PyHudiError`; a later call does the rest.
     """
     began, table = time.monotonic(), open_table(storage)
     check_supported(table.config, table.path, writing=True)
@@ -84,7 +84,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
 
 
 def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
-    """Take a damaged partition out of use, with those that need it, and return what the caller has to know."""
+    """Take a damaged partition out of use, with the partitions that need it, and return a warning for the user."""
     names = load_config(table.storage).metadata_partitions
     gone = gone_with(damage.name, names) if damage.name in names else ()
 

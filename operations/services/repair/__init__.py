@@ -1,1 +1,1 @@
-"""Repairs what broke off in a table: moves what does not belong there aside, and puts it back on request."""
+"""Repairs a table in which something broke off: moves files aside that do not belong there, and back on request."""

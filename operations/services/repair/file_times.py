@@ -1,4 +1,4 @@
-"""The times of the files of completed instants, set to what Apache Hudi 1.x reads out of them in version 6."""
+"""Sets the times of completed instants' files, which Apache Hudi 1.x takes for completion times in version 6."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...result import ServiceResult
 def set_file_times(storage: Storage, *, dry_run: bool = False) -> ServiceResult:
     """Set the time of each completed instant's file that Apache Hudi 1.x misreads to right after its requested time.
 
-    Raises `UnsupportedTableError` in a store that keeps no other times than those of its own.
+    Raises `UnsupportedTableError` for a store in which no program can set a file's time.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -27,7 +27,7 @@ def set_file_times(storage: Storage, *, dry_run: bool = False) -> ServiceResult:
     if storage.remote:
         raise UnsupportedTableError(
             f"The store of the table {table.path} gives each file the time at which it was stored, and takes no other.",
-            "Upgrade the table (HudiTable.upgrade), after which these times tell nothing, or copy it to a disk first.",
+            "Upgrade the table (HudiTable.upgrade), after which these times do not count, or copy it to a disk first.",
         )
     subject = read_subject(Findings(storage, STALE_S))
     steps = []

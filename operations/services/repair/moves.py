@@ -1,7 +1,7 @@
-"""Files moved within a table by a whole copy first and a deletion last, so that a kill between the two loses nothing.
+"""Moves files within a table: copies them whole first and deletes them last, so that a kill in between loses nothing.
 
-No store moves a file and makes both names certain at once. After a kill there may be two copies, and the next repair or
-undo deletes the copy that has become needless.
+No store moves a file in one durable step. After a kill there may be two copies; the next repair or undo deletes the one
+that is not needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ....timeline.writers.removed import RemovedFiles
 
 
 def move_aside(removed: RemovedFiles, path: str) -> int | None:
-    """Move a file of the table to its place among the removed files, and return its size; None if it is gone."""
+    """Move a file of the table to the removed files, and return its size; None if it is gone."""
     try:
         size = copy_and_check(removed.storage, path, removed.place_of(path), removed.folder)
     except FileNotFoundError:
@@ -23,13 +23,13 @@ def move_aside(removed: RemovedFiles, path: str) -> int | None:
 
 
 def fits(removed: RemovedFiles, path: str) -> bool:
-    """Return whether a removed file may come back: no file has its place, or the very same one."""
+    """Return whether a removed file may come back: the table has no file of that path, or the same file."""
     storage = removed.storage
     return not storage.exists(path) or checksum_of(storage, path) == checksum_of(storage, removed.place_of(path))
 
 
 def put_back(removed: RemovedFiles, path: str) -> None:
-    """Move a removed file that `fits` back to its place in the table."""
+    """Move a removed file that `fits` back into the table."""
     storage, removed_path = removed.storage, removed.place_of(path)
     if not storage.exists(path):
         copy_and_check(storage, removed_path, path, removed.folder)
@@ -37,12 +37,12 @@ def put_back(removed: RemovedFiles, path: str) -> None:
 
 
 def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:
-    """Copy a file, and read the copy again before any caller deletes the source."""
+    """Copy a file and check the copy by reading it, so that the caller may delete the source; return its size."""
     copied = copy_file(storage, source, target, aside)
     storage.flush([split(target)[0]])
     if checksum_of(storage, target) != copied:
         raise StorageError(
             f"The copy {target} of {source} in the table {storage.path} has other bytes than were written.",
-            "Look at the store's health, and repair again; the original is where it was.",
+            "Check the store, and repair again; the original is where it was.",
         )
     return copied.size

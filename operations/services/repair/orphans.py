@@ -1,4 +1,4 @@
-"""Orphans: data files of writes that never completed, by the checks of `validate` and what proves it of each file."""
+"""Finds orphans, the data files of writes that never completed, by the checks of `validate`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ...checks.pending import kept_by_savepoints
 from ...inspect.validate import STALE_S, read_subject
 
 _ORPHANS = frozenset({ORPHAN, ORPHAN_SHOWN, ROLLED_BACK_FILE})
-# With one of these, a file of an archived write looks like an orphan.
+# With one of these findings, a file of an archived write looks like an orphan.
 _BLIND = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class FoundOrphans:
-    """The files to move, and why others stay that look like orphans."""
+    """The files to move, and for other files that look like orphans the reasons why they stay."""
 
     files: tuple[Finding, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class FoundOrphans:
 def find_orphans(storage: Storage) -> FoundOrphans:
     """Return the orphans of a table.
 
-    Files of pending writes are none: the files are listed before the timeline, and an instant is there before its first
-    file. A file that readers take for archived is an orphan only if the archive reaches further back than the file
-    and is whole: an archive that was deleted makes orphans of the newest rows.
+    Files of pending writes are no orphans: the files are listed before the timeline, and an instant is on it before its
+    first file exists. A file older than the timeline is an orphan only if the archive is whole and reaches further back
+    than the file: without the archive, files of archived writes would look like orphans.
     """
     findings = Findings(storage, STALE_S)
     subject = read_subject(findings)

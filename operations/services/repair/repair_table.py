@@ -1,7 +1,7 @@
 """Repair: recovers the properties, rolls dead writes back, and moves orphaned files aside, where an undo finds them.
 
-The first two are steps of each write, too. Only files whose write never completed are moved. A number of buckets goes
-whose rescale Apache Hudi rolled back.
+Each write does the first two, too. Only files whose write never completed are moved. A repair also deletes the number
+of buckets of a rescale that Apache Hudi rolled back.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ logger = logging.getLogger("pyhudi")
 def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
 
-    If Apache Hudi rolled a rescale back, delete the number of buckets that it left.
-
-    `steps` of the result has each step, `skipped` what stays and why. Raises `ConcurrentWriteError` while a writer
-    lives, or may live, and beside a restore.
+    If Apache Hudi rolled a rescale back, delete the number of buckets that it left behind. `steps` of the result has
+    each step, `skipped` which files stay and why. Raises `ConcurrentWriteError` while a writer lives, or may live, and
+    beside a restore.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -54,7 +53,7 @@ def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> Se
 
 
 def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
-    """Return the pending writes of a table, all dead; raises if a writer lives, or may live, or a restore waits."""
+    """Return the pending writes of a table, all dead; raises if a writer may live, or a restore is pending."""
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
     return tuple(planned.victim for planned in dead_writes(ROLLBACK, OtherWriters(table, patience), timeline, ""))
@@ -81,7 +80,7 @@ def _foretold(table: Table, dead: Sequence[Instant]) -> ServiceResult:
 
 @dataclass(slots=True)
 class _Repair:
-    """One call, and what it has done so far; ``dead`` are the writes that it rolls back."""
+    """One call of `repair_table`, with what it has done so far; it rolls back the writes ``dead``."""
 
     table: Table
     means: Means
@@ -139,7 +138,7 @@ class _Repair:
         logger.warning("table %s: moved %d orphaned files to %s", self.table.path, len(moved), removed.folder)
 
     def _reserve(self, reasons: Mapping[str, str]) -> RemovedFiles:
-        """Note why files are about to be moved; the first note chooses the time by which an undo finds them."""
+        """Note why files are about to be moved; the first note of a call takes the time by which an undo finds them."""
         if self.removed is not None:
             self.removed.add(reasons)
             return self.removed
@@ -155,7 +154,7 @@ class _Repair:
 def _properties(storage: Storage) -> Mapping[str, str]:
     """Return the files of a change of the properties that broke off, each with the code of its finding.
 
-    A copy of both is kept, also of a whole file: by it an undo sees whether the properties were changed since.
+    A repair copies both files, even a whole file: by the copies an undo sees whether the properties changed since.
     """
     broken = find_broken_change(storage)
     if broken is None:

@@ -1,4 +1,4 @@
-"""The undo of a repair: puts the files back that it moved aside, unless readers or later changes forbid that."""
+"""Undoes a repair: puts the files back that it moved aside, unless readers or later changes forbid that."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PROPERTIES = (BACKUP_PATH, PROPERTIES_PATH)
 def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Put the files back that a repair moved aside; ``at`` is the time of its result.
 
-    `skipped` of the result says which files stay aside and why. Raises `InvalidOptionError` without such files, and
-    `ConcurrentWriteError` while a writer lives, or may live.
+    `skipped` of the result says which files stay aside and why. Raises `InvalidOptionError` if there are no such files,
+    and `ConcurrentWriteError` while a writer lives, or may live.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -58,7 +58,7 @@ class _Undo:
         for path in paths:
             if path not in _PROPERTIES:
                 put_back(self.removed, path)
-        # The properties come last: beside a change of them that broke off, each other step waits for its writer.
+        # The properties come last: while a change of them looks broken off, each other step would wait for its writer.
         if BACKUP_PATH in paths:
             exclusive(self.table, lambda _: self._put_back_properties())
         if not self.removed.paths():
@@ -85,7 +85,7 @@ class _Undo:
         return "" if fits(self.removed, path) else "the table has another file of this name"
 
     def _fits_properties(self) -> bool:
-        """Return whether the properties are those that the repair left, or that a broken-off undo put back."""
+        """Return whether the properties are as the repair made them, or as an undo that broke off put them back."""
         backup, old = self._kept_properties()
         is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {old, backup}
         return backup is not None and is_same and read_properties(self.table.storage, BACKUP_PATH) in {None, backup}
@@ -94,7 +94,7 @@ class _Undo:
         storage, (backup, old) = self.table.storage, self._kept_properties()
         if backup is None:
             return
-        # As in a change of the properties: from the backup on, readers go by that.
+        # As in each change of the properties, readers use the backup while it exists.
         storage.create(BACKUP_PATH, backup)
         if old is None:
             storage.delete(PROPERTIES_PATH)

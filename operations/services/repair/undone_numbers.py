@@ -1,4 +1,4 @@
-"""The number of buckets of a rescale that Apache Hudi rolled back, deleted if no write has gone by it since."""
+"""Deletes the number of buckets of a rescale that Apache Hudi rolled back, if no later write may have used it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..bucket_property import follow_rules
 
 @dataclass(frozen=True, slots=True)
 class UndoneNumbers:
-    """The rescales whose numbers go, and why the numbers of others stay."""
+    """The rescales whose numbers are deleted, and the reasons why the numbers of others stay."""
 
     rescales: tuple[UndoneRescale, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -34,9 +34,9 @@ class UndoneNumbers:
 
 
 def find_undone(table: Table) -> UndoneNumbers:
-    """Return the numbers of rescales that were rolled back; those by which a write went since stay.
+    """Return the numbers of rescales that were rolled back; a number stays if a later write may have used it.
 
-    Without the rule, a look-up of a key would go by the number of before, and miss the rows of such a write.
+    Without the rule, readers would look a key up by the number from before, and miss the rows of such a write.
     """
     if not rule_files(table):
         return UndoneNumbers()
@@ -50,7 +50,7 @@ def find_undone(table: Table) -> UndoneNumbers:
 
 
 def delete_undone(table: Table, undone: UndoneNumbers) -> str:
-    """Delete the rules and have the property follow; return what is to be done in jobs of Apache Hudi."""
+    """Delete the rules, and set the property to match; return what the user has to change in jobs of Apache Hudi."""
     exclusive(table, lambda _: _delete_rules(table, undone))
     return follow_rules(open_table(table.storage))
 

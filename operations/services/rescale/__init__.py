@@ -1,1 +1,1 @@
-"""Rescale: the rows of a bucket table's partitions divided into another number of buckets."""
+"""Rescale: divides the rows of a bucket table's partitions into another number of buckets."""

@@ -1,4 +1,4 @@
-"""What is at work beside a rescale: what it waits for, gives up or undoes before it reads, and what keeps it out."""
+"""The instants beside a rescale: which it waits for, gives up or undoes before it reads, and which keep it out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ..preconditions import finish_rollbacks_first, refuse_restoring
 
 
 class _NotYetError(Exception):
-    """Another instant has come in between, for which the rescale waits."""
+    """Another instant has begun meanwhile, for which the rescale waits."""
 
     def __init__(self, instant: Instant) -> None:
         super().__init__(instant.requested_time)
@@ -64,20 +64,20 @@ class Beside:
         return self.others.table
 
     def refuse(self, timeline: Timeline) -> None:
-        """Raise `ConcurrentWriteError` if an instant keeps the rescale out, whatever it waits for."""
+        """Raise `ConcurrentWriteError` if an instant keeps the rescale out for which it does not wait."""
         refuse_restoring(RESCALE, timeline)
         for instant, verdict in self._verdicts(timeline).items():
             if verdict is Verdict.REFUSE:
                 left = "This rescale left nothing behind. " if self.own else ""
                 raise ConcurrentWriteError(
                     f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.",
-                    f"{left}Run it again once that is complete; stop Apache Hudi's writers before.",
+                    f"{left}Stop Apache Hudi's writers, and run the rescale again once that instant is complete.",
                 )
 
     def begin_reading(self, work: Transaction) -> Timeline:
-        """Make the rescale inflight once no instant at work remains that it has to read, and return the timeline then.
+        """Wait for the instants that the rescale has to read, make it inflight, and return the timeline then.
 
-        Raises `ConcurrentWriteError` if that takes too long, and `CommitConflictError` if it was rolled back.
+        Raises `ConcurrentWriteError` if that takes too long, and `CommitConflictError` if the rescale was rolled back.
         """
         until = time.monotonic() + self.wait_s
         while True:
@@ -106,14 +106,14 @@ class Beside:
         return timeline
 
     def _make_way(self) -> Instant | None:
-        """Undo and give up what the rescale may; return what else it waits for, None for nothing."""
+        """Undo and give up the instants that the rescale may; return an instant to wait for, None without any."""
         timeline = finish_rollbacks_first(RESCALE, self.others, self.table.timeline())
         self.refuse(timeline)
         for instant, verdict in self._verdicts(timeline).items():
             if verdict is Verdict.WAIT:
                 return instant
             if verdict is Verdict.UNDO and instant.action in COMPACTING:
-                # Its log files are merged by the rescale, and the next compaction plans what else it held.
+                # The rescale merges the log files of its partitions, and the next compaction plans the others again.
                 take_back(self.table, instant)
             elif verdict is Verdict.UNDO:
                 beat = self.others.suspect(instant).judge(may_wait=False).beat
@@ -127,7 +127,7 @@ class Beside:
                 raise _NotYetError(instant)
 
     def _verdicts(self, timeline: Timeline) -> Mapping[Instant, Verdict]:
-        """Return what follows of each pending write, plan and rescale."""
+        """Return the verdict on each pending write, plan and rescale."""
         held = held_groups(pending_compactions(timeline))
         plans = {holder.identity for (path, _), holder in held.items() if self.rescale.holds(path)}
         clustered = {
@@ -156,7 +156,7 @@ class Beside:
             return None
         their_state = self._state_of(instant)
         if self.own and instant.requested_time > self.own and their_state is not Known.FOREIGN:
-            # It looks for the rescale.
+            # A write that began later looks for the rescale itself.
             return None
         theirs: InstantKind = WRITE
         if their_state is not Known.FOREIGN and rescale_of(timeline, instant) is not None:

@@ -1,4 +1,4 @@
-"""The point of no return of a rescale: its completed file, with the rule of buckets before it."""
+"""The completion of a rescale: its completed file, and the rule of buckets that is made before it."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _ANY = "^"
 
 @dataclass(frozen=True, slots=True)
 class RescaleCompletion:
-    """What a finished rescale makes part of its table.
+    """A rescale whose rows are divided, and how it completes.
 
     Attributes:
         work: Its instant, whose watermark is the moment at which it read.
-        sources: The slices that it read, which it replaces.
-        partitions: The partitions that the table had a while ago.
-        everywhere: Whether the caller wants the number for all partitions, future ones included.
+        sources: The slices that it read and replaces.
+        partitions: The partitions that the table had when the call looked.
+        everywhere: Whether the caller wants the number for all partitions, future partitions included.
     """
 
     work: Transaction
@@ -76,7 +76,7 @@ class RescaleCompletion:
         return Outcome(self._body(), self.written, replaced=replaced, first=(first,))
 
     def _refuse_stale(self, since: Since) -> set[str]:
-        """Return the partitions that others wrote meanwhile; raise if the rescale has read what they changed."""
+        """Return the partitions that other writes changed since the rescale read; raise if it read one of them."""
         files = (file for source in self.sources for file in source.data_files)
         bases = self.work.table.format.makers(files, since.timeline)
         written: set[str] = set()
@@ -105,9 +105,9 @@ class RescaleCompletion:
         )
 
     def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRule:
-        """Return the numbers of all partitions, with as few expressions as say them.
+        """Return the rule with the numbers of all partitions, in as few expressions as possible.
 
-        Raises `UnsupportedTableError` if the numbers that this changes have become unknown meanwhile.
+        Raises `UnsupportedTableError` if the numbers before the rescale have become unknown meanwhile.
         """
         number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
         refuse_unknown(now)
@@ -118,7 +118,7 @@ class RescaleCompletion:
         default, others = _reachable(now.rule)
         named = all(path_of(expression) is not None for expression, _ in others)
         if (self.everywhere or named) and all(now.of(path) == number for path in rest):
-            # Writes may have opened partitions since.
+            # Writes may have added partitions since.
             partitions = FileView(timeline, read_written(timeline)).partitions()
             if all(now.of(path) == number for path in partitions if not self.rescale.holds(path)):
                 return same_everywhere

@@ -1,4 +1,4 @@
-"""What a call of a rescale has to do: which partitions lack the number, and the slices that they have."""
+"""What a call of a rescale has to do: which partitions have another number of buckets, and their slices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WantedNumber:
     """The number of buckets that a call wants.
 
     Attributes:
-        partitions: Those that the caller names; None for all, and those to come.
+        partitions: The partitions that the caller names; None for all, future partitions included.
     """
 
     table: Table
@@ -33,7 +33,7 @@ class WantedNumber:
         """Return the numbers in force; raises `UnsupportedTableError` if they are unknown."""
         numbers = bucket_numbers(self.table, timeline)
         if not numbers.by_rule:
-            # It refuses consistent hashing, which has files of its own.
+            # This call raises for consistent hashing, which has its own files.
             has_bucket_rules(self.table.storage)
         refuse_unknown(numbers)
         return numbers
@@ -41,7 +41,7 @@ class WantedNumber:
     def due(
         self, timeline: Timeline, among: Collection[str] | None = None
     ) -> tuple[Mapping[str, list[FileSlice]], Mapping[str, BucketChange]]:
-        """Return the slices of the wanted partitions, or those ``among``, and what changes if they lack the number.
+        """Return the slices of the wanted partitions, or of ``among``, and the changes of those with another number.
 
         Both are by partition path.
         """
@@ -53,8 +53,8 @@ class WantedNumber:
             old = numbers.of(path)
             if old is None:
                 raise UnsupportedTableError(
-                    f"The partition {path!r} of the table {self.table.path} has a name in which Apache Hudi and "
-                    "pyhudi may find other expressions, so that its number of buckets is unknown.",
+                    f"The name of the partition {path!r} of the table {self.table.path} may match other expressions in "
+                    "Apache Hudi than in pyhudi, so that its number of buckets is unknown.",
                     "Write the partition's rows to a partition of another name.",
                 )
             if partition_slices and old != self.n:
@@ -62,7 +62,7 @@ class WantedNumber:
         return slices, changes
 
     def wants_default(self, timeline: Timeline) -> bool:
-        """Return whether partitions to come would get another number."""
+        """Return whether future partitions are to get the wanted number and would get another."""
         numbers = self.numbers(timeline)
         return self.partitions is None and (numbers.default != self.n or numbers.differ)
 

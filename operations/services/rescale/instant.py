@@ -1,4 +1,4 @@
-"""One instant of a rescale: requested, waiting for what is at work, inflight, dividing rows, completed."""
+"""One instant of a rescale: requests it, waits for writes at work, makes it inflight, divides rows, completes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 NAME = "rescale_buckets"
-# No other process carries a rescale on. Its tasks name their files as those of a plan do.
+# No other process continues a rescale. Its tasks name their files as tasks of a plan do.
 _THIS_PROCESS = Ownership(files_of_process, abort)
 
 
@@ -53,7 +53,7 @@ class RescaleInstant:
     means: Means
 
     def carry_out(self, rescale: Rescale, partitions: Sequence[str]) -> ServiceResult:
-        """Rescale what the table has by then of some partitions; it had the partitions ``there`` a while ago."""
+        """Rescale partitions in one instant; the table had the ``partitions`` when the call looked."""
         table, means, began = self.wanted.table, self.means, time.monotonic()
         beside = Beside(OtherWriters(table, means.patience), rescale, means.wait_s)
         requested = partial(self._requested, beside, rescale)
@@ -81,7 +81,7 @@ class RescaleInstant:
     def _units(
         self, beside: Beside, rescale: Rescale, partitions: Sequence[str], work: Transaction
     ) -> tuple[ServiceResult, Made]:
-        """Divide the rows; the transaction of what is made sees the moment at which they were read."""
+        """Divide the rows; the watermark of the returned transaction is the moment at which they were read."""
         timeline = beside.begin_reading(work)
         work = replace(work, watermark=timeline.watermark())
         slices, changes = self.wanted.due(timeline, rescale.partitions)

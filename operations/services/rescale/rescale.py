@@ -1,10 +1,10 @@
-"""Partitions of a bucket table brought to another number of buckets, some in each instant, or the whole table in one.
+"""Brings partitions of a bucket table to another number of buckets: some in each instant, or the whole table in one.
 
-An instant takes few partitions if they are large, since their writers wait as long as it runs. It is requested, and
-from then on new writes of pyhudi to its partitions wait or are refused. It waits for the writes that were at work
-before, gives up compactions of its partitions, and begins to read: that is a decision of the table, so that no write
-completes unseen. It divides the rows, and completes with the rule of the new number. A call that broke off is repeated:
-it takes up the partitions that lack the number.
+An instant takes only a few partitions if they are large, since their writers wait as long as it runs. From its request
+on, new writes of pyhudi to its partitions wait or fail. It waits for the writes that were at work before, gives up
+compactions of its partitions, and begins to read by a decision of the table, so that no write completes unseen. It
+divides the rows, and completes with the rule of the new number. If a call breaks off, another call continues with the
+partitions that still have another number.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def rescale_buckets(
     dry_run: bool = False,
     whole_table: bool = False,
 ) -> ServiceResult:
-    """Bring partitions, all without ``partitions``, to ``n`` buckets; those that have them already stay as they are.
+    """Bring ``partitions``, None for all, to ``n`` buckets each; partitions that have ``n`` buckets stay as they are.
 
-    Raises `InvalidOptionError` for a number or partition that cannot be, `UnsupportedTableError` for a table without
-    simple buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep it out, and
-    `BucketMisfitError` if a file holds rows of other buckets. Partitions that are done then stay done.
+    Raises `InvalidOptionError` for an impossible number or partition, `UnsupportedTableError` for a table without
+    simple buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep the rescale out, and
+    `BucketMisfitError` if a file holds rows of other buckets. Partitions that were rescaled before the error stay so.
     """
     began = time.monotonic()
     if not 1 <= n <= _MOST:
@@ -85,7 +85,7 @@ class _RescaleCall:
 
     Attributes:
         whole: Whether one instant rescales all partitions.
-        results: One for each instant.
+        results: The result of each instant so far.
     """
 
     wanted: WantedNumber
@@ -129,7 +129,7 @@ class _RescaleCall:
             else:
                 for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
                     self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), partitions))
-            # A writer may have opened partitions meanwhile, so look anew.
+            # A writer may have added partitions meanwhile, so look again.
         follow_rules(self.table)
         return self._summed()
 

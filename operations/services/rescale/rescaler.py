@@ -1,4 +1,4 @@
-"""What a task of a rescale does: the rows of some file slices, merged, go to the file groups of their new buckets."""
+"""What a task of a rescale does: it merges file slices, and writes the rows to the file groups of the new buckets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHARE = 2
 
 @dataclass(frozen=True, slots=True)
 class RescaleResult:
-    """What became of a unit: new base files, or a spill."""
+    """What a unit made: new base files, or a spill."""
 
     unit: RescaleUnit
     written: Sequence[WrittenFile] = ()
@@ -47,7 +47,7 @@ class RescaleResult:
 
 @dataclass(frozen=True, slots=True)
 class Rescaler(FileWorker):
-    """Divides the rows of slices among buckets. Of the groups in ``foreign``, another engine may have written logs."""
+    """Divides the rows of slices among buckets; another engine may have written log files of the ``foreign`` groups."""
 
     index: BucketIndex
     foreign: frozenset[FileGroupId]
@@ -91,7 +91,7 @@ class _Task:
         return write_cut_files(self.to, groups, files.form(), rows_by_bucket, in_order=self._waits)
 
     def divide(self) -> SpillFile | None:
-        """Leave the rows of each new bucket in a spill in the table's store; None without rows."""
+        """Write the rows of all new buckets to a spill in the table's store; None without rows."""
         work = self.rescaler.work
         name = join(work.spills, f"{self.to.token}.spill")
         buffers = self._buffers(lambda: SpillWriter(work.storage, name, work.aside))
@@ -108,7 +108,7 @@ class _Task:
         return RowBuffers(limit, limit, open_spill)
 
     def _one_by_one(self, rows_by_bucket: BucketRows) -> BucketRows:
-        """Yield the rows of one bucket after the other, from memory as far as it has room."""
+        """Yield the rows of one bucket after the other; rows that do not fit into memory wait in spills."""
         buffers = self._buffers(partial(SpillWriter, self.local, "buckets.spill", ""))
         try:
             for number, rows in rows_by_bucket:
@@ -122,7 +122,7 @@ class _Task:
                 yield route.number, rows
 
     def _gathered(self) -> BucketRows:
-        """Yield what other tasks divided for the unit's bucket."""
+        """Yield the rows of the unit's bucket from the spills of other tasks."""
         number = self.unit.targets[0]
         key = tuple(Route(self.unit.partition_path, number))
         for spill in self.unit.spills:
@@ -133,7 +133,7 @@ class _Task:
                         yield number, rows
 
     def _rows_by_bucket(self) -> BucketRows:
-        """Yield the rows of the sources, merged, by new bucket."""
+        """Yield the merged rows of the sources, each batch with its new bucket."""
         reader = self._reader()
         for source in self.unit.sources:
             foreign = is_foreign(self.rescaler.work.storage, source, self.rescaler.foreign)
@@ -147,24 +147,24 @@ class _Task:
                     yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
-        """Return the string columns whose values no step reads; rows that wait in spills have none."""
+        """Return the string columns whose values no step reads; none if rows wait in spills."""
         if self.unit.divides or self._waits:
             return frozenset()
         return passed_through(columns, self.rescaler.work.config)
 
     @property
     def _waits(self) -> bool:
-        """Whether the rows of a bucket wait until those of another are written: not all files can grow at once."""
+        """Whether buckets are written one after the other, as memory does not suffice for all files at once."""
         output = self.rescaler.files.output
         count = len(self.unit.targets)
         return count > 1 and count * output.row_group_bytes > output.memory // _SHARE
 
     def _reader(self) -> SliceReader:
-        # The slices name complete log files only, so all their blocks count.
+        # The slices name complete log files only, so all of their blocks count.
         return self.rescaler.files.slices(self.rescaler.files.counts, local_spills(self.local))
 
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
-        """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
+        """Return the new bucket of each row; raise for rows that a writer with another number put into this file."""
         parts = self.keys.parts(rows) if self.has_number_keys else []
         change = self.unit.change
         buckets = self.rescaler.index.rescaled(rows.column(RECORD_KEY), parts, source.group, change.old, change.new)

@@ -1,10 +1,10 @@
-"""The parts of a rescale: its instants, and what tasks do side by side for each, on values alone.
+"""The parts of a rescale, on values alone: its instants, and the units that tasks execute side by side for each.
 
 A key whose hash is h has the bucket h mod the number of buckets. So with the greatest common divisor d of the old and
 the new number, rows of a bucket b go only to buckets b' with b' mod d = b mod d. Such a class of buckets is a unit: one
-bucket becomes several, several become one, or some become some others. Large classes of several to several, as of
-numbers without a divisor in common, take two steps instead: each file slice is divided into spills in the table's
-store, and then each new bucket takes its rows from them.
+bucket becomes several, several become one, or several become several. Large classes of the last kind, such as those of
+numbers without a common divisor, take two steps instead: tasks divide each file slice into spills in the table's store,
+and then each new bucket takes its rows from the spills.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ....table.files.names import bucket_of
 if TYPE_CHECKING:
     from ....table.arrow.spill import SpillFile
 
-# What one instant reads, unless a single partition has more: some 25 s of two cores, while a commit waits for 60 s.
+# The bytes that one instant reads, unless a single partition has more: some 25 s on two cores. Commits wait for 60 s.
 _BYTES_OF_AN_INSTANT = 1 << 29
 _PARTITIONS_OF_AN_INSTANT = 1_000
-# A class with more buckets than this, both old and new, would be too much work for one task.
+# A class with more old and more new buckets than this would be too much work for one task.
 _FEW = 4
 
 
@@ -43,11 +43,11 @@ class BucketChange:
 
     @property
     def shuffles(self) -> bool:
-        """Whether each new bucket takes its rows from many old ones, and each old gives rows to many."""
+        """Whether each new bucket takes rows from many old buckets, and each old bucket gives rows to many new."""
         return min(self.old, self.new) // self.classes > _FEW
 
     def targets(self, remainder: int) -> range:
-        """Return the new buckets of a class of buckets."""
+        """Return the new buckets of the class with a remainder."""
         return range(remainder, self.new, self.classes)
 
 
@@ -56,7 +56,7 @@ class RescaleUnit:
     """What one task does: it divides the rows of ``sources`` among the buckets ``targets``.
 
     Attributes:
-        spills: If ``sources`` are none: what other tasks divided, of which this task takes the rows of its bucket.
+        spills: If there are no ``sources``: the spills of other tasks, from which this task takes its bucket's rows.
     """
 
     change: BucketChange
@@ -85,7 +85,7 @@ class RescaleUnit:
 
 
 def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tuple[str, ...]]:
-    """Return the partitions of each instant, in their order; a partition that reads more than the bound is alone."""
+    """Return the partitions of each instant, in order; a partition of more bytes than the bound has its own instant."""
     by_instant: list[list[str]] = []
     room = 0
     for path, partition_slices in slices.items():
@@ -123,7 +123,7 @@ def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> l
 
 
 def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[RescaleUnit]:
-    """Return the units that take the rows of each new bucket from what the units of the first step divided."""
+    """Return the units of the second step: each takes the rows of one new bucket from the first step's spills."""
     spills: dict[tuple[BucketChange, int], list[SpillFile]] = {}
     for unit, spill in divided:
         for target in unit.targets:
@@ -132,7 +132,7 @@ def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[Re
 
 
 def finished_units(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
-    """Return the units of which a new data file is announced."""
+    """Return the units to which some new data files belong."""
     made = [file for path in paths if (file := data_file(path)) is not None]
     buckets = {(split(file.path)[0], bucket_of(file.file_id)) for file in made}
     return [unit for unit in units if any((unit.partition_path, target) in buckets for target in unit.targets)]

@@ -1,1 +1,1 @@
-"""Sorts the base files of a table in place: the same file groups, with new base files in the table's order."""
+"""Sorts a table in place: its file groups get new base files in the table's order."""

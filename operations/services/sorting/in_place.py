@@ -1,8 +1,8 @@
-"""A copy-on-write table sorted in place: one instant gives each file group a new base file, with the same rows.
+"""Sorts a copy-on-write table in place: one instant gives each file group a new base file with the same rows.
 
-To other writers the instant is a write that changed these file groups. Its operation type, CLUSTER, says to readers of
-changes that it changed no data, and rows keep the commit time of the write that made them. A process that dies leaves
-a dead write, which the next write rolls back. File groups that another write changed meanwhile stay as that left them.
+To other writers the instant is a write that changed these file groups. Readers of changes see by its operation type,
+CLUSTER, that it changed no data, and rows keep the commit time of the write that made them. A process that dies leaves
+a dead write, which the next write rolls back. File groups that another write changed meanwhile are not sorted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .unsorted import Unsorted
 
 
 def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
-    """Rewrite the slices that lack the order, but for file groups that other writes change meanwhile.
+    """Rewrite the slices that lack the order, except for file groups that other writes change meanwhile.
 
     Raises `CommitConflictError` if other writes changed all of them.
     """
@@ -54,7 +54,7 @@ def _begun(plan: RewritePlan) -> Iterator[BegunWork]:
 
 
 class _Rewrite:
-    """A rewrite whose instant is on the timeline, which looked like this then."""
+    """A rewrite whose instant is on the timeline."""
 
     def __init__(self, plan: RewritePlan, began: BegunWork) -> None:
         self.work = work = began.work
@@ -73,7 +73,7 @@ class _Rewrite:
             self.sorted.results = results = sorter.rewrite(self._plan.slices, means)
         except NoTasksError as error:
             raise UnsupportedTableError(
-                f"The files of the table {work.path} that are to be sorted are more than "
+                f"The files of the table {work.path} to be sorted have more bytes than "
                 f"hoodie.pyhudi.commit.merge.max.bytes allows this process, and {error}.",
                 "Run python -m pyhudi.connector.jobs sort, which needs no Spark.",
             ) from error
@@ -82,18 +82,18 @@ class _Rewrite:
             {path for result in results for path in result.paths},
             sorted({result.unit.partition_path for result in results}),
             partial(self._outcome, sorter),
-            # The body needs space twice: in the decision, and later in the completed file.
+            # The body needs space twice: reserve it for the completed file before the decision takes as much.
             lambda: work.reserve.hold(sorter.body(results).size),
         )
 
     def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
-        """Return the outcome unless another instant keeps it out; None if another process has completed it."""
+        """Return the outcome; None if another process has completed the rewrite. Raises if an instant forbids it."""
         work = self.work
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
         changed = changed_meanwhile(work, timeline, self._changes, self._checked)
-        # If none would remain, the conflict is raised.
+        # If no file group would remain, `check_conflicts` raises.
         if changed and len(changed) < len(self.sorted.results):
             self.sorted.leave_out(work.storage, changed)
         check_conflicts(work, timeline, self._changes, self._checked)

@@ -1,4 +1,4 @@
-"""The plan of a rewrite in place, made without writing a byte: its transaction, and the slices that lack the order."""
+"""Plans a sort in place without writing a byte: its transaction, and the slices that lack the order."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .unsorted import Unsorted
 
 @dataclass(frozen=True, slots=True)
 class RewritePlan:
-    """What a rewrite is going to do.
+    """What a sort in place is going to do.
 
     Attributes:
-        rollbacks: Dead writes that are rolled back before it begins.
+        rollbacks: The rollbacks of dead writes that come first.
         schema: The columns of the table.
     """
 
@@ -36,7 +36,7 @@ class RewritePlan:
 
 
 def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
-    """Decide which slices are rewritten; raises `ConcurrentWriteError` if a write or a restore keeps it out."""
+    """Choose the slices to rewrite; raises `ConcurrentWriteError` if a write or a restore keeps the sort out."""
     pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
     write_id, key = generated_id(), new_key(table.config.timezone)

@@ -1,4 +1,4 @@
-"""Sorts a table: notes the order in its properties, which every later writer keeps, and rewrites what lacks it."""
+"""Sorts a table: notes the order in its properties, which later writers follow, and rewrites the files that lack it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .unsorted import Unsorted, refuse_unknown_partitions
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan
 
-# File groups and partitions that a result names one by one.
+# A result names so many file groups and partitions, and counts the others.
 _MOST_NAMED = 5
 
 
@@ -53,13 +53,13 @@ def sort(
     """Sort the rows of the base files of some partitions, None for all, unless they are in that order already.
 
     Args:
-        by: The sort columns; none of them removes the table's order; None keeps the table's.
-        curve: None for the table's curve, or the linear order if `by` names other columns.
+        by: The sort columns; None for the table's. An empty list removes the table's order.
+        curve: None for the table's curve, or for the linear order if `by` names columns.
 
     Raises:
         MissingOptionError: Neither the call nor the table names columns.
-        CommitConflictError: Other writes changed all file groups of a copy-on-write table meanwhile that were to be
-            sorted. If they changed some, these stay as they are, and ``skipped`` of the result names them.
+        CommitConflictError: Other writes changed all file groups of a copy-on-write table during the sort. If they
+            changed some, these are not sorted, and ``skipped`` of the result names them.
     """
     began = time.monotonic()
     table = open_for_service(storage)
@@ -97,9 +97,9 @@ def sort(
 
 
 class SortingCompaction(Compaction):
-    """Compactions whose plans name file slices without log files, too.
+    """Compactions whose plans also name file slices without log files.
 
-    A process that does not know the order carries such a plan out like any other, and leaves the rows as they come.
+    A process that does not know the order carries such a plan out like any other, and does not sort the rows.
     """
 
     call = "sort"
@@ -114,13 +114,13 @@ class SortingCompaction(Compaction):
         return tuple(self.unsorted.find(timeline)) or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
-        """Return a plan that says what it is: another process may carry it out."""
+        """Return a plan that names the order, as another process may carry it out."""
         compaction_plan = super().requested(plan)
         return compaction_plan.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
 def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
-    # The new files follow the index and key encoding that the files show, if no property names them.
+    # If no property names the index and the key encoding, the new files have those of the old files.
     inferred = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
         means = replace(means, output=replace(means.output, bloom_filter=True))
@@ -179,11 +179,11 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
 
 
 def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
-    """Note the order in the properties before the first file has it: what is written meanwhile is in order, too."""
+    """Note the order in the properties before the first file is sorted, so that concurrent writes follow it, too."""
     if dry_run:
         properties = {**table.config.properties, **changes}
         return replace(
             table, config=TableConfig({name: value for name, value in properties.items() if value is not None})
         )
-    # Also if nothing changes: this finishes a change during which a process died.
+    # Even without changes: this finishes a change of properties during which a process died.
     return replace(table, config=exclusive(table, lambda _: update_config(table.storage, changes)))

@@ -1,4 +1,4 @@
-"""What a task of a sort in place does: one file slice gets a new base file, whose rows the writer sorts."""
+"""What a task of a sort in place does: it writes a new base file of one file slice, whose rows the writer sorts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..unit_execution import UnitResult, execute_units
 
 @dataclass(frozen=True, slots=True)
 class Sorter(Compactor):
-    """Writes the base files of slices anew, in the order of the table's properties."""
+    """Writes new base files of slices, in the order of the table's properties."""
 
     operation = "CLUSTER"
     compacts = False
 
     def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[UnitResult[FileSlice]]:
-        """Rewrite the slices in the tasks of an engine; in this process if it has none, or needs none."""
+        """Rewrite the slices in the tasks of an engine, or in this process if there are none or few slices."""
         return execute_units(self, slices, means, "sort", written_slices)
 
 
@@ -31,9 +31,9 @@ class SortedInPlace:
     """What a rewrite of a copy-on-write table did.
 
     Attributes:
-        instant: Its instant; empty without any.
-        results: What became of the slices that it sorted.
-        left_out: The file groups that other writes changed meanwhile, which stay as these left them.
+        instant: The requested time of its instant; empty if there was nothing to sort.
+        results: The results of the slices that it sorted.
+        left_out: File groups changed by another write during the sort; not sorted.
     """
 
     instant: str = ""
@@ -41,9 +41,9 @@ class SortedInPlace:
     left_out: list[FileGroupId] = field(default_factory=list)
 
     def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
-        """Delete the new files of some file groups: readers would take each file of a completed instant for its rows.
+        """Leave file groups out: delete their new files, as readers would read each file of a completed instant.
 
-        The decision comes afterwards, so that no process completes the instant beside these files.
+        This happens before the decision, so that no process completes the instant while these files exist.
         """
         gone = [result for result in self.results if result.unit.group in changed]
         storage.delete(*(path for result in gone for path in result.paths))

@@ -1,4 +1,4 @@
-"""Which file slices of a table lack its order: those with log files, and base files that do not note it."""
+"""Finds the file slices of a table that lack its order: those with log files, or whose base file does not note it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..compaction.plan import FreeSlices
 
 
 def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> None:
-    """Raise `InvalidOptionError` if a caller names a partition that the table has not."""
+    """Raise `InvalidOptionError` if a caller names a partition that the table does not have."""
     if named is not None:
         choose_partitions(storage.path, list_partitions(storage), named)
 
 
 @dataclass(slots=True)
 class Unsorted:
-    """Finds the slices of some partitions, all with None, that lack an order, and reads each footer once."""
+    """Finds the slices of some partitions, None for all, that lack an order; reads each footer once."""
 
     storage: Storage
     order: SortOrder
@@ -51,7 +51,7 @@ class Unsorted:
 
     @property
     def held_partitions(self) -> list[str]:
-        """The partitions that a rescale held when slices were found last."""
+        """The partitions that a rescale held at the last `find`."""
         return self._chosen(self.slices.held_partitions)
 
     def _chosen(self, paths: list[str]) -> list[str]:

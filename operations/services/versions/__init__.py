@@ -1,1 +1,1 @@
-"""Tables brought to another version: which steps there are, what each changes, and the call that takes one."""
+"""Brings tables to another version: the steps, what each changes, and the call that takes one."""

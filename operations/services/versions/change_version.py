@@ -1,9 +1,9 @@
-"""Brings a table to another version: what is pending is done first, then one decision changes the properties.
+"""Brings a table to another version: finishes pending instants first, and then changes the properties by one decision.
 
-Nothing but properties differs between the versions 8 and 9. The log files of version 6 are merged and its instants
-copied before the decision, and the old files of the instants go after it. A process that dies before the decision has
-changed nothing that readers see, and after it the next process that decides carries it out. The old files then stay
-until the next call, and do no harm. Writes that were planned before the decision give way.
+Versions 8 and 9 differ in properties only. From version 6, the call merges log files and copies instants before the
+decision, and deletes the old files of the instants after it. If a process dies before the decision, readers see no
+change. If it dies later, the next process that decides carries the decision out, and the old files stay until the next
+call, without harm. Writes that were planned before the decision fail.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .visible_rows import changed_keys
 
 logger = logging.getLogger("pyhudi")
 
-# Instants that begin while the pending ones are done are done, too, so often.
+# If instants begin while others are finished, the call finishes these, too, at most so many times.
 _ROUNDS = 20
 
 
 def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_run: bool = False) -> VersionResult:
-    """Bring a table to another version by the step that ``name`` and ``to`` choose, or say what that would do.
+    """Bring a table to another version by the step that ``name`` and ``to`` choose, or return what that would do.
 
-    Raises `TableVersionError` and `UnsupportedTableError` for tables that cannot be brought there,
+    Raises `TableVersionError` and `UnsupportedTableError` for tables that cannot be brought to it,
     `ConcurrentWriteError` while a writer or a restore is at work, `CorruptInstantError` if a completed instant does
     not parse, and `CommitConflictError` if another process changes the version meanwhile.
     """
@@ -54,7 +54,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     table = open_table(storage)
     step = step_of(table, name, to)
     if not dry_run:
-        # A decision whose maker died may change the version itself.
+        # A decision whose maker died may be about to change the version.
         settle(table)
         table = open_table(storage)
         step = step_of(table, name, to)
@@ -70,7 +70,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
 
 @dataclass(slots=True)
 class _VersionCall:
-    """One call that takes a step; ``decoded`` names the completed instants that it has read."""
+    """One call that takes a step; ``decoded`` has the identities of the completed instants that it has read."""
 
     table: Table
     step: VersionStep
@@ -98,7 +98,7 @@ class _VersionCall:
         self.unfinished.find(timeline)
         spelling = spelling_of(table)
         changes = self.step.properties(table, table.config, spelling)
-        # Before the compactions, which leave no log file to tell of.
+        # Describe the step before the compactions, after which there are no log files to describe.
         planned = self._result(changes, spelling)
         finished: list[str] = []
         for _ in range(_ROUNDS):
@@ -125,38 +125,38 @@ class _VersionCall:
         )
 
     def _compaction(self, timeline: Timeline) -> list[str]:
-        """Return what a compaction of the whole table would do, as a sentence; nothing if it has no work."""
+        """Return what a compaction of the whole table would do, as a sentence; nothing if there are no log files."""
         slices = slices_with_logs(timeline) if self.step.compacts(self.table) else ()
         return [f"Merge the log files of {len(slices):,} file slices into base files."] if slices else []
 
     def _compact(self) -> list[str]:
-        """Merge the log files of the whole table if the step wants that, and return what was done."""
+        """Merge the log files of the whole table if the step needs that, and return what was done."""
         sentences = self._compaction(self.table.timeline())
         if sentences:
             compact_whole(self.table, self.means)
         return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
-        """Copy the timeline if the step wants that, and return its state at which the copies were made."""
+        """Copy the timeline if the step needs that, and return the state in which it was copied."""
         if not self.step.copies:
             return None, OldState(b"", b"")
         copy = TimelineCopy.planned(self.table, changes)
         state = copy.state()
         copy.make()
         if self._compaction(self.table.timeline()):
-            # A delta commit of Apache Hudi's came between the compaction and the copies.
+            # A delta commit of Apache Hudi completed between the compaction and the copies.
             raise BegunMeanwhileError
         return copy, state
 
     def _changes(
         self, spelling: str | None, copy: TimelineCopy | None, state: OldState, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
-        """Return the changes of the properties, for the timeline of a round of the decision."""
+        """Return the changes of the properties; raises if the timeline has changed since the copies."""
         refuse_restoring(ROLLBACK, timeline)
         if has_work(timeline) or (copy is not None and not (copy.state().whole == state.whole and copy.is_whole())):
             raise BegunMeanwhileError
         self._decode(timeline)
-        # Its own version would be another than the table's.
+        # The metadata table would keep its old version, so it goes out of use.
         unused = changed_names(stored, drops=written_partitions(stored))
         return {**self.step.properties(self.table, stored, spelling), **unused}
 
@@ -188,7 +188,7 @@ class _VersionCall:
         return copied + sum(file_slice.size for file_slice in merged)
 
     def _decode(self, timeline: Timeline) -> None:
-        """Read each completed instant, so that none is carried over that later fails readers."""
+        """Read each completed instant, so that the call stops before it carries over an unreadable one."""
         fresh = [instant for instant in timeline.completed if instant.identity not in self.decoded]
         try:
             for_each(self.table.storage, lambda instant: _read(timeline, instant), fresh)
@@ -203,7 +203,7 @@ class _VersionCall:
 
 
 def _read(timeline: Timeline, instant: Instant) -> None:
-    """Raise `CorruptInstantError` for a completed instant that cannot be read; pass over what is archived by now."""
+    """Raise `CorruptInstantError` for a completed instant that cannot be read; ignore one that is archived by now."""
     path = timeline.files.path(instant)
     if not read_record(timeline, instant) and instant.is_write and timeline.storage.exists(path):
         raise CorruptInstantError(f"{path} is empty.", "Restore the file from a backup.")

@@ -1,7 +1,7 @@
-"""The compaction of a whole table of version 6, before the table gets the rules of another version for its log files.
+"""Compacts a whole table of version 6 before an upgrade, after which other rules merge its log files.
 
-It is the one change of data files that such a merge-on-read table gets from pyhudi, with the undo of dead writes: its
-writes and services open the table by `open_for_service`, which refuses it. Nothing here does.
+This and the undo of dead writes are the only changes that pyhudi makes to data files of a merge-on-read table of
+version 6. Other writes and services open tables by `open_for_service`, which refuses such a table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INDEXING = "indexing"
 
 
 class BegunMeanwhileError(Exception):
-    """An instant that has to be done first began since the call looked."""
+    """An instant that has to be finished first began since the call looked."""
 
 
 class WholeCompaction(Compaction):
@@ -34,15 +34,15 @@ class WholeCompaction(Compaction):
 
     def plan(self, timeline: Timeline) -> Plan | None:
         if has_work(timeline):
-            # A delta commit that was planned before appends to the slices that the plan ends.
+            # A delta commit that was planned before may append to slices that the plan ends.
             raise BegunMeanwhileError
         self._before_plan = frozenset(instant.identity for instant in timeline.instants)
         return tuple(self.slices.find(timeline)) or None
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a write began that the plan does not know of: it may append to a slice that the plan ends.
+        """Return whether a write began since the plan was made: it may append to a slice that the plan ends.
 
-        Apache Hudi puts a write on the timeline before it lists the plans, so that the others see this plan.
+        Apache Hudi puts a write on the timeline before it lists the plans, so later writes see this plan.
         """
         planned = self._before_plan | {made.identity}
         return super().missed(now, made) or any(
@@ -51,7 +51,7 @@ class WholeCompaction(Compaction):
 
 
 def compact_whole(table: Table, means: Means) -> None:
-    """Merge the log files of every file slice. Raises `BegunMeanwhileError` if an instant began that comes first."""
+    """Merge the log files of every file slice. Raises `BegunMeanwhileError` if an instant has to be finished first."""
     WholeCompaction(table, CompactionSettings(), means).run()
 
 
@@ -60,7 +60,7 @@ def slices_with_logs(timeline: Timeline) -> Sequence[FileSlice]:
 
 
 def clustering_of_logs(timeline: Timeline) -> Sequence[Instant]:
-    """Return the pending clusterings whose plans name a file group with log files, which no compaction may change."""
+    """Return the pending clusterings that hold a file group with log files, so that no compaction may merge these."""
     holders = clustered_groups(timeline)
     if not holders:
         return []
@@ -70,7 +70,7 @@ def clustering_of_logs(timeline: Timeline) -> Sequence[Instant]:
 
 
 def has_work(timeline: Timeline) -> bool:
-    """Return whether an instant is pending that has to be done first; whether its process lives is judged later."""
+    """Return whether an instant is pending that has to be finished first, whether or not its process lives."""
     works = (
         instant.action in {*WRITE_ACTIONS, *COMPACTING, INDEXING} and not says_what_it_holds(timeline, instant)
         for instant in timeline.pending

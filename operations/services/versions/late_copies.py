@@ -1,8 +1,9 @@
-"""Copies that a process made, or deleted, after another process had upgraded the table: it takes that back.
+"""Takes back copies that a process made or deleted after another process had upgraded the table.
 
-A store cannot tie the making of a file to the version of a table. So a process that copies looks at the version after
-each round of copies. What it did before the version changed is part of the upgrade; what it did later has to go if the
-table has taken the instant off its timeline since, and to come back if the table still has it.
+A store cannot make a file on the condition that the table has a version. So a process that copies looks at the version
+after each round of copies. Copies from before the change of version are part of the upgrade. A later copy is deleted if
+the table has taken its instant off the timeline since. A copy that was deleted later is made again if the table still
+has the instant.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ def take_back_late(
 ) -> None:
     """Raise `CommitConflictError` if the table ``old`` has another version by now, and take back what came too late.
 
-    ``copied`` are the identities of the instants that were copied, ``made`` and ``deleted`` the paths of the instants'
-    files that were, the deleted ones with their bytes.
+    Args:
+        copied: The identities of the copied instants.
+        made: The paths of the files that were made.
+        deleted: The bytes of the files that were deleted, by path.
     """
     try:
         refuse_other_version(old)
     except CommitConflictError:
         new = open_table(old.storage)
-        # Undos that were copied tell of the time before: what they name may have been made again under its time.
+        # Copied rollbacks and restores are older than the upgrade: a later instant may have the time that they name.
         left, layout = left_timeline(new, copied), new.instants.layout
         for path in made:
             instant = layout.parse(split(path)[1])
@@ -42,7 +45,7 @@ def take_back_late(
 
 
 def _is_double(new: Table, instant: Instant) -> bool:
-    """Return whether a completed instant has a file of another completion time, which the upgrade chose."""
+    """Return whether a completed instant also has a file with another completion time, chosen by the upgrade."""
     if instant.state != State.COMPLETED:
         return False
     paths = new.instants.paths().get(instant.identity, {}).get(State.COMPLETED, ())

@@ -1,4 +1,4 @@
-"""The steps from a table version to another version: what each changes, and what it refuses to carry over."""
+"""The steps from one table version to another: what each changes, and which tables it refuses."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class VersionStep:
     """How a table gets from one version to another.
 
     Attributes:
-        changes: Returns the changed properties for those of a table; None removes one.
-        lost: Yields the properties that the other version cannot say.
+        changes: Returns the changes of a table's properties; None removes a property.
+        lost: Yields the properties that have no equivalent in the other version.
         copies: Whether the other version has its timeline in another layout, so that instants are copied first and the
             old files go last.
     """
@@ -50,11 +50,11 @@ class VersionStep:
         return UPGRADE if self.before < self.after else DOWNGRADE
 
     def compacts(self, table: Table) -> bool:
-        """Whether the log files of a table are merged first, as the other version would read them by other rules."""
+        """Return whether log files are merged first, as readers of the other version merge them by other rules."""
         return self.copies and table.config.table_type == key.MERGE_ON_READ
 
     def refuse(self, table: Table) -> None:
-        """Raise `UnsupportedTableError` for a table of which something cannot be carried over."""
+        """Raise `UnsupportedTableError` for a table that cannot be carried over whole."""
         refuse_newer_format(table.config, table.path)
         refuse_left_behind(table)
         check_supported(table.config, table.path, writing=False)
@@ -85,7 +85,7 @@ class VersionStep:
         if spelling is not None:
             changes[key.COMPLEX_KEY_ENCODING] = spelling
         if stored.properties.get(key.INITIAL_VERSION) == str(self.after) and has_own_rules(table):
-            # A table that seems to be of its first version has no such rules.
+            # A table whose first version is its current version counts as a table without such rules.
             changes[key.INITIAL_VERSION] = str(self.before)
         return {option: text for option, text in changes.items() if stored.properties.get(option) != text}
 
@@ -104,8 +104,8 @@ _STEPS = {
 def step_of(table: Table, name: str, to: int) -> VersionStep | None:
     """Return the step that brings a table to a version; None if it has that version.
 
-    Raises `InvalidOptionError` for a version to which the call does not lead, and `TableVersionError` for a table of a
-    version from which there is no step.
+    Raises `InvalidOptionError` for a version that the call cannot reach, and `TableVersionError` for a table version
+    from which there is no step.
     """
     now = table.config.version
     reached = sorted({step.after for step in _STEPS.values() if step.name == name})
@@ -132,7 +132,7 @@ def step_of(table: Table, name: str, to: int) -> VersionStep | None:
 
 
 def offered_upgrade(table: Table) -> VersionStep | None:
-    """Return the step to the newest version; None if the table has that version, or cannot be brought there."""
+    """Return the step to the newest version; None if the table has that version, or cannot be brought to it."""
     step = _STEPS.get((table.config.version, key.NEWEST_VERSION))
     if step is None:
         return None
@@ -144,15 +144,15 @@ def offered_upgrade(table: Table) -> VersionStep | None:
 
 
 def spelling_of(table: Table) -> str | None:
-    """Return how a table spells keys of one field, from its rows; None if there is one way only.
+    """Return how a table spells keys of one field, from its rows; None if such keys have only one spelling.
 
-    Raises `UnsupportedTableError` if it spells them in both ways.
+    Raises `UnsupportedTableError` if the table has keys in both spellings.
     """
     return noted_key_encoding(table)
 
 
 def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spelling: str | None) -> tuple[str, ...]:
-    """Return what another engine, or a later write, does otherwise once a table is of another version."""
+    """Return warnings of what another engine or a later write does differently in the other version."""
     warnings = []
     of_after = f"version {step.after}"
     if step.copies and before.ordering_fields and before.payload is None:

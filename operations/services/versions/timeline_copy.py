@@ -1,7 +1,7 @@
-"""The timeline and the archive of a table of version 6, copied into the layout of versions 8 and 9.
+"""Copies the timeline and the archive of a table of version 6 into the layout of versions 8 and 9.
 
 The copies lie beside the old files, where readers of version 6 do not look. The decision that changes the properties
-makes them the table's timeline, and only after it the old files go: nothing is ever missing from both.
+makes them the table's timeline. The old files are deleted after it, so that readers always find all instants.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FLAT = {key.VERSION: str(key.NEWEST_FLAT_VERSION), key.LAYOUT_VERSION: str(key.
 
 @dataclass(frozen=True)
 class TimelineCopy:
-    """The instants of the table ``old``, and where the table ``new`` will have them: the same table by other rules."""
+    """Copies the instants of the table ``old`` into the layout of ``new``, the same table in its new version."""
 
     old: Table
     new: Table
@@ -49,14 +49,14 @@ class TimelineCopy:
 
     @classmethod
     def out_of(cls, new: Table) -> TimelineCopy:
-        """Return the copy by which a table of version 8 or 9 came out of version 6."""
+        """Return the copy by which a table came from version 6 to version 8 or 9."""
         return cls(Table.of(new.storage, new.config.with_changes(_FLAT)), new)
 
     def state(self) -> OldState:
         return state_of(self.old.storage, self.old.instants.layout)
 
     def size(self) -> int:
-        """Return how many bytes the files have whose instants are copied."""
+        """Return the size of the files whose instants are copied."""
         archived = self.old.storage.list(self.old.config.archive_folder, strict=False)
         return sum(info.size for info in [*self._files(), *archived])
 
@@ -66,7 +66,7 @@ class TimelineCopy:
             pass
 
     def make(self) -> None:
-        """Copy every instant; what an earlier call copied is made again, and what left the timeline since goes."""
+        """Copy every instant, also those copied by an earlier call; delete copies of what left the timeline since."""
         refuse_other_version(self.old)
         self._copy_archive(self._completion_times)
         self._delete_stale()
@@ -81,13 +81,14 @@ class TimelineCopy:
                 take_back_late(self.old, copied, part)
 
     def is_whole(self) -> bool:
-        """Return whether the new layout has these instants and no others: two calls may copy at once."""
+        """Return whether the new layout has exactly these instants; another call may be copying, too."""
         return self._copies().keys() == self._targets.keys()
 
     def _delete_stale(self) -> None:
-        """Delete copies of what left the timeline since they were made.
+        """Delete copies of instants that have left the timeline since.
 
-        A completed instant that it does not know may have completed since its listing, and another call copied it.
+        The copy of an unknown completed instant stays, unless the instant was archived or undone: it may have completed
+        since this call listed the timeline, and another call copied it.
         """
         stale = {path: instant for path, instant in self._copies().items() if path not in self._targets}
         if not stale:
@@ -101,7 +102,7 @@ class TimelineCopy:
         take_back_late(self.old, frozenset(named), (), deleted)
 
     def _copies(self) -> Mapping[str, Instant]:
-        """Return the instants that the new layout has, each state by the path of its file."""
+        """Return the states of instants in the new layout, by the paths of their files."""
         new = self.new.instants
         parsed = ((info.path, new.layout.parse(split(info.path)[1])) for info in self.old.storage.list(new.folder))
         return {path: instant for path, instant in parsed if instant is not None}
@@ -113,7 +114,7 @@ class TimelineCopy:
         return {new.path(self._renamed(instant, times)): instant for instant in self._instants}
 
     def remove_old(self) -> None:
-        """Delete the old files of instants but those left behind, and the old archive if the table has all of it."""
+        """Delete the old files of instants, except those left behind, and the old archive if all of it is copied."""
         remove_old_instants(self.new)
         storage, archive = self.old.storage, self.old.archive
         if archive.is_there():
@@ -166,7 +167,7 @@ class TimelineCopy:
         try:
             data = storage.read(self.old.instants.path(instant))
         except FileNotFoundError:
-            return  # It left the timeline since: the decision is not made, and all is copied again.
+            return  # The instant has left the timeline: the decision will not be made, and all is copied again.
         if instant.group in WRITE_ACTIONS and data and not data.startswith(MAGIC):
             try:
                 data = self._encoded(instant, data)
@@ -198,11 +199,11 @@ class TimelineCopy:
             refuse_other_version(self.old)
             append(archive, rows)
         if self.old.archive.is_there():
-            # The process that put them there may have died before a manifest named them.
+            # An earlier process may have died after it copied them and before a manifest named them.
             repair_archive(archive)
 
     def _archived_rows(self, times: Mapping[str, str], copied: frozenset[str]) -> Iterator[Sequence[Row]]:
-        # What was archived since the times were read changes the state of the timeline, and all is copied again.
+        # If instants were archived since the times were read, the timeline's state differs, and all is copied again.
         archived = [
             instant
             for instant in self.old.archive.instants()
@@ -225,7 +226,7 @@ class TimelineCopy:
 
 
 def remove_old_files(table: Table) -> None:
-    """Delete what a table that came out of version 6 has in the old layout, but for writes that it lacks in its own."""
+    """Delete the files of the old layout that an upgrade from version 6 left, except writes that the table lacks."""
     if table.config.left_old_layout:
         TimelineCopy.out_of(table).remove_old()
 
@@ -233,9 +234,9 @@ def remove_old_files(table: Table) -> None:
 def completion_times(changed_at: Mapping[Instant, str | None]) -> Mapping[str, str]:
     """Return the completion time of each completed instant by its identity, no two the same.
 
-    ``told`` is when its file was last changed, which is wrong if the table was copied. It counts if it lies
-    between the requested time and that of the next write; else an instant completed right after it was requested. So
-    completed writes are in the order of their requested times, by which readers of version 6 go.
+    ``changed_at`` says when each file was last changed, which is wrong if the table was copied. Such a time is taken if
+    it lies between the instant's request and that of the next write. Otherwise the time right after the request is
+    taken. So completed writes have the order of their requested times, which is their order in version 6.
     """
     ordered = sorted(changed_at, key=lambda instant: (instant.requested_time, not instant.is_write, instant.group))
     writes = [instant.requested_time for instant in ordered if instant.is_write]

@@ -1,4 +1,4 @@
-"""What a change of version does first about instants that are not complete and cannot be carried over."""
+"""What a change of version does first about pending instants, which cannot be carried over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
 
 
 class Way(Enum):
-    """What is done about an instant."""
+    """What a change of version does about a pending instant."""
 
     ROLL_BACK = auto()
     CARRY_OUT = auto()
@@ -43,7 +43,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An instant about which something is done first; ``sentence`` says what."""
+    """A pending instant, and what is done about it first; ``sentence`` says it in words."""
 
     instant: Instant
     way: Way
@@ -52,14 +52,14 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class UnfinishedInstants:
-    """The instants of a table that a step does not carry over as they are."""
+    """The pending instants of a table that a step does not carry over as they are."""
 
     table: Table
     step: VersionStep
     means: Means
 
     def find(self, timeline: Timeline) -> Sequence[Unfinished]:
-        """Return what is done first, the dead writes before the plans.
+        """Return what is done first, dead writes before plans.
 
         Raises `ConcurrentWriteError` if a process is at work on one of the instants, and `CorruptInstantError` for a
         plan that can be neither carried out nor taken back.
@@ -88,7 +88,7 @@ class UnfinishedInstants:
         return [*undone, *plans, *clustered]
 
     def finish(self) -> list[str]:
-        """Do what `find` says, and return its sentences."""
+        """Do what `find` returns, and return its sentences."""
         table = self.table
         to_finish = self.find(table.timeline())
         if any(unfinished.way is Way.ROLL_BACK for unfinished in to_finish):
@@ -130,16 +130,17 @@ class UnfinishedInstants:
         if not self.step.compacts(self.table):
             return self._merges
         if plan.action == LOG_COMPACTION:
-            # The table is compacted whole, and pyhudi appends no rows in its version.
+            # The whole table is compacted, and pyhudi writes no log files in this version.
             return False
         try:
             Compaction(self.table, CompactionSettings(), self.means).read_plan(timeline, plan)
         except (CorruptInstantError, MissingFileError) as error:
-            # Apache Hudi may have appended before the decision for a plan, whose maker died, was carried out.
+            # Apache Hudi may have appended log files under the plan's time before the decision for the plan, whose
+            # maker died, was carried out.
             if any(file_slice.names(plan.requested_time) for file_slice in open_view(timeline).all_slices()):
                 raise CorruptInstantError(
                     error.what,
-                    "Log files have its time in their names, and taken back it would take their rows along: restore "
+                    "Log files have its time in their names, so to take it back would lose their rows: restore "
                     "what it needs from a backup, or carry it out with Apache Hudi.",
                 ) from error
             return False

@@ -1,6 +1,6 @@
-"""How many keys show another row once a table is of another version, as other rules merge its log files.
+"""Counts the keys that show another row once a table is of another version, whose rules merge its log files.
 
-Each slice is counted by itself, in a task of the engine if there is one: no keys come to this process then.
+Each slice is counted by itself, in a task of the engine if there is one, so that no keys come to this process.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _OTHER_MODE: Mapping[str, str] = {
     key.COMMIT_TIME_ORDERING: key.EVENT_TIME_ORDERING,
 }
 _NAME_THE_MODE = frozenset({key.PAYLOAD_CLASS, key.MERGE_STRATEGY, key.PRECOMBINE_FIELD})
-# They tell one row of a key from another.
+# These columns distinguish the rows of a key.
 _COLUMNS = (RECORD_KEY, SEQUENCE_NUMBER)
 
 
 def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
-    """Return how many keys show another row under the properties ``after`` than now, at most; None if it is unknown.
+    """Return how many keys at most show another row under the properties ``after`` than now; None if unknown.
 
-    If pyhudi does not know one of the two rules, which is a payload class's own, the other is compared with the same
-    in the other merge mode: a key whose row does not depend on the order of its versions shows it under both. It is
-    unknown, too, if the engine runs no tasks, and the slices are too large for this process.
+    If pyhudi knows only one of the two rules, as the other is a payload class's own, it compares that rule in both
+    merge modes: a key that shows the same row in both does not depend on the order of its versions. The count is also
+    unknown if the engine runs no tasks and the slices are too large for this process.
     """
     before = table.config
     if before.table_type != key.MERGE_ON_READ or _rules(before) == _rules(after):
@@ -77,7 +77,7 @@ def _changed_in(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
 
 
 def _rules(config: TableConfig) -> tuple[object, ...]:
-    """Return what decides which row of a key wins, equal for properties that decide alike."""
+    """Return the properties that decide which row of a key wins."""
     left = (config.delete_marker, config.partial_update_mode, config.unavailable_value)
     return config.merge_mode, config.ordering_fields, *left
 
@@ -91,7 +91,7 @@ def _is_mergeable(config: TableConfig, path: str) -> bool:
 
 
 def _in_other_mode(config: TableConfig) -> TableConfig:
-    """Return properties of the other merge mode, in the newest version, if the mode alone decides."""
+    """Return the properties with the other merge mode, in the newest version, in which the mode alone decides."""
     alone = {option: text for option, text in config.properties.items() if option not in _NAME_THE_MODE}
     ordering = ",".join(config.ordering_fields)
     mode = {key.MERGE_MODE: _OTHER_MODE[config.merge_mode], key.VERSION: str(key.NEWEST_VERSION)}
