@@ -1,1 +1,1 @@
-"""What can be wrong with a table, by subject; every check tells what it finds and raises nothing for it."""
+"""What can be wrong with a table, by subject; each check reports what it finds and raises no error for it."""

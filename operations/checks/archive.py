@@ -32,7 +32,7 @@ from .subject import Subject
 
 
 def check_archive(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
-    """Return the instants that the archive holds readably, in order of requested time; raises StorageError."""
+    """Return the instants of the archive that can be read, in order of requested time; raises StorageError."""
     return _CHECKS[type(archive)](archive, findings)
 
 
@@ -97,7 +97,7 @@ class _ArchiveCheck:
     findings: Findings
 
     def check(self) -> set[str]:
-        """Return the file names that any manifest lists; hold the files against the manifest that readers use."""
+        """Compare the files with the manifest that readers use; return the names that any manifest lists."""
         manifests, files = Manifests(self.findings.storage, self.folder), self.files
         numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
         said, version = manifests.version(), join(self.folder, VERSION_FILE)

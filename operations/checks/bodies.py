@@ -1,4 +1,4 @@
-"""The contents of instants' files: whether they parse, which engine fails on them, what writes say of their files."""
+"""The contents of instants' files: whether they parse, which engine fails on them, what writes state about files."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ _OPERATIONS = frozenset(
 _EVERY_READ = "Apache Hudi fails on every read"
 # Which engine fails on an empty file, by action and state. No engine fails on the others.
 _CHOKES = {
-    ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest",
-    ("deltacommit", State.COMPLETED): "hudi-rs fails on it if it is the newest",
-    ("replacecommit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest",
+    ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest write",
+    ("deltacommit", State.COMPLETED): "hudi-rs fails on it if it is the newest write",
+    ("replacecommit", State.COMPLETED): "pyhudi fails on it, and hudi-rs if it is the newest write",
     ("compaction", State.REQUESTED): _EVERY_READ,
     ("logcompaction", State.REQUESTED): _EVERY_READ,
     ("clean", State.REQUESTED): "Apache Hudi fails on every write",
     ("clean", State.COMPLETED): "it does not say what it took",
-    ("rollback", State.COMPLETED): "Apache Hudi fails if it builds a metadata table",
-    ("restore", State.COMPLETED): "Apache Hudi fails if it builds a metadata table",
+    ("rollback", State.COMPLETED): "Apache Hudi fails when it builds a metadata table",
+    ("restore", State.COMPLETED): "Apache Hudi fails when it builds a metadata table",
     ("savepoint", State.COMPLETED): "it keeps no file, and Apache Hudi's cleans fail",
     ("indexing", State.COMPLETED): "Apache Hudi builds a wrong metadata table, without the table's rows",
 }
@@ -78,7 +78,7 @@ _AT_ONCE = 256
 
 
 def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> Said:
-    """Return what a timeline's completed writes say; report the instants that cannot be parsed.
+    """Return what a timeline's completed writes state; report the instants that cannot be parsed.
 
     ``states`` has each state of an instant that has a file.
     """
@@ -95,7 +95,7 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
 
 
 def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
-    """Add what archived writes say to ``subject.said``; archived writes that do not parse count as silent."""
+    """Add what archived writes state to ``subject.said``; archived writes that do not parse count as silent."""
     codec = subject.timeline.files.codec
     for part in _parts(wanted):
         bodies: Mapping[Instant, bytes] = {}
@@ -112,14 +112,14 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
-    """Yield the instants in batches: their records are many times larger than what the checks keep of them."""
+    """Yield the instants in batches, as their records are many times larger than what the checks keep of them."""
     return (instants[at : at + _AT_ONCE] for at in range(0, len(instants), _AT_ONCE))
 
 
 def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
     """Return the record of an instant's state, empty if its file is empty or gone.
 
-    Raises CorruptInstantError if it does not parse, and StorageError.
+    Raises CorruptInstantError if the file does not parse, and StorageError.
     """
     path = timeline.files.path(instant)
     try:
@@ -130,7 +130,7 @@ def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
 
 
 def undone_instants(subject: Subject) -> Mapping[str, Instant]:
-    """Return the instants that completed rollbacks and restores undid, each with what undid it."""
+    """Return the rollback or restore that undid an instant, by the requested time of that instant."""
     victims: dict[str, Instant] = {}
     for instant in subject.timeline.completed:
         if instant.action in {"rollback", "restore"}:
@@ -142,7 +142,7 @@ def undone_instants(subject: Subject) -> Mapping[str, Instant]:
 
 
 def is_by_pyhudi(subject: Subject, instant: Instant) -> bool:
-    """Return whether a completed write is of pyhudi; False if its body cannot be read."""
+    """Return whether pyhudi made a completed write; False if its body cannot be read."""
     with subject.turning(TORN_INSTANT, instant):
         record = read_record(subject.timeline, instant)
         return any(name.startswith(PYHUDI_KEYS) for name in record.get("extraMetadata") or ())
@@ -150,7 +150,7 @@ def is_by_pyhudi(subject: Subject, instant: Instant) -> bool:
 
 
 def _has_body(instant: Instant) -> bool:
-    """Return whether the file of a state may hold a record: writers request commits with an empty file."""
+    """Return whether the file of a state may hold a record; writers request commits with an empty file."""
     if instant.state == State.COMPLETED:
         return True
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
@@ -270,7 +270,7 @@ class _Bodies:
                 self._report(NO_SIZE, instant, f"does not say how large {file} is", file)
 
     def check_newest(self) -> None:
-        """The newest completed write has to name the table's columns: Apache Hudi and hudi-rs look for them there."""
+        """Check that the newest completed write names the table's columns, as Apache Hudi and hudi-rs read them there."""
         newest = self.timeline.writes[-1] if self.timeline.writes else None
         if newest is None or newest.requested_time in self.said.silent:
             return

@@ -1,4 +1,4 @@
-"""What the columns of one data file hold: bounds and nulls, by its footer, or by its rows if that lacks them."""
+"""What the columns of one data file hold: bounds and nulls, by its footer, or by its rows if the footer lacks them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...table.files.logs.log_scan import effective_blocks
 from ...table.files.logs.whole_log import read_log
 from .subject import Subject
 
-# A writer may have cut a text of so many bytes in a footer.
+# A writer may have cut a text of more bytes in a footer.
 _CUT_TEXT = 63
 _PLAIN = {
     "BOOLEAN": pa.bool_(),
@@ -34,7 +34,7 @@ _PLAIN = {
 class ColumnFacts:
     """What one column of a file holds; the bounds are of the type that the column has in the table.
 
-    ``least`` and ``greatest`` are null of a column of nulls, and NaN counts in neither.
+    ``least`` and ``greatest`` are null if all values are null, and NaN counts in neither.
     """
 
     rows: int
@@ -44,12 +44,12 @@ class ColumnFacts:
 
 
 Facts = Mapping[str, ColumnFacts]
-# What an expression makes of the values of a column.
+# An expression, applied to the values of a column.
 Change = Callable[[pa.Array], pa.Array]
 
 
 def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of those of some columns that a base file has; a footer knows none of changed values."""
+    """Return the facts of the wanted columns that a base file has; for changed values, a footer has none."""
     with BaseFileReader(subject.storage, file.path) as reader:
         present = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
         by_footer = {field.name: _by_footer(reader, field) for field in present if change is None}
@@ -61,7 +61,7 @@ def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: C
 
 
 def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of those of some columns that the rows of a log file have; none of a log file of deletes."""
+    """Return the facts of the wanted columns that a log file's rows have; none for a log file of deletes."""
     counts = subject.table.format.slices.counting(subject.timeline)
     storage = subject.storage
     merged: dict[str, ColumnFacts] = {}
@@ -76,7 +76,7 @@ def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Chan
 
 
 def facts_of_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of each column of a schema, whose values may be changed before."""
+    """Return the facts of each column of a schema, after ``change`` if there is one."""
     by_column: dict[str, ColumnFacts] = {}
     for rows in batches:
         for field in schema:
@@ -99,14 +99,14 @@ def _both(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
 
 
 def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
-    """Return what a footer states of a column; None if it does not state all of it, or may have cut a bound."""
+    """Return what a footer states of a column; None if the footer lacks a part of it, or may have cut a bound."""
     metadata: Any = reader.parquet.metadata
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
     stored = reader.parquet.schema_arrow.field(field.name).type
     if len(leaves) != 1 or pa.types.is_unsigned_integer(stored):
         return None
     if stored != field.type and not (pa.types.is_primitive(stored) and pa.types.is_primitive(field.type)):
-        # As texts, numbers have another order.
+        # Numbers and texts have different orders.
         return None
     chunks = [metadata.row_group(number).column(leaves[0]) for number in range(metadata.num_row_groups)]
     stated: list[tuple[int, Any]] = [
@@ -132,16 +132,16 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
 
 
 def _type_in_footer(physical: str, stored: pa.DataType) -> pa.DataType:
-    """Return the type in which values of a footer are, before they become the column's."""
+    """Return the type of a footer's values before they are cast to the column's type."""
     return stored if pa.types.is_decimal(stored) or physical not in _PLAIN else _PLAIN[physical]
 
 
 def _value(raw: Any, physical: str, stored: pa.DataType) -> Any:
-    """Return a bound of a footer as a value; None if it may be no exact bound."""
+    """Return a bound of a footer as a value; None if it may be inexact."""
     if pa.types.is_decimal(stored):
         return Decimal(raw).scaleb(-stored.scale) if isinstance(raw, int) else None
     if physical in _PLAIN:
         return raw
-    # An empty greatest text may mean that there is none: see `greatest_text` in footers.py.
+    # An empty greatest text may mean that there is no bound: see `greatest_text` in footers.py.
     is_text = pa.types.is_string(stored) and isinstance(raw, str)
     return raw if is_text and 0 < len(raw.encode()) <= _CUT_TEXT else None

@@ -1,7 +1,7 @@
 """Duplicate record keys, in a partition or, with a global index, in the whole table.
 
 Memory holds the hashes of the keys, 8 bytes each. A partition with more than `MOST_HASHES` keys is read several times,
-each time for another part of the hashes' range. Only keys whose hashes meet are then compared.
+each time for another part of the hashes' range. Then only keys with equal hashes are compared.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .subject import Subject
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 MOST_HASHES = 16_000_000
-# A partition may be full of duplicates: this many are enough to show it.
+# A partition may be full of duplicates; so many are enough to show it.
 MOST_COMPARED = 100_000
 _COLUMNS = pa.schema([pa.field(COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, pa.string())])
 _GROUP = "file group"
-# Operations that look no key up.
+# Operations that add rows without looking keys up.
 _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "BOOTSTRAP"})
 
 
 def check_duplicates(subject: Subject) -> None:
-    """Look for keys of which the newest base files hold several rows. Log files may repeat keys, or delete some."""
+    """Look for keys of which the newest base files hold several rows; log files may repeat or delete keys."""
     slices: dict[str, list[FileSlice]] = defaultdict(list)
     everywhere = subject.index is not None and subject.index.is_global
     for group in subject.live:
@@ -75,7 +75,7 @@ class _Scope:
                 rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in repeated_rows
             ]
         asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
-        # Several threads return groups in any order, of which the finding names the first.
+        # With several threads the order of groups would vary, and with it the first key, which the finding names.
         groups = pa.concat_tables(tables).group_by(RECORD_KEY, use_threads=False).aggregate(asked)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
         if groups.num_rows:
@@ -86,7 +86,7 @@ class _Scope:
             return reader.rows
 
     def _twice(self, part: int, passes: int) -> Hashes:
-        """Return the hashes that several keys have, among the hashes of one part of the range."""
+        """Return the hashes that occur several times, among those of one part of the range."""
         counted = [np.zeros(0, np.uint64)]
         for file_slice in self.slices:
             for rows in self._rows(file_slice):
@@ -103,14 +103,14 @@ class _Scope:
                 yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
 
     def _merged(self, file_slice: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield commit times and keys of a slice's rows as readers see them; report a slice that cannot be read."""
+        """Yield commit times and keys of a slice's rows, as readers see them; report a slice that cannot be read."""
         subject = self.subject
         with subject.unreadable(file_slice.logs[-1].path):
             terms = MergeTerms(subject.config)
             yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(file_slice)
 
     def _report(self, groups: pa.Table) -> None:
-        """Report the keys that only upserts wrote apart from those that an insert may have added."""
+        """Report duplicates that only upserts wrote as errors, and those that an insert may have added as warnings."""
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
         adding = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
@@ -118,7 +118,7 @@ class _Scope:
         added = np.zeros(groups.num_rows, np.bool_)
         added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
         if subject.index is not None and subject.index.needs_lookup:
-            # A write folds the rows of a key. If it wrote several, it found as many file groups with the key.
+            # A write folds the rows of a key. If it wrote several rows of it, it found the key in several file groups.
             copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
             one_write = pc.equal(pc.list_value_length(times), 1)
             added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)

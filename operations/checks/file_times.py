@@ -1,7 +1,7 @@
-"""The times of the files of completed instants, if no name tells when an instant completed.
+"""The times of completed instants' files, in table versions in which the names lack completion times.
 
-Apache Hudi 1.x takes the time at which such a file was last changed. By it, a log file belongs to the newest base file
-that was begun before its base instant completed. A table that was copied has the times of the copy.
+Apache Hudi 1.x takes the time at which such a file was last changed for the completion time. By it, a log file belongs
+to the newest base file that was begun before its base instant completed. A copied table has the times of the copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .subject import Subject
 
 
 class LateFile(NamedTuple):
-    """A completed instant whose file is younger than a base file of ``until``, with a log file that this concerns."""
+    """A completed instant whose file is younger than the base file of ``until``, and a log file of the instant."""
 
     instant: Instant
     modified: str
@@ -38,7 +38,7 @@ def check_file_times(subject: Subject) -> None:
 
 
 def late_files(subject: Subject) -> Iterator[LateFile]:
-    """Yield each completed instant whose file is too young, once."""
+    """Yield each completed instant whose file is younger than the next base file of its file group, once."""
     untimed = {
         completed.requested_time: completed
         for completed in subject.timeline.completed
@@ -62,7 +62,7 @@ def late_files(subject: Subject) -> Iterator[LateFile]:
 
 
 def _followed(subject: Subject) -> Iterator[tuple[LogFile, str, str]]:
-    """Yield log files of each slice that another one follows, with the base instants of both."""
+    """Yield a log file of each slice that has a later slice, with the base instants of both slices."""
     for group in subject.live:
         for before, after in pairwise(group.slices):
             if before.logs:

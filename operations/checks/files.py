@@ -1,4 +1,4 @@
-"""Data files held against the instants that name them."""
+"""Compares data files with the instants that made them and that name them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .undone_rescales import undone_rescales
 
 
 def check_files(subject: Subject) -> None:
-    """Look for files that are missing, that no writer should have left, and that are not what their write says."""
+    """Look for missing files, for files that no writer should have left, and for files that differ from their write."""
     replacements = [instant for instant in subject.archived if instant.action == "replacecommit"]
     on_timeline = {instant.identity for instant in subject.timeline.instants}
     writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
@@ -70,19 +70,19 @@ def _data_files(subject: Subject) -> Iterator[FileInfo]:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """File groups that archived replacecommits replaced: partition and file id, with the replacecommit's time."""
+    """File groups that archived replacecommits replaced: the replacecommit's time, by partition and file id."""
 
     times: Mapping[tuple[str, str], str]
 
     def by(self, info: FileInfo, made_by: str) -> str | None:
-        """Return the time of the replacecommit that replaced a file, which a write made; None if none did."""
+        """Return the time of the replacecommit that replaced the file of a write; None if none did."""
         file = data_file(info.path, changes=True)
         time = None if file is None else self.times.get((split(info.path)[0], file.file_id))
         return time if time is not None and made_by < time else None
 
 
 def _returned(subject: Subject, archived: set[str]) -> _Replaced:
-    """Return what only archived replacecommits replaced: readers no longer know that it is replaced."""
+    """Return the file groups that only archived replacecommits replaced: readers see them again."""
     active = {instant.requested_time for instant in subject.timeline.writes}
     gone: dict[tuple[str, str], str] = {}
     for instant, groups in subject.said.written.replaced_by.items():
@@ -131,7 +131,10 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
 
 
 def _is_left_by_an_undo(subject: Subject, info: FileInfo, is_undone: bool) -> bool:
-    """Return whether a log file holds commands, or what a command took back, if several instants may append."""
+    """Return whether a log file holds only commands, or blocks that a command took back.
+
+    An undo leaves such files in table versions in which several instants append to one log file.
+    """
     file = data_file(info.path)
     if not isinstance(file, LogFile) or not _may_append(subject):
         return False
@@ -144,7 +147,7 @@ def _may_append(subject: Subject) -> bool:
 
 
 def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
-    """Report a file if it is still there: a writer may have rolled it back since the listing."""
+    """Report a file if it still exists: a writer may have rolled it back since the listing."""
     if subject.storage.exists(info.path):
         subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=subject.maker(info.path))
 
@@ -184,7 +187,7 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 
 def _check_buckets(subject: Subject) -> None:
-    """A bucket of a partition has one file group, and every file group belongs to a bucket."""
+    """Check that each bucket of a partition has one file group, and that each file group belongs to a bucket."""
     path = None if subject.told is not None else recorded_hashing(subject.storage)
     if path is not None:
         what = f"The table notes the index {subject.config.index_type}, and {path} shows consistent hashing."

@@ -31,8 +31,8 @@ FINDINGS_SCHEMA = pa.schema(
 class Check:
     """One way in which a table can be wrong.
 
-    Its severity is ``error`` if rows are wrong, missing or in danger, or an engine cannot read or write; else
-    ``warning``.
+    Its severity is ``error`` if rows are wrong, missing or in danger, or an engine cannot read or write the table;
+    else ``warning``.
     """
 
     code: str
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a table; ``file`` and ``instant`` are empty if no single file or instant is."""
+    """Something that is wrong with a table; ``file`` and ``instant`` are empty if it concerns no single one of them."""
 
     check: Check
     what: str
@@ -54,7 +54,7 @@ class Finding:
 class Findings:
     """Collects what checks find in one table; several threads may add.
 
-    ``stale_s``: after how many seconds the checks report what broke off. Before, a writer may be at work on it.
+    Checks report unfinished work once it is ``stale_s`` seconds old; until then a writer may be at work on it.
     """
 
     def __init__(self, storage: Storage, stale_s: float) -> None:
@@ -67,7 +67,7 @@ class Findings:
         return tuple(self._gathered)
 
     def is_old(self, modified: float | None) -> bool:
-        """Return whether a file has not changed for so long that no writer seems to be at work on it."""
+        """Return whether a file has not changed for ``stale_s`` seconds, so that no writer seems at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
@@ -77,7 +77,7 @@ class Findings:
     def turning(self, check: Check, *, file: str = "", instant: str = "") -> Iterator[None]:
         """Turn any error that is raised inside into a finding.
 
-        Any program may have written the bytes, and damaged bytes make parsers fail in every way that Python knows.
+        Any program may have written the bytes, and parsers of damaged bytes may raise any exception.
         """
         try:
             yield

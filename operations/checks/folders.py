@@ -1,4 +1,4 @@
-"""A table's folders: which of them are partitions, and which files do not belong there."""
+"""A table's folders: which are partitions, and which files do not belong into them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METAFILES = (METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc")
 
 
 def check_folders(subject: Subject) -> None:
-    """Look for data files outside partitions, for nested partitions, and for files that are no data files."""
+    """Look for data files outside of partitions, for nested partitions, and for files that are no data files."""
     findings, folders = subject.findings, subject.folders
     for link in folders.links:
         findings.add(LINK, f"{link} is a symbolic link.", file=link)

@@ -35,7 +35,7 @@ from .subject import Subject
 BLOOM = b"org.apache.hudi.bloomfilter"
 _BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
 _AVRO_SCHEMA = b"parquet.avro.schema"
-# From this character on, Java's order of characters differs from the order of their UTF-8 bytes.
+# From this character on, Java's order of characters differs from the order of UTF-8 bytes.
 _FIRST_SURROGATE = "\ud800"
 
 
@@ -51,7 +51,7 @@ def check_footers(subject: Subject) -> None:
 
 
 def differs(said: str, actual: str) -> bool:
-    """Return whether a footer's bound of record keys is wrong, by Java's order of strings as by that of bytes."""
+    """Return whether a footer's bound of record keys is wrong both in Java's order of strings and in that of bytes."""
     return said != actual and max(said, default="") < _FIRST_SURROGATE and max(actual, default="") < _FIRST_SURROGATE
 
 
@@ -72,7 +72,7 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
         _check_key_values(subject, file, footer)
         check_bounds(subject, file, footer, bounds)
         if not subject.deep and file.path in newest:
-            # A deep check looks at all keys; a footer names two of each file.
+            # A deep check looks at all keys; this check at the two keys in each footer.
             key_range = KeyRange.of(footer, file.path)
             if key_range is not None:
                 subject.check_buckets(file, newest[file.path], pa.array([key_range.least, key_range.greatest]))
@@ -108,18 +108,18 @@ def _parse(text: bytes) -> pa.Schema:
 
 
 def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
-    """Raise ValueError if readers cannot use a bloom filter, or if its bytes are not those written."""
+    """Raise ValueError if readers cannot use a bloom filter, or if its bytes are not those that were written."""
     text, code, stored = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
     if stored is not None and stored != checksum(text):
-        raise ValueError("it is not what its checksum is of")
+        raise ValueError("its checksum is of other bytes")
     bloom = BloomFilter.decode(text, SIMPLE if code is None else code.decode())
     data = base64.b64decode(text)
     if any(not data.startswith(row.head) for row in bloom.rows):
-        raise ValueError("its head is not that of its rows")
+        raise ValueError("its head does not fit its rows")
 
 
 def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
-    """Return the least and the greatest record key by the row groups' statistics; None if a group has none."""
+    """Return the least and the greatest record key by statistics of row groups; None if a row group has none."""
     metadata: Any = reader.parquet.metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     group_bounds = [
@@ -135,7 +135,7 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
 def check_bounds(
     subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
 ) -> None:
-    """Hold the record keys' bounds in a footer against the keys."""
+    """Compare the bounds of record keys in a footer with those of the keys."""
     said = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
     if (said[0] is None) is not (said[1] is None):
         what = f"{file.path} has one of {MIN_KEY} and {MAX_KEY} in its footer."

@@ -1,4 +1,4 @@
-"""The file names of a timeline: their times and states, each by itself and beside the others."""
+"""The file names of a timeline: whether times and states are right, each by itself and compared with the others."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .finding import Findings
 from .left_overs import LOCK
 from .subject import Subject, called
 
-# Two time zones lie up to 26 hours apart.
+# Two time zones differ by up to 26 hours.
 _AHEAD_S = {"UTC": 3600.0, "LOCAL": 27 * 3600.0}
 _MADE_BY_JAVA = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SAVEPOINT = "savepoint"
-# What lies in one folder with the instants of layout 1.
+# Files that lie in one folder with the instants of layout 1.
 _BESIDE_INSTANTS = frozenset({PROPERTIES_PATH, BACKUP_PATH, LOCK})
 
 
@@ -90,7 +90,7 @@ def _check_times(subject: Subject) -> None:
 
 
 def _check_order(subject: Subject) -> None:
-    """Completion times are the cursor of incremental queries, so each has to be later than its instant's request."""
+    """Check that completion times differ and are later than requests: they are the cursor of incremental queries."""
     at: dict[str, Instant] = {}
     for instant in subject.timeline.completed:
         time = instant.completion_time
@@ -130,7 +130,7 @@ def _check_twins(subject: Subject) -> None:
 
 
 def _check_states(subject: Subject) -> None:
-    """A requested file precedes an inflight file, except for savepoints, which have no requested file."""
+    """Check that each inflight file has a requested file, except for savepoints, which have none."""
     requested = {
         (instant.requested_time, instant.group) for instant in subject.states if instant.state == State.REQUESTED
     }

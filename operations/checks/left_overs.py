@@ -1,4 +1,4 @@
-"""Left-overs of instants, old locks, and checksums of other bytes."""
+"""Left-overs of instants, old locks, and wrong checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 1 << 22
 
 
 def check_left_overs(subject: Subject) -> None:
-    """Look for what writers that have ended did not delete."""
+    """Look for markers, working folders and heartbeats of instants that are not pending, and for an old lock."""
     pending = {instant.requested_time for instant in subject.timeline.pending}
     listings = {
         "markers": (markers.ROOT, subject.storage.look(markers.ROOT).folders),
@@ -48,7 +48,7 @@ def _is_deserted(subject: Subject, path: str) -> bool:
 
 
 def check_checksums(subject: Subject) -> None:
-    """Hold files against the checksums that Hadoop keeps beside them on a local disk."""
+    """Compare files with the checksums that Hadoop keeps beside them on a local disk."""
     if subject.storage.remote:
         return
     paths = [PROPERTIES_PATH, *(info.path for info in subject.storage.look(subject.config.timeline_folder).files)]

@@ -51,7 +51,7 @@ def check_logs(subject: Subject) -> None:
     for_each(subject.storage, lambda file: _check_passed_over(subject, file), hidden)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
-        # A deep check looks at all keys, and of other slices the footers of base files name two.
+        # A deep check looks at all keys. In other slices, the footers of base files name two keys.
         alone = [file_slice for file_slice in slices.values() if file_slice.base is None]
         for_each(subject.storage, lambda file_slice: _check_bucket(subject, file_slice), alone)
     for instant in subject.timeline.pending:
@@ -91,7 +91,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
 
 
 def _check_passed_over(subject: Subject, file: LogFile) -> None:
-    """Look for rows of completed writes in a log file that readers pass over."""
+    """Look for rows of completed writes in a log file that readers skip."""
     with subject.turning(FILE_CORRUPT, file):
         told = {block.instant_time for block in data_blocks(subject, file)}
         lost = sorted(filter(subject.is_complete, told))
@@ -101,9 +101,9 @@ def _check_passed_over(subject: Subject, file: LogFile) -> None:
 
 
 def _check_bucket(subject: Subject, file_slice: FileSlice) -> None:
-    """Hold some keys of each log file of a slice against the slice's bucket."""
+    """Check that some keys of each log file of a slice belong to the slice's bucket."""
     for log in file_slice.logs:
-        # `_check_blocks` tells of a file that cannot be read.
+        # `_check_blocks` reports a file that cannot be read.
         with suppress(PyHudiError):
             samples = (_some_keys(subject, block) for block in data_blocks(subject, log))
             keys = next((found for found in samples if len(found)), None)
@@ -121,7 +121,7 @@ def _some_keys(subject: Subject, block: LogBlock) -> pa.Array:
 
 
 def _lost(subject: Subject, file: LogFile) -> str:
-    """Describe what a log file lacks of what its instant states; empty if readers accept the file."""
+    """Return what a log file lacks of what its instant states, in words; empty if readers accept the file."""
     try:
         for _ in read_log(subject.storage, file):
             pass
@@ -131,7 +131,7 @@ def _lost(subject: Subject, file: LogFile) -> str:
 
 
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
-    """Compare the files that a compaction will merge with the slices as of its requested time."""
+    """Compare the files that a compaction will merge with the slices at its requested time."""
     plan = subject.timeline.files.read_compaction_plan(compaction)
     is_merged = subject.table.format.slices.is_merged
     completed_at = CompletionTimes(subject.timeline)

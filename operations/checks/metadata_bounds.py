@@ -1,4 +1,4 @@
-"""The bounds of columns in the metadata table, by file and by partition, held against what the files hold."""
+"""Compares the bounds of columns in the metadata table, by file and by partition, with the values in the files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .column_facts import Change, ColumnFacts, Facts, facts_of_base, facts_of_lo
 from .metadata_subject import MetadataSubject, any_in, name_of
 from .subject import shown
 
-# Facts of so many files are in memory at a time.
+# The facts of so many files are in memory at a time.
 _FILES_AT_ONCE = 1000
 _OF_COLUMN = 12
 # By these counts a reader decides whether it believes bounds of base files.
@@ -40,7 +40,7 @@ _IN_DOUBT = frozenset({"nullCount", "totalUncompressedSize"})
 
 @dataclass(frozen=True)
 class StatedBounds:
-    """All records of bounds of one partition of the metadata table; a key begins with the hash of the column."""
+    """All bounds of one partition of the metadata table; each key begins with the hash of the column."""
 
     keys: pa.StringArray
     bounds: pa.StructArray
@@ -92,13 +92,13 @@ class TrueBounds:
 
     @classmethod
     def of(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
-        """Return what each of some files holds."""
+        """Return the true bounds of each file."""
         keys = [key_of(file) for file, _ in pairs]
         return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _columns(pairs, kind))
 
     @classmethod
     def of_partitions(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
-        """Return what each of some files holds under the path of its partition, as `together` takes it."""
+        """Return the true bounds of each file with its partition path as key, for `together`."""
         paths = [split(file.path)[0] for file, _ in pairs]
         return cls(pa.array(paths, pa.string()), paths, _columns(pairs, kind))
 
@@ -112,7 +112,7 @@ class TrueBounds:
 
 
 def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> None:
-    """Hold `column_stats` against every file of a completed write, and `partition_stats` against the newest slices."""
+    """Compare `column_stats` with all files of completed writes, and `partition_stats` with the newest slices."""
     stated = {name: bounds for name in names if (bounds := StatedBounds.read(judged, name)) is not None}
     by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
     every = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
@@ -152,7 +152,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
 
 
 def _is_kept(judged: MetadataSubject, column: pa.Field) -> bool:
-    """Return whether bounds of a column are kept: writes that change its type take it out of the definition."""
+    """Return whether bounds of a column are kept; a write that changes its type takes it out of the definition."""
     defined = judged.indexes.get(COLUMN_STATS)
     return defined is None or column.name in defined.columns
 
@@ -165,7 +165,7 @@ def _says_nothing_rightly(file: DataFile, stated: StatedBounds) -> bool:
 
 
 def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of a file's columns; none of a file that cannot be read, which becomes a finding."""
+    """Return the facts of a file's columns; none for a file that cannot be read, which is a finding."""
     with judged.subject.unreadable(file.path):
         if isinstance(file, BaseFile):
             return facts_of_base(judged.subject, file, wanted, change)
@@ -192,7 +192,7 @@ def with_facts(files: Sequence[DataFile], facts: Sequence[Facts], column: str) -
 
 
 def key_of(file: DataFile) -> str:
-    """Return what a key of bounds says of a file."""
+    """Return the end of a key of bounds, which names a file."""
     partition, name = split(file.path)
     return hash_of_partition(partition) + hash_of_file(name)
 
@@ -330,7 +330,7 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
 
 
 def together(parts: Sequence[TrueBounds]) -> TrueBounds:
-    """Return what each partition holds; the names of ``parts`` are paths, and so are their keys."""
+    """Return the true bounds of each partition from those of its files; keys and names are partition paths."""
     tables = [part.facts.append_column("path", part.keys) for part in parts]
     asked = [("rows", "sum"), ("nulls", "sum"), ("least", "min"), ("greatest", "max")]
     sums = pa.concat_tables(tables).group_by("path").aggregate(asked)
@@ -342,7 +342,7 @@ def together(parts: Sequence[TrueBounds]) -> TrueBounds:
 def _check_partitions(
     judged: MetadataSubject, column: pa.Field, parts: Sequence[TrueBounds], stated: StatedBounds
 ) -> None:
-    """Report wrong bounds of partitions in one column, and partitions that have none, or are no longer there."""
+    """Report wrong bounds of partitions in one column, missing bounds, and bounds of partitions that are gone."""
     if not len(stated.keys):
         return
     by_path = together(parts or [TrueBounds.of_partitions([], column.type)])
@@ -352,8 +352,8 @@ def _check_partitions(
         if not has_bounds:
             what = f"the partition {key_of_partition(name)!r} has no bounds of {column.name}, as others have."
             judged.add(METADATA_BOUNDS_MISSING, PARTITION_STATS, what)
-    # A partition keeps its bounds until a clean deletes its files; and bounds that are not tight as long as an older
-    # write is pending, which might add files to it.
+    # A partition keeps its bounds until a clean deletes its files. Bounds that are not tight stay for as long as an
+    # older write is pending, which might add files.
     has_files = {hash_of_partition(split(path)[0]) for path in judged.committed}
     left = pc.invert(pc.is_in(stated.key_tails, value_set=pa.array(sorted(has_files), pa.string())))
     left = pc.and_(left, pa.array(_tight(stated.bounds)))

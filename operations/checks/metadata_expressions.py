@@ -1,4 +1,4 @@
-"""Indexes of expressions in the metadata table, held against what the expressions make of the columns of files."""
+"""Compares indexes of expressions in the metadata table with the expressions' values in the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .metadata_bounds import StatedBounds, TrueBounds, check_left, compare, fact
 from .metadata_filters import check_filters
 from .metadata_subject import MetadataSubject
 
-# The keys of the bounds of partitions have this in the place of a partition.
+# The keys of bounds of partitions have the hash of this text where others have that of a partition.
 _OF_PARTITIONS = "__partition_stat__"
 _CHANGES: Mapping[str, Change] = {
     "identity": lambda values: values,
@@ -25,7 +25,7 @@ _CHANGES: Mapping[str, Change] = {
 
 
 def check_expression_index(judged: MetadataSubject, name: str) -> None:
-    """Hold the bounds or filters of an expression against files; `NOT_CHECKED` for those that pyhudi cannot compute."""
+    """Compare the bounds or filters of an expression with files; `NOT_CHECKED` if pyhudi cannot compute it."""
     definition = judged.indexes.get(name)
     fields, function = ((), "") if definition is None else (definition.columns, definition.function)
     change = _CHANGES.get(function)
@@ -49,7 +49,7 @@ def _nothing(values: pa.Array) -> pa.Array:
 
 
 def _of_ascii(change: Change) -> Change:
-    """Return what changes texts of ASCII alone: Spark and Arrow may spell other texts differently in lower case."""
+    """Return a change of ASCII texts alone: Spark and Arrow may spell other texts differently in lower case."""
     return lambda values: change(values.filter(pc.fill_null(pc.string_is_ascii(values), True)))
 
 

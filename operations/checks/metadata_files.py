@@ -1,4 +1,4 @@
-"""The partition `files` of the metadata table, held against the files that the table's folders have."""
+"""Compares the partition `files` of the metadata table with the files in the table's folders."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Listing = Mapping[str, Mapping[str, int]]
 def check_files_of_metadata(judged: MetadataSubject) -> None:
     """Look for files and partitions that are in the metadata table alone or in the store alone, and for wrong sizes.
 
-    Apache Hudi leaves partitions in the list of partitions that are gone, with no file or no record of their own: that
-    is no finding.
+    It is no finding if the list of partitions has a partition that is gone, without a file or a record: Apache Hudi
+    leaves such partitions there.
     """
     said = _listing(judged)
     named = said.get(PARTITIONS, {})
@@ -84,7 +84,7 @@ def _maker(judged: MetadataSubject, path: str) -> str:
 
 
 def _is_foreign(judged: MetadataSubject, file: DataFile) -> bool:
-    """Return whether an instant made a file that did not complete."""
+    """Return whether an instant made the file that did not complete."""
     subject = judged.subject
     if all(subject.is_complete(time) or subject.timeline.is_committed(time) for time in judged.makers[file.path]):
         return False
@@ -93,7 +93,7 @@ def _is_foreign(judged: MetadataSubject, file: DataFile) -> bool:
 
 
 def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
-    """Return whether completed writes made a file and name it; `check_files` tells of a file that they do not name."""
+    """Return whether completed writes made a file and name it; `check_files` reports a file that they do not name."""
     subject, makers = judged.subject, judged.makers[file.path]
     if not makers or not all(map(subject.is_complete, makers)):
         return False
@@ -102,6 +102,6 @@ def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
 
 
 def _is_another(judged: MetadataSubject, file: DataFile, size: int) -> bool:
-    """Return whether a file is not what its write made, as `check_files` tells."""
+    """Return whether a file is another than its write made, which `check_files` reports."""
     named = judged.subject.said.files.get(file.path)
     return named is not None and named.size == size

@@ -1,4 +1,4 @@
-"""The bloom filters of the metadata table, held against footers of base files, and if these differ against rows."""
+"""Compares the bloom filters of the metadata table with footers of base files, and if these differ with rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .metadata_subject import MetadataSubject
 
 
 def check_filters_of_metadata(judged: MetadataSubject) -> None:
-    """Hold each filter against its base file, and look for base files of newest slices that have none there."""
+    """Compare each filter with its base file, and look for base files of newest slices without a filter."""
     seen = check_filters(judged, BLOOM_FILTERS, pa.field(RECORD_KEY, pa.string()))
     for file_slice in judged.newest:
         file = file_slice.base
@@ -35,7 +35,7 @@ def check_filters_of_metadata(judged: MetadataSubject) -> None:
 def check_filters(
     judged: MetadataSubject, partition: str, column: pa.Field, change: Change | None = None
 ) -> frozenset[str]:
-    """Report filters that lack values of a column of their files, changed before, and return of which files some are.
+    """Report filters that lack values of their files' column, after ``change``; return the files that have filters.
 
     ``change`` is None for filters of record keys, which footers have, too.
     """

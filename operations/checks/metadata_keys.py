@@ -1,7 +1,7 @@
-"""Record indexes and secondary indexes of the metadata table, held against the rows of the newest slices, both ways.
+"""Compares record indexes and secondary indexes of the metadata table with the rows of the newest slices, both ways.
 
-Memory holds the keys of some rows at a time: those of a few file groups of a record index, or of one part of the
-hashes' range. The rows are read once for each.
+Memory holds some of the keys at a time: those of a few file groups of a record index, or of one part of the hashes'
+range. The rows are read once for each part.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .metadata_subject import MetadataSubject, any_in, first_of
 
 MOST_KEYS = 4_000_000
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
-# Bytes of log files per row, to count rows by.
+# Bytes of log files per row, by which rows are estimated.
 _A_LOG_ROW = 100
 
 
 def check_record_index(judged: MetadataSubject) -> None:
-    """Hold the record index, of the whole table or of each partition, against the rows."""
+    """Compare the record index, of the whole table or of each partition, with the rows."""
     partition = judged.metadata.partition(RECORD_INDEX)
     indexed = by_partition(list(partition.slices))
     for path, file_ids in indexed.items():
@@ -90,7 +90,7 @@ class _RecordIndex:
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
     def _entries(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
-        """Return the keys of some file groups, and the numbers of the slices that they lead to; -1 for none."""
+        """Return the keys of some file groups of the index, and the number of the slice of each entry; -1 for none."""
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
         number_of_group: dict[FileGroupId | None, int] = {each.group: number for number, each in enumerate(self.slices)}
         for group_number in range(part, len(self.file_ids), passes):
@@ -110,7 +110,7 @@ class _RecordIndex:
         missing = ~_has(of_entries, len(every.dictionary))[of_rows]
         left = ~_has(of_rows, len(every.dictionary))[of_entries]
         slice_count = len(self.slices) + 1
-        # A key may be there several times, which is a finding of its own: then its entry leads to one of its rows.
+        # If a key has several rows, which is a finding of its own, its entry leads to one of them.
         astray = ~left & ~np.isin(of_entries * slice_count + numbers, of_rows * slice_count + row_numbers)
         if missing.any():
             what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(missing))}, which is in"
@@ -141,14 +141,14 @@ def _has(indices: Any, count: int) -> Mask:
 
 
 def _numbers(info: pa.StructArray, number_of_group: Mapping[FileGroupId | None, int]) -> Any:
-    """Return the numbers of the file groups that entries lead to, -1 for those that the table does not have."""
+    """Return the number of the file group of each entry, -1 for a file group that the table does not have."""
     names = ["partitionName", "fileIdEncoding", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId"]
     combined = np.zeros(len(info), np.int64)
     for name in names:
         encoded = info.field(name).dictionary_encode(null_encoding="encode")
         count = max(len(encoded.dictionary), 1)
         combined = combined * count + encoded.indices.to_numpy(zero_copy_only=False)
-        # As small as can be, so that the numbers of the next field fit.
+        # Make the numbers as small as possible, so that those of the next field fit.
         combined = np.unique(combined, return_inverse=True)[1]
     _, firsts, inverse = np.unique(combined, return_index=True, return_inverse=True)
     distinct = info.take(pa.array(firsts)).to_pylist()  # O(file groups)
@@ -157,7 +157,7 @@ def _numbers(info: pa.StructArray, number_of_group: Mapping[FileGroupId | None, 
 
 
 def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
-    """Return how many times rows are read so that memory holds `MOST_KEYS` of them at most."""
+    """Return how many times the rows are read, so that memory holds about `MOST_KEYS` of their keys at most."""
     rows = 0
     for file_slice in slices:  # O(file groups)
         rows += file_slice.log_bytes // _A_LOG_ROW
@@ -169,7 +169,7 @@ def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
 
 
 def check_secondary_index(judged: MetadataSubject, name: str) -> None:
-    """Hold the pairs of a value and a record key against those of the rows."""
+    """Compare the pairs of a value and a record key with those of the rows."""
     definition = judged.indexes.get(name)
     fields = definition.columns if definition is not None else ()
     if len(fields) != 1 or fields[0] not in judged.schema.names:
@@ -179,7 +179,7 @@ def check_secondary_index(judged: MetadataSubject, name: str) -> None:
     column = judged.schema.field(fields[0])
     of_entries, of_rows = _pairs, _spelt(column)
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
-        # How Apache Hudi spells other values is not written down, so that only the record keys are compared.
+        # It is not documented how Apache Hudi spells other values, so only the record keys are compared.
         of_entries, of_rows = _keys_of_pairs, _escaped_keys
     passes = passes_for(judged, judged.newest)
     columns = pa.schema([*_KEYS, *([column] if column.name != RECORD_KEY else [])])
@@ -225,7 +225,7 @@ def _escaped_keys(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 def _spelt(column: pa.Field) -> Callable[[pa.RecordBatch], pa.StringArray]:
-    """Return what makes the pairs of rows as keys of the index spell them."""
+    """Return a function that returns the pairs of rows, spelled as in keys of the index."""
 
     def spelt(rows: pa.RecordBatch) -> pa.StringArray:
         values = beginnings(plain(rows.column(column.name)).cast(pa.string()))

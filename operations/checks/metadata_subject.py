@@ -1,4 +1,4 @@
-"""The metadata table under examination, and what its entries are held against: files of completed writes, and rows."""
+"""The metadata table under examination, and what its entries are compared with: files of completed writes, and rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .subject import Subject
 
 @dataclass(frozen=True)
 class MetadataSubject:
-    """A metadata table that has all completed writes, and the table that it is of."""
+    """A metadata table that has all completed writes, and its table."""
 
     subject: Subject
     metadata: MetadataTable
@@ -48,14 +48,14 @@ class MetadataSubject:
 
     @cached_property
     def makers(self) -> Mapping[str, frozenset[str]]:
-        """The instants that wrote each listed file, none of a log file in which a rollback took everything back."""
+        """The instants that wrote each listed file; none for a log file of which a rollback took back every block."""
         files = list(self.listed.values())
         made_by = self.subject.table.format.makers_of_each(files, self.subject.timeline)
         return {file.path: makers for file, makers in zip(files, made_by, strict=True)}
 
     @cached_property
     def committed(self) -> Mapping[str, DataFile]:
-        """The listed files of rows that completed writes made, whose file groups may be replaced since."""
+        """The listed files with rows that completed writes made; their file groups may be replaced since."""
         subject = self.subject
         return {
             path: file
@@ -76,14 +76,14 @@ class MetadataSubject:
     def absent(self) -> frozenset[str]:
         """The files of newest slices that the listing of the folders lacks.
 
-        They are lost, of which `check_files` tells, or younger than the listing.
+        Such a file is lost, which `check_files` reports, or younger than the listing.
         """
         view = self.subject.view()
         return frozenset(file.path for partition in view.named_partitions() for file in view.lost(partition))
 
     @cached_property
     def leaving(self) -> frozenset[str]:
-        """The files that pending cleans delete, which the metadata table lists until these complete."""
+        """The files that pending cleans delete; the metadata table lists them until the cleans complete."""
         subject = self.subject
         paths: set[str] = set()
         for instant in subject.timeline.pending:
@@ -110,7 +110,7 @@ class MetadataSubject:
         yield from RowReader(storage, columns, self.schema, terms=terms).merged(file_slice)
 
     def entries(self, partition: MetadataPartition) -> Iterator[pa.StructArray]:
-        """Yield all records of a partition, and report those of other file groups than their keys lead to."""
+        """Yield all records of a partition, and report keys whose hash leads to another file group."""
         for file_ids in by_partition(list(partition.slices)).values():
             for group_number, file_id in enumerate(file_ids):  # O(file groups)
                 for records in partition.records_in(file_id):
@@ -120,7 +120,7 @@ class MetadataSubject:
     def check_hashes(
         self, partition: MetadataPartition, keys: pa.StringArray, file_id: str, group_number: int, count: int
     ) -> None:
-        """Report keys that the hash leads to another file group than that which has them."""
+        """Report the keys of a file group whose hash leads to another file group."""
         if not partition.kind.by_hash:
             return
         astray = groups_of(keys, count) != group_number
@@ -131,7 +131,7 @@ class MetadataSubject:
 
 
 def first_of(values: pa.Array, chosen: pa.Array) -> str:
-    """Return how many values are chosen and the first of them, for a sentence."""
+    """Return the number of chosen values and the first of them, for a sentence."""
     count = int(mask(chosen).sum())
     value = values[int(mask(chosen).argmax())].as_py()  # one value, to be named
     return f"{count}, of which {value!r} is the first" if count > 1 else repr(value)

@@ -1,4 +1,4 @@
-"""The metadata table, held against its table: whether it has all writes, and then what each of its partitions says."""
+"""Compares the metadata table with its table: whether it has all writes, and then each of its partitions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .subject import Subject, called
 
 
 def check_metadata(subject: Subject) -> None:
-    """Look for writes that are missing from the metadata table, and hold its list of files against the folders.
+    """Look for writes that are missing from the metadata table, and compare its list of files with the folders.
 
-    A deep check holds all of its partitions against footers and rows.
+    A deep check compares all of its partitions with footers and rows.
     """
     named = subject.config.metadata_partitions
     if not named:
@@ -70,12 +70,12 @@ def _check_partitions(judged: MetadataSubject) -> None:
 
 
 def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
-    """Return what holds each partition against footers and rows, as far as these are of the moment of the listing."""
+    """Return the checks by footers and rows; those by rows only if no write completed since the listing."""
     names, reason = judged.metadata.names, _not_of_one_moment(judged)
     of_bounds = [name for name in (COLUMN_STATS, PARTITION_STATS) if name in names]
     if reason:
         of_bounds = [name for name in of_bounds if name == COLUMN_STATS]
-    # Both hold the same facts of files against what they say, so that one check does.
+    # One check compares both kinds of bounds, as it reads the same facts of files for both.
     checks: dict[str, Callable[[], None]] = {
         name: partial(check_bounds_of_metadata, judged, of_bounds) for name in of_bounds[:1]
     }

@@ -48,7 +48,7 @@ _IN_THE_WAY = {
 
 
 def check_pending(subject: Subject) -> None:
-    """Look for what broke off, and for plans that would do harm if an engine carried them out."""
+    """Look for instants that broke off, and for plans that would do harm if an engine carried them out."""
     for instant in subject.timeline.pending:
         with subject.turning(TORN_INSTANT, instant):
             if subject.in_archive(instant):
@@ -95,7 +95,7 @@ def _is_clustering(subject: Subject, instant: Instant) -> bool:
 
 
 def _check_write(subject: Subject, instant: Instant) -> None:
-    """Report a pending write whose writer is dead, or has shown no sign of life for long."""
+    """Report a pending write whose writer is dead, or has given no sign of life for long."""
     try:
         suspect = owner.Suspect(
             subject.timeline.files, instant, Patience(), subject.storage.now(), subject.config.timezone
@@ -145,7 +145,7 @@ def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
 
 
 def _check_cleans(subject: Subject) -> None:
-    """Every engine carries a pending clean out exactly as planned, without looking at the table again."""
+    """Check pending cleans, which other engines carry out as planned, without looking at the table again."""
     cleans = [instant for instant in subject.timeline.pending if instant.action == "clean"]
     if not cleans:
         return
@@ -169,7 +169,8 @@ def _check_rollbacks(subject: Subject) -> None:
             continue
         with subject.turning(TORN_INSTANT, instant):
             record = read_record(subject.timeline, instant)
-            # A rolled-back compaction or clustering is requested again, and may be complete: version 6 tells no times.
+            # A rolled-back compaction or clustering may be complete after a second request; version 6 lacks the times
+            # that would show it.
             plans = {
                 info.get("commitTime")
                 for info in record.get("instantsRollback") or ()
@@ -230,7 +231,7 @@ def _is_open(subject: Subject, decision: Decision) -> bool:
 
 
 def _whole(subject: Subject, path: str) -> Decision | None:
-    """Return a decision, or None and a finding if it stays half-made for as long as writers wait for it."""
+    """Return a decision; None, with a finding, if it is still half-made after the time for which writers wait."""
     until_s = monotonic() + min(decisions.HALF_MADE_S, max(subject.findings.stale_s, 0.0))
     while True:
         try:

@@ -25,7 +25,7 @@ from .subject import Subject, shown
 
 
 def load(findings: Findings) -> TableConfig | None:
-    """Return a table's properties, from the backup if need be; None if neither file can be used.
+    """Return a table's properties, from the backup if necessary; None if neither file can be used.
 
     Raises TableNotFoundError, NotATableError, and StorageError.
     """
@@ -76,7 +76,7 @@ def is_known(config: TableConfig, findings: Findings) -> bool:
 
 
 def check_properties(subject: Subject) -> None:
-    """Look for properties that are missing, mean nothing, or do not fit the table's folders."""
+    """Look for properties that are missing, have no meaning, or do not fit the table's folders."""
     config, findings = subject.config, subject.findings
     layout = config.properties[key.LAYOUT_VERSION]
     if layout != format_of(config).layout_version:

@@ -1,4 +1,4 @@
-"""The rows of the newest file slices: whether they are where they belong, and name the right file and partition."""
+"""The rows of the newest slices: whether they are in the right file group, and name the right file and partition."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_rows(subject: Subject) -> None:
         if newest.base is not None:
             _Rows(subject, newest, newest.base, newest.base.name, keys).check_base(newest.base)
         for log in newest.logs:
-            # Rows of log files carry the file group's id in place of a file name.
+            # Rows of log files carry the file group's id instead of a file name.
             _Rows(subject, newest, log, newest.file_id, keys).check_log(log)
 
     for_each(subject.storage, check, subject.live)
@@ -68,11 +68,12 @@ def check_rows(subject: Subject) -> None:
 
 @dataclass
 class _Rows:
-    """The rows of one file of a slice, held against where they are.
+    """Checks the rows of one file of a slice.
 
     Attributes:
         own_name: The file name that the rows have to carry.
         keys: Makes record keys and partition paths of the rows; None if they cannot be checked.
+        wrong: The number of wrong rows of each check.
         first: The first wrong value of each check, with what is wrong.
     """
 
@@ -109,7 +110,7 @@ class _Rows:
 
     def check_log(self, file: LogFile) -> None:
         with self.subject.unreadable(file.path):
-            # What an undone instant appended to a slice stays in it.
+            # Blocks that an undone instant appended stay in the file.
             for block in data_blocks(self.subject, file):
                 if not self.slice.counts(block.instant_time):
                     continue
@@ -172,7 +173,7 @@ class _Rows:
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 
     def _check_made(self, rows: pa.RecordBatch, keys: KeyGenerator) -> None:
-        """Hold the record keys and partition paths that the key generator makes against those stored."""
+        """Compare the record keys and partition paths that the key generator makes with those stored."""
         subject = self.subject
         try:
             if not subject.config.generates_keys:

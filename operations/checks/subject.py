@@ -1,4 +1,4 @@
-"""The table that is checked, read once: folders, instants, archived instants, and what completed writes say."""
+"""The table that is checked, read once: folders, instants, archived instants, and what completed writes state."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ _TIME = re.compile("[12][0-9]{13,16}")
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """What one walk through a table's folders found, without ``.hoodie``.
+    """A table's folders without ``.hoodie``, from one walk through them.
 
     Attributes:
+        partitions: The files of each partition.
         nested: Partitions inside a partition, each with the outer partition; readers do not see them.
-        plain: The files of the folders that are no partitions and have files.
-        links: Paths of symbolic links.
+        plain: The files of other folders that have files.
+        links: The paths of symbolic links.
     """
 
     partitions: Mapping[str, tuple[FileInfo, ...]]
@@ -53,12 +54,12 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """What a completed write says of one data file.
+    """What a completed write states about one data file.
 
     Attributes:
-        size: Bytes; 0 if the write does not say.
-        rows: None if the write does not say, as of log files.
-        log: What it states about a log file; None if it states nothing, and of other files.
+        size: Bytes; 0 if the write does not state them.
+        rows: None if the write does not state them, as for log files.
+        log: What the write states about a log file; None if it states nothing, and for other files.
     """
 
     instant: str
@@ -69,14 +70,14 @@ class NamedFile:
 
 @dataclass(slots=True)
 class Said:
-    """What the completed writes say that could be parsed; it grows as batches of writes are read.
+    """What those completed writes state that could be parsed; it grows as batches of writes are read.
 
     Attributes:
         files: The data files that they name, by path.
-        silent: Requested times of writes that the checks cannot parse, and whose files they do not know.
+        silent: Requested times of writes that cannot be parsed, so that their files are unknown.
         operations: Each write's operation, by its requested time.
         given_up: The damaged log files that repairs gave up.
-        merged: Requested times of the writes whose file slices they merged, and what stands for none.
+        merged: Requested times of the writes whose file slices they merged, or the text that Apache Hudi has for none.
     """
 
     files: dict[str, NamedFile] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class Subject:
     """A table under examination.
 
     Attributes:
-        folders: Listed before the timeline was.
+        folders: The folders, listed before the timeline.
         states: Each state of an instant that has a file on the timeline.
         timeline: The newest state of each instant.
         archived: The instants of the archive that could be read.
@@ -140,13 +141,13 @@ class Subject:
         return on_timeline or self.is_archived(requested_time)
 
     def maker(self, path: str) -> str:
-        """Return the requested time of the youngest instant that wrote a data file; empty of any other path."""
+        """Return the requested time of the youngest instant that wrote a data file; empty for any other path."""
         file = data_file(path, changes=True)
         made_by = () if file is None else self.table.format.makers([file], self.timeline, opens=True)
         return max(made_by, default="")
 
     def is_there(self, path: str) -> bool:
-        """Return whether a file exists, which may be newer than the listing of the folders."""
+        """Return whether a file exists; it may be newer than the listing of the folders."""
         return path in self._listed or self.storage.exists(path)
 
     def tell(self, check: Check, about: Instant | DataFile, what: str) -> None:
@@ -160,7 +161,7 @@ class Subject:
             yield
 
     def check_buckets(self, file: DataFile, group: FileGroupId, keys: pa.Array) -> None:
-        """Hold some record keys of a file against the bucket of its file group, if that is a bucket."""
+        """Check that some record keys of a file belong to the bucket of its file group, if that is a bucket."""
         index = self.index
         if index is None or index.number_of(group) is None:
             return
@@ -191,7 +192,7 @@ class Subject:
 
     @cached_property
     def lost_archive(self) -> str:
-        """What shows that instants were archived if the archive has no file; empty if there is no such sign."""
+        """A sign that instants were archived though the archive has no file, in words; empty without such a sign."""
         folder = self.config.archive_folder
         if self.table.archive.is_there():
             return ""
@@ -219,7 +220,7 @@ class Subject:
 
     @cached_property
     def told(self) -> InferredIndex | None:
-        """The index that the table shows; None if the properties note the index."""
+        """The index that the table's files show; None if the properties note the index."""
         if not is_unnoted(self.config):
             return None
         with self.findings.turning(NOT_CHECKED):
@@ -228,7 +229,7 @@ class Subject:
 
     @cached_property
     def index(self) -> Index | None:
-        """The table's index; None if it cannot be known."""
+        """The table's index; None if it is unknown."""
         if self.told is not None and self.told.kind is None:
             return None
         with self.findings.turning(NOT_CHECKED):
@@ -238,12 +239,12 @@ class Subject:
 
     @property
     def computed_index(self) -> ComputedIndex | None:
-        """The table's index if keys alone decide the file group; None if it looks keys up, or is unknown."""
+        """The table's index if it computes the file group from a key; None if it looks keys up, or is unknown."""
         return None if self.index is None else as_computed(self.index)
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:
-        """The numbers of buckets; None if nothing says any."""
+        """The numbers of buckets; None for a table without buckets."""
         by_rules = is_unnoted(self.config) and rule_files(self.table)
         return bucket_numbers(self.table, self.timeline) if by_rules or has_buckets(self.config) else None
 
@@ -274,7 +275,7 @@ def walk(storage: Storage) -> Folders:
 
 
 def called(instant: Instant) -> str:
-    """Return what a sentence calls an instant."""
+    """Return an instant's name for a sentence."""
     return f"{instant.action} {instant.requested_time}"
 
 

@@ -1,7 +1,8 @@
 """Rescales that Apache Hudi rolled back, and whose number of buckets is still noted.
 
-Apache Hudi's ``rollback_to_instant`` puts the file groups of before back and leaves the rule file, which its writers go
-by whatever became of the rule's instant. On tables of version 8 it leaves the property, which its jobs must agree with.
+Apache Hudi's ``rollback_to_instant`` brings the earlier file groups back, but leaves the rule file, which its writers
+follow whatever became of the rule's instant. In tables of version 8 it leaves the property, with which its jobs must
+agree.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class UndoneRescale:
 
     Attributes:
         undone_by: The rollback or the restore.
-        since: The writes that completed since then, of another engine, which may have gone by the rule.
+        since: The writes of other engines that completed since then, and may have followed the rule.
         what: What is wrong, for `validate` and `repair`.
     """
 
@@ -32,7 +33,7 @@ class UndoneRescale:
 
 
 def undone_rescales(subject: Subject) -> tuple[UndoneRescale, ...]:
-    """Return the rescales that were rolled back and whose numbers writers of Apache Hudi still go by."""
+    """Return the rescales that were rolled back and whose numbers writers of Apache Hudi still follow."""
     if subject.config.index_type not in {None, key.BUCKET}:
         return ()
     files = rules_without_instant(subject.table, subject.timeline)
@@ -42,7 +43,7 @@ def undone_rescales(subject: Subject) -> tuple[UndoneRescale, ...]:
 
 
 def _noted(subject: Subject) -> bool:
-    """Return whether the property says another number than the rule in force, which pyhudi goes by."""
+    """Return whether the property has another number than the rule in force, which pyhudi follows."""
     numbers = subject.numbers
     return (
         numbers is not None
