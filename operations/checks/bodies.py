@@ -270,7 +270,7 @@ class _Bodies:
                 self._report(NO_SIZE, instant, f"does not say how large {file} is", file)
 
     def check_newest(self) -> None:
-        """Check that the newest completed write names the table's columns, as Apache Hudi and hudi-rs read them there."""
+        """Check that the newest completed write names the table's columns: Apache Hudi and hudi-rs read them there."""
         newest = self.timeline.writes[-1] if self.timeline.writes else None
         if newest is None or newest.requested_time in self.said.silent:
             return

@@ -20,7 +20,7 @@ _MOVE_ASIDE = "Move the file aside with HudiTable.repair(), or archive with pyhu
 PROPERTIES_UNUSABLE = _error(
     "PROPERTIES_UNUSABLE",
     "`hoodie.properties` is lost, cut off, contradicts its checksum, or lacks what every table must say.",
-    "Compare it with hoodie.properties.backup beside it, and restore it from there or from a backup of yours.",
+    "Compare it with hoodie.properties.backup beside it, and restore it from that file or from your own backup.",
 )
 PROPERTIES_BACKUP = _warning(
     "PROPERTIES_BACKUP",
@@ -29,7 +29,7 @@ PROPERTIES_BACKUP = _warning(
 )
 PROPERTY_MISSING = _warning(
     "PROPERTY_MISSING",
-    "A property is missing without which some readers or writers fail.",
+    "A property is missing that some readers or writers need.",
     "Add the property to hoodie.properties with the value that the table's writers use.",
 )
 PARTITION_FIELDS_MISSING = _error(
@@ -39,56 +39,56 @@ PARTITION_FIELDS_MISSING = _error(
 )
 PROPERTY_INVALID = _error(
     "PROPERTY_INVALID",
-    "A property has a value of no meaning, or two contradict each other.",
+    "A property has a value without a meaning, or two properties contradict each other.",
     "Correct the property in hoodie.properties to what the table's writers use.",
 )
 NOT_CHECKED = _warning(
     "NOT_CHECKED",
-    "The table is of a kind, or says too little of itself, so that something could not be checked.",
-    "Look at this part with what wrote it, or add the property that is named.",
+    "Something could not be checked, as pyhudi does not know this kind of table, or a property is missing.",
+    "Check this part with the engine that wrote it, or add the property that the finding names.",
 )
 STRANGE_FILE = _warning(
     "STRANGE_FILE",
-    "A file's name fits no kind of file of its folder; readers pass over it.",
-    "Delete the file if no program of yours needs it; a name that ends in a UUID is of a dead writer of Apache Hudi.",
+    "A file's name fits no kind of file of its folder; readers ignore it.",
+    "Delete the file if none of your programs needs it; dead writers of Apache Hudi leave names that end in a UUID.",
 )
 LINK = _error(
     "LINK",
-    "There is a symbolic link below the table's root, which pyhudi follows nowhere.",
-    "Put what it leads to in its place, or remove it.",
+    "There is a symbolic link below the table's root; pyhudi follows no links.",
+    "Replace the link by the file or folder that it points to, or remove it.",
 )
 LEFT_BEHIND = _error(
     "LEFT_BEHIND",
     "A write or service lies where the version before the upgrade has its instants, and not on the table's timeline: "
     "readers do not see what it wrote, and pyhudi refuses to write.",
     "Stop writers of old releases. If the rows have to stay, restore the table from a backup of before the upgrade, "
-    "mend the instant's file, and call HudiTable.upgrade(). Otherwise delete the file: the next write, or "
-    "HudiTable.repair(), takes the instant's data files away.",
+    "repair the instant's file, and call HudiTable.upgrade(). Otherwise delete the file: the next write, or "
+    "HudiTable.repair(), removes the instant's data files.",
 )
 NO_COMPLETION_TIME = _error(
     "NO_COMPLETION_TIME",
-    "A completed instant has no completion time in its name: Apache Hudi takes it for JSON, hudi-rs for nothing.",
+    "A completed instant has no completion time in its name: Apache Hudi takes it for JSON, and hudi-rs ignores it.",
     "Rename the file to <requested time>_<completion time>.<action>.",
 )
 STRANGE_TIME = _warning(
     "STRANGE_TIME",
-    "An instant has a time that no calendar knows.",
+    "An instant's time is no date and time.",
     "Find out which program wrote it; if no file belongs to it, remove it from the timeline.",
 )
 FUTURE_TIME = _warning(
     "FUTURE_TIME",
-    "An instant's time lies ahead of the store's clock; what other writers write until then counts as older.",
-    "Correct the clock that made it, and until then write with pyhudi, which takes times after the greatest.",
+    "An instant's time is ahead of the store's clock; other engines' writes before that time count as older.",
+    "Correct the clock that made it. Until that time write with pyhudi, which takes times after the greatest.",
 )
 OUT_OF_ORDER = _warning(
     "OUT_OF_ORDER",
     "An instant completed before it was requested, or in the same millisecond as another instant.",
-    "Look at the writers' clocks; an incremental query that ended at such a time may have missed an instant.",
+    "Check the writers' clocks; an incremental query that ended at such a time may have missed an instant.",
 )
 COMPLETED_TWICE = _error(
     "COMPLETED_TWICE",
     "One instant has two completed files, or two instants have one requested time.",
-    "Compare them, and remove the instant whose files are not there; readers have worked with the earlier instant.",
+    "Compare them, and remove the instant whose files do not exist; readers have used the earlier instant.",
 )
 EMPTY_INSTANT = _error(
     "EMPTY_INSTANT",
@@ -97,7 +97,7 @@ EMPTY_INSTANT = _error(
 )
 EMPTY_CLEAN = _warning(
     "EMPTY_CLEAN",
-    "A completed clean is empty, so that it does not say what it took; Apache Hudi removes it.",
+    "The file of a completed clean is empty and does not say what the clean deleted; Apache Hudi removes such a clean.",
     "Delete the clean's three files.",
 )
 TORN_INSTANT = _error(
@@ -108,7 +108,7 @@ TORN_INSTANT = _error(
 NULL_IN_COMMIT = _error(
     "NULL_IN_COMMIT",
     "A completed write holds null where Apache Hudi needs a map, and fails on every open of the table.",
-    "Write the instant's file anew with an empty map in that place.",
+    "Write the instant's file anew with an empty map instead of null.",
 )
 UNKNOWN_OPERATION = _error(
     "UNKNOWN_OPERATION",
@@ -118,33 +118,33 @@ UNKNOWN_OPERATION = _error(
 NO_SCHEMA = _error(
     "NO_SCHEMA",
     "The newest completed write names neither columns nor files: Apache Hudi shows no rows and hudi-rs fails.",
-    "Write to the table once more, with rows.",
+    "Write rows to the table once more.",
 )
 STAT_MISMATCH = _error(
     "STAT_MISMATCH",
-    "What a completed write says of a file contradicts the file's name.",
+    "What a completed write states about a file contradicts the file's name.",
     _ROLL_BACK,
 )
 NO_SIZE = _error(
     "NO_SIZE",
-    "A completed write does not say how large its file is: Apache Hudi's incremental queries pass over it.",
+    "A completed write does not state the size of its file: Apache Hudi's incremental queries skip the file.",
     "Write the instant's file anew with the size.",
 )
 SIZE_MISMATCH = _error(
     "SIZE_MISMATCH",
-    "A base file has another size than the write that made it says: another file has taken its place, and reads and "
-    "writes of its file group fail if that write is still on the timeline.",
-    "Put the file back as that write wrote it, or roll back that write and all later writes.",
+    "A base file has another size than the write that made it states: the file was replaced, and reads and writes of "
+    "its file group fail as long as that write is on the timeline.",
+    "Restore the file that the write made, or roll back that write and all later writes.",
 )
 LOG_SIZE = _warning(
     "LOG_SIZE",
-    "A log file, or a file of changes, has another size than the write that made it says; readers accept it.",
+    "A log file, or a file of changes, has another size than the write that made it states; readers accept it.",
     "Compare the file with a backup.",
 )
 ROW_COUNT = _warning(
     "ROW_COUNT",
-    "A file has another number of rows than the write that made it says.",
-    "Compare the file with a backup; another file has taken its place.",
+    "A file has another number of rows than the write that made it states.",
+    "Compare the file with a backup; it was replaced.",
 )
 PENDING_WRITE = _warning(
     "PENDING_WRITE",
@@ -153,12 +153,12 @@ PENDING_WRITE = _warning(
 )
 PENDING_SERVICE = _warning(
     "PENDING_SERVICE",
-    "A table service broke off; the finding says what it holds up.",
-    "Run the service again with what began it, or with what can finish it.",
+    "A table service broke off; the finding says what waits for it.",
+    "Run the service again, with the engine that began it or with another that can finish it.",
 )
 PENDING_RESTORE = _error(
     "PENDING_RESTORE",
-    "A restore is not finished: the table is undone by half, and every write is refused.",
+    "A restore is not finished: some later writes are undone and some are not, and the table refuses all writes.",
     "Restore to the same instant again.",
 )
 PENDING_ARCHIVED = _error(
@@ -168,7 +168,7 @@ PENDING_ARCHIVED = _error(
 )
 NO_REQUESTED = _warning(
     "NO_REQUESTED",
-    "A pending instant has an inflight file and no requested one.",
+    "A pending instant has an inflight file and no requested file.",
     "Roll it back if its writer is dead.",
 )
 ROLLBACK_UNFINISHED = _error(
@@ -183,17 +183,17 @@ CLAIMED_TWICE = _error(
 )
 PLAN_REPLACED = _error(
     "PLAN_REPLACED",
-    "A pending clustering names a file group that was replaced since: carried out, it brings its rows back.",
+    "A pending clustering names a file group that was replaced since: if carried out, it brings the old rows back.",
     "Remove the files of the plan.",
 )
 PLAN_FILE_LOST = _error(
     "PLAN_FILE_LOST",
-    "A pending compaction is to merge a file that is gone, so that no engine can carry it out.",
+    "A pending compaction names a file that is gone, so that no engine can carry the compaction out.",
     "Restore the file from a backup, or roll the compaction back.",
 )
 PLAN_MISFIT = _error(
     "PLAN_MISFIT",
-    "A pending compaction names a file group that the table does not have, or not exactly the files of its slice: "
+    "A pending compaction names a file group that the table does not have, or not exactly the files of its slice: if "
     "carried out, it loses rows or repeats some.",
     "Roll the compaction back, and compact again.",
 )
@@ -214,7 +214,7 @@ SAVEPOINT_WITHOUT_COMMIT = _warning(
 )
 ARCHIVE_LOST = _error(
     "ARCHIVE_LOST",
-    "The archive is empty, though instants were archived: a write that is given again under its id is done twice, and "
+    "The archive is empty, though instants were archived: a write that is repeated under its id is done twice, and "
     "queries of archived times fail.",
     "Restore the archive's folder from a backup. Do not delete data files whose instant is on no timeline.",
 )
@@ -225,12 +225,12 @@ ARCHIVE_MANIFEST = _error(
 )
 ARCHIVE_BROKEN_OFF = _warning(
     "ARCHIVE_BROKEN_OFF",
-    "An archiving broke off: a manifest or a file that no manifest names lies ahead, or `_version_` is missing.",
+    "An archiving broke off: it left a newer manifest, or a file that no manifest names, or `_version_` is missing.",
     "Archive again.",
 )
 ARCHIVE_FILE_LOST = _error(
     "ARCHIVE_FILE_LOST",
-    "The archive's manifest names a file that is gone, or of another size.",
+    "The archive's manifest names a file that is gone or has another size.",
     _RESTORE,
 )
 ARCHIVE_FILE_CORRUPT = _error(
@@ -241,16 +241,16 @@ ARCHIVE_FILE_CORRUPT = _error(
 IN_BOTH_PLACES = _warning(
     "IN_BOTH_PLACES",
     "An instant is in the archive and still on the timeline, which does no harm.",
-    "Archive again, which takes it from the timeline.",
+    "Archive again, which takes the instant off the timeline.",
 )
 NO_METAFILE = _error(
     "NO_METAFILE",
     "A folder has data files and no partition metafile: Apache Hudi and pyhudi read none of its rows.",
-    "Put .hoodie_partition_metadata there, as in other partitions.",
+    "Add .hoodie_partition_metadata, as in other partitions.",
 )
 METAFILE_CORRUPT = _error(
     "METAFILE_CORRUPT",
-    "A partition's metafile cannot be parsed, or says another depth than the folder has.",
+    "A partition's metafile cannot be parsed, or states another depth than the folder has.",
     "Copy the metafile of another partition of the same depth.",
 )
 NESTED_PARTITION = _error(
@@ -260,27 +260,27 @@ NESTED_PARTITION = _error(
 )
 PARTITION_NAME = _error(
     "PARTITION_NAME",
-    "A partition's path cannot be made of the table's partition fields.",
+    "A partition's path does not consist of the table's partition fields.",
     "Correct the properties of partition paths, or move the partition's rows.",
 )
 LOST_FILE = _error(
     "LOST_FILE",
-    "A file is gone that a completed write names and nothing has replaced: its rows are lost.",
+    "A file is gone that a completed write names and that was not replaced: its rows are lost.",
     "Restore the file from a backup, or roll back that write and all later writes.",
 )
 CLEANED_LIVE_FILE = _error(
     "CLEANED_LIVE_FILE",
-    "A clean took a file that was the newest of its file group: its rows are lost.",
+    "A clean deleted a file that was the newest of its file group: its rows are lost.",
     "Restore the file from a backup, or roll back that write and all later writes.",
 )
 UNNAMED_FILE = _error(
     "UNNAMED_FILE",
-    "A data file of a completed write is not among those that the write names; readers may show it.",
+    "A completed write does not name one of its data files; readers may show the file's rows.",
     "Delete the file.",
 )
 ORPHAN = _warning(
     "ORPHAN",
-    "A data file's instant is neither on the timeline nor archived; its rows appear when archiving passes its time.",
+    "A data file's instant is neither on the timeline nor archived; its rows appear once later writes are archived.",
     _MOVE_ASIDE,
 )
 ORPHAN_SHOWN = _error(
@@ -290,17 +290,17 @@ ORPHAN_SHOWN = _error(
 )
 ROLLED_BACK_FILE = _error(
     "ROLLED_BACK_FILE",
-    "A file of an instant that was rolled back is still there; its rows appear when archiving passes its time.",
+    "A file of a rolled-back instant still exists; its rows appear once later writes are archived.",
     _MOVE_ASIDE,
 )
 REPLACED_SHOWN = _error(
     "REPLACED_SHOWN",
-    "A replaced file group's files are still there, and the replacecommit is archived: its rows are back.",
+    "The files of a replaced file group still exist, and the replacecommit is archived: readers see the rows again.",
     "Delete the files.",
 )
 BUCKET_TWICE = _error(
     "BUCKET_TWICE",
-    "One bucket of a partition has two file groups, of which a write updates one.",
+    "A bucket of a partition has two file groups; a write updates only one of them.",
     "Rewrite the partition with insert_overwrite.",
 )
 NO_BUCKET = _error(
@@ -316,14 +316,14 @@ OTHER_BUCKETS = _error(
 )
 BUCKETS_UNKNOWN = _error(
     "BUCKETS_UNKNOWN",
-    "A file says how many buckets partitions have, and its instant neither completed nor waits, or the file cannot be "
-    "used: Apache Hudi may go by it, pyhudi refuses to write, and reads look into every bucket.",
+    "A file states numbers of buckets, and its instant is neither completed nor pending, or the file cannot be used: "
+    "Apache Hudi may follow it, pyhudi refuses to write, and reads look into every bucket.",
     "Roll the rescale back with Apache Hudi, or remove the file if all file groups are older than it.",
 )
 RESCALE_UNDONE = _error(
     "RESCALE_UNDONE",
-    "Apache Hudi rolled a rescale back, and its number of buckets is still noted: Apache Hudi's writers go by it, and "
-    "put keys where their rows are not, so that keys are there twice.",
+    "Apache Hudi rolled a rescale back, and its number of buckets is still noted: Apache Hudi's writers follow it, and "
+    "write keys into other buckets than those of their rows, so that the table has keys twice.",
     "Stop Apache Hudi's writers, roll back the writes that `what` names, newest first, and call HudiTable.repair().",
 )
 INDEX_UNCLEAR = _error(
@@ -349,34 +349,34 @@ REPAIRED = _warning(
 )
 TORN_BLOCK = _error(
     "TORN_BLOCK",
-    "A block of a log file is not whole, and no instant on the timeline states what the file should hold: readers pass "
-    "over the block, and miss its rows without an error.",
+    "A block of a log file is incomplete, and no instant on the timeline states what the file should hold: readers "
+    "skip the block, and miss its rows without an error.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
 SKIPPED_BLOCK = _warning(
     "SKIPPED_BLOCK",
-    "A block of a log file is not whole, and its writer wrote the rows again behind it: readers pass over the block.",
-    "Nothing needs to be done; a compaction takes the file out of use.",
+    "A block of a log file is incomplete, and its writer wrote the rows again behind it: readers skip the block.",
+    "You need to do nothing; a compaction takes the file out of use.",
 )
 BLOCK_INSTANT = _error(
     "BLOCK_INSTANT",
-    "A block of a log file names another instant than the file: readers go by the one or by the other.",
+    "A block of a log file names another instant than the file's name: some readers use the block's, some the file's.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
 LOG_PASSED_OVER = _error(
     "LOG_PASSED_OVER",
-    "A log file is named by an instant that is no completed write, and holds rows of completed ones: an upgrade passed "
-    "over a pending compaction, and readers miss these rows.",
+    "A log file has the name of an instant that is no completed write, and holds rows of completed writes: an upgrade "
+    "ignored a pending compaction, and readers miss these rows.",
     "Carry the compaction out with HudiTable.compact() before anything else is written. Without such a plan, restore "
     "the table from a backup of before its upgrade.",
 )
 FILE_TIME = _warning(
     "FILE_TIME",
     "A completed instant's file is younger than the next base file of a file group with log files of that instant. "
-    "Apache Hudi 1.x takes the file's time for that of completion, merges the log files with the next base file, too, "
+    "Apache Hudi 1.x takes the file's time for the completion time, merges the log files also with the next base file, "
     "and may lose rows. pyhudi and Apache Hudi 0.x do not.",
-    "HudiTable.repair(file_times=True) sets the times, except in an object store. After HudiTable.upgrade() they tell "
-    "nothing.",
+    "HudiTable.repair(file_times=True) sets the times, except in an object store. After HudiTable.upgrade() no engine "
+    "uses them.",
 )
 META_COLUMNS = _error(
     "META_COLUMNS",
@@ -385,28 +385,28 @@ META_COLUMNS = _error(
 )
 COLUMNS_MISFIT = _error(
     "COLUMNS_MISFIT",
-    "A base file's columns cannot be read as the table's.",
-    "Read the file with what wrote it, and rewrite the partition with insert_overwrite.",
+    "A base file's columns cannot be read as columns of the table.",
+    "Read the file with the engine that wrote it, and rewrite the partition with insert_overwrite.",
 )
 FOOTER_INVALID = _warning(
     "FOOTER_INVALID",
-    "A base file's footer holds an Avro schema that cannot be parsed, or one of two bounds of its record keys.",
-    "Write the file's group again, by an upsert of any of its rows.",
+    "A base file's footer holds an Avro schema that cannot be parsed, or only one bound of its record keys.",
+    "Write the file group again, by an upsert of any of its rows.",
 )
 KEY_RANGE = _error(
     "KEY_RANGE",
-    "The record keys of a base file are not those between its footer's bounds: Apache Hudi's bloom index misses them.",
-    "Write the file's group again, by an upsert of any of its rows.",
+    "A base file has record keys outside of its footer's bounds: Apache Hudi's bloom index misses them.",
+    "Write the file group again, by an upsert of any of its rows.",
 )
 BLOOM_CORRUPT = _error(
     "BLOOM_CORRUPT",
-    "The bloom filter in a base file's footer is none: Apache Hudi's bloom index fails or misses keys.",
-    "Write the file's group again, by an upsert of any of its rows.",
+    "The bloom filter in a base file's footer cannot be read: Apache Hudi's bloom index fails or misses keys.",
+    "Write the file group again, by an upsert of any of its rows.",
 )
 BLOOM_MISS = _error(
     "BLOOM_MISS",
-    "The bloom filter in a base file's footer lacks record keys of the file: a bloom index adds them once more.",
-    "Write the file's group again, by an upsert of a row of it that the filter has.",
+    "The bloom filter in a base file's footer lacks record keys of the file: a bloom index inserts them again.",
+    "Write the file group again, by an upsert of one of its rows that the filter has.",
 )
 FILE_NAME_COLUMN = _error(
     "FILE_NAME_COLUMN",
@@ -415,7 +415,7 @@ FILE_NAME_COLUMN = _error(
 )
 PARTITION_COLUMN = _error(
     "PARTITION_COLUMN",
-    "Rows do not name the partition that holds them, or their columns make another partition.",
+    "Rows do not name the partition that holds them, or their columns give another partition.",
     "Rewrite both partitions with insert_overwrite.",
 )
 COMMIT_TIME_COLUMN = _error(
@@ -425,27 +425,27 @@ COMMIT_TIME_COLUMN = _error(
 )
 KEY_MISMATCH = _error(
     "KEY_MISMATCH",
-    "Rows have no record key, or not the key that their columns make: an upsert does not find them.",
+    "Rows have no record key, or another key than their columns give: an upsert does not find them.",
     "Write the table only with the engine that wrote it, or rewrite it with mode overwrite.",
 )
 WRONG_BUCKET = _error(
     "WRONG_BUCKET",
-    "Record keys are in a bucket that their hash does not lead to: an upsert does not find them.",
+    "Record keys are in another bucket than their hash gives: an upsert does not find them.",
     "Give the number of buckets that the table was made with, or rewrite the table with mode overwrite.",
 )
 DUPLICATE_KEY = _error(
     "DUPLICATE_KEY",
-    "A record key is there several times if it has to be unique, though upserts wrote all of its rows.",
-    "Upsert the row that is right; if the index looks keys up, delete the key first, or each copy is updated.",
+    "Several rows have a record key that has to be unique, though upserts wrote all of them.",
+    "Upsert the right row. If the index looks keys up, delete the key first, or each copy is updated.",
 )
 KEY_ADDED_TWICE = _warning(
     "KEY_ADDED_TWICE",
-    "A record key is there several times if it has to be unique, as inserts add rows without looking.",
-    "If keys have to be unique, delete the key, then upsert the row that is right.",
+    "Several rows have a record key that has to be unique, as inserts do not look keys up.",
+    "If keys have to be unique, delete the key, then upsert the right row.",
 )
 METADATA_LOST = _error(
     "METADATA_LOST",
-    "The properties name partitions of a metadata table that is not there.",
+    "The properties name partitions of a metadata table that does not exist.",
     _REBUILD,
 )
 METADATA_STALE = _error(
@@ -460,7 +460,7 @@ METADATA_DAMAGED = _error(
 )
 METADATA_MISPLACED = _error(
     "METADATA_MISPLACED",
-    "A file group of the metadata table has keys that their hash leads to another file group: look-ups miss them.",
+    "A file group of the metadata table has keys whose hash leads to another file group: look-ups miss them.",
     _REBUILD,
 )
 METADATA_FILE_MISSING = _error(
@@ -470,7 +470,7 @@ METADATA_FILE_MISSING = _error(
 )
 METADATA_FILE_EXTRA = _error(
     "METADATA_FILE_EXTRA",
-    "The metadata table lists a file that is not there, where reads fail, or that no completed write made.",
+    "The metadata table lists a file that does not exist, so that reads fail, or that no completed write made.",
     _REBUILD,
 )
 METADATA_FILE_SIZE = _error(
@@ -496,8 +496,8 @@ METADATA_BOUNDS_WIDE = _warning(
 )
 METADATA_BOUNDS_MISSING = _warning(
     "METADATA_BOUNDS_MISSING",
-    "The metadata table lacks bounds of a column for a file, or a partition, as others have them: queries open it for "
-    "every condition.",
+    "The metadata table lacks bounds of a column for a file or a partition, though others have them: queries open it "
+    "for every condition.",
     _REBUILD,
 )
 METADATA_COUNTS = _error(
@@ -507,12 +507,12 @@ METADATA_COUNTS = _error(
 )
 METADATA_LEFT = _error(
     "METADATA_LEFT",
-    "The metadata table says something of a file, or a partition, that is no longer there.",
+    "The metadata table has an entry for a file or a partition that no longer exists.",
     _REBUILD,
 )
 METADATA_FILTER = _error(
     "METADATA_FILTER",
-    "The metadata table's bloom filter of a base file lacks record keys of the file: an upsert adds them once more.",
+    "The metadata table's bloom filter of a base file lacks record keys of the file: an upsert inserts them again.",
     _REBUILD,
 )
 METADATA_FILTER_MISSING = _error(
@@ -522,17 +522,17 @@ METADATA_FILTER_MISSING = _error(
 )
 METADATA_KEY_MISSING = _error(
     "METADATA_KEY_MISSING",
-    "A record index lacks record keys of rows: an upsert adds them once more, and queries for them find nothing.",
+    "A record index lacks record keys of rows: an upsert inserts them again, and queries for them find nothing.",
     _REBUILD,
 )
 METADATA_KEY_PLACE = _error(
     "METADATA_KEY_PLACE",
-    "A record index leads to another partition or file group than has the row: an upsert adds it once more.",
+    "A record index has another partition or file group for a key than its row has: an upsert inserts the row again.",
     _REBUILD,
 )
 METADATA_KEY_LEFT = _error(
     "METADATA_KEY_LEFT",
-    "A record index has record keys of no row: an upsert takes them for updates.",
+    "A record index has record keys that no row has: an upsert takes them for updates.",
     _REBUILD,
 )
 METADATA_VALUE_MISSING = _error(
@@ -542,7 +542,7 @@ METADATA_VALUE_MISSING = _error(
 )
 METADATA_VALUE_LEFT = _error(
     "METADATA_VALUE_LEFT",
-    "A secondary index has values that their rows do not have, or values of no row.",
+    "A secondary index has values that its rows do not have, or entries of no row.",
     _REBUILD,
 )
 STALE_CHECKSUM = _error(
@@ -557,18 +557,18 @@ LEFT_OVER = _warning(
 )
 LOCK_LEFT = _warning(
     "LOCK_LEFT",
-    "A lock file is old: writers that respect it wait in vain if its holder is dead.",
+    "A lock file is old: if its holder is dead, writers that respect the lock wait in vain.",
     "Delete .hoodie/lock if no writer holds it.",
 )
 DECISION_OPEN = _warning(
     "DECISION_OPEN",
-    "The table's next step was decided, and the writer that decided it has not taken it.",
+    "The table's next step was decided, and the writer that decided it has not carried it out.",
     "Write to the table; the next decision carries this step out.",
 )
 DECISION_UNREADABLE = _warning(
     "DECISION_UNREADABLE",
     "The table's newest decision cannot be read: the next writers wait five seconds for it.",
-    "Write to the table: the write passes over it and makes the next decision.",
+    "Write to the table: the write skips that decision and makes the next.",
 )
 
 ALL = tuple(sorted((check for check in globals().values() if isinstance(check, Check)), key=lambda check: check.code))

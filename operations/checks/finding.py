@@ -117,7 +117,7 @@ class Findings:
 
 UNREADABLE = Check(
     "UNREADABLE",
-    "The store does not give a file, or gives a link or a folder in its place.",
-    "Look at the file, its permissions and its disk.",
+    "The store cannot read a file, or has a link or a folder instead of it.",
+    "Check the file, its permissions and its disk.",
     ERROR,
 )

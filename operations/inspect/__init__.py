@@ -1,1 +1,1 @@
-"""Information about a table, as Arrow tables."""
+"""Queries about a table, whose results are Arrow tables."""

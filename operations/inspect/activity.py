@@ -35,22 +35,22 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 def activity(storage: Storage) -> pa.Table:
     """Return one row for every pending instant, oldest first, with columns as in `ACTIVITY_SCHEMA`.
 
-    The phase is ``planned`` before any process has begun the instant, ``writing`` while tasks may add files,
-    ``committing`` after that, and ``given up`` if the next write undoes it. Application, host and pid are null for
-    other writers than pyhudi; the age of an absent heartbeat is null, too.
+    The phase is ``planned`` before a process begins the instant, ``writing`` while tasks may add files, ``committing``
+    after that, and ``given up`` if the next write undoes it. Application, host and pid are null for other writers than
+    pyhudi; the age of a missing heartbeat is null, too.
     """
     table = open_table(storage)
     return pa.Table.from_pylist(activity_rows(table, table.timeline().pending), ACTIVITY_SCHEMA)
 
 
 def activity_rows(table: Table, pending: Iterable[Instant]) -> list[dict[str, object]]:
-    """Return the rows of some pending instants, in their order, with values by the names of `ACTIVITY_SCHEMA`."""
+    """Return a row for each pending instant, in their order, with values by the names of `ACTIVITY_SCHEMA`."""
     now = table.storage.now()
     return for_each(table.storage, lambda instant: _row(table, instant, now), pending)
 
 
 def shown(table: Table, instant: Instant) -> str:
-    """Return a pending instant with its process and the moment since when that is at work, in words."""
+    """Return a pending instant in words, with its process and since when that is at work."""
     process = Claim(table.storage, instant.requested_time).owner()
     by = "a process that left no note of itself" if process is None else f"process {process.pid} on {process.place}"
     since = since_of(table, instant)
@@ -82,7 +82,7 @@ def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
 
 
 def _moment(text: str, zone: str) -> datetime | None:
-    """Return the moment of an instant time, None for a text of other software that is no time."""
+    """Return the moment of an instant time; None for the text of other software that is no time."""
     try:
         return _EPOCH + timedelta(milliseconds=parse_time(text, zone))
     except ValueError:

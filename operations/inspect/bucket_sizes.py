@@ -1,4 +1,4 @@
-"""How many buckets each partition of a table has, how large they are, and how many would suit it."""
+"""How many buckets each partition of a table has, how large they are, and how many buckets would suit its size."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bucket_sizes(storage: Storage, growth: float = 1.0) -> pa.Table:
         raise UnsupportedTableError(
             f"The properties of the table {storage.path} note no bucket index, so its partitions have no number of "
             "buckets.",
-            "Ask for the sizes of file groups with detail().",
+            "Query the sizes of file groups with detail().",
         )
     timeline = table.timeline()
     numbers, view = bucket_numbers(table, timeline), FileView(timeline, read_written(timeline))
@@ -51,7 +51,7 @@ def bucket_sizes(storage: Storage, growth: float = 1.0) -> pa.Table:
                 "buckets": numbers.of(path),
                 "files": sum(len(file_slice.files) for file_slice in slices),
                 "bytes": size,
-                # As if all partitions were as large: the number of file groups of the table counts, too.
+                # Suggest as if all partitions were as large: the table's number of file groups counts, too.
                 "suggested": suggest_buckets(
                     size * len(slices_by_partition),
                     partitions=len(slices_by_partition),

@@ -1,4 +1,4 @@
-"""Columns of a query about a table, with a sentence on each: the schema and the page of columns are made of them."""
+"""Columns of a query about a table, with a sentence on each; its schema and the page of columns are made from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DescribedColumn:
 
 @dataclass(frozen=True, slots=True)
 class DescribedRows:
-    """The rows that a query about a table returns: what each is about, in which order, and its columns."""
+    """The rows that a query about a table returns; ``text`` says what a row is about, and the order of the rows."""
 
     name: str
     text: str

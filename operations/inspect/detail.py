@@ -1,4 +1,4 @@
-"""The properties and the size of a table, and the work that waits for a compaction, in one row."""
+"""One row about a table: its properties, its size, and the log files that wait for a compaction."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def detail(storage: Storage) -> pa.Table:
     """Return one row about a table, with columns as in `DETAIL_SCHEMA`; files are listed, but none is opened.
 
     Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `_debt_of`
-    counts log files. ``buckets`` is the number of buckets of a partition that ``other_buckets`` does not name, null
-    if it is unknown. If no property names the index, it follows from the names of file groups; null if they
-    contradict each other. ``metadata`` has the partitions of the metadata table, those being built, too: null if its
-    own files cannot be listed. The newest instant is the completed write with the latest requested time, and
-    ``written_by`` which software wrote last: pyhudi, Apache Hudi 0.x or 1.x, null if no write tells.
+    counts log files. ``buckets`` is the number of buckets of each partition that ``other_buckets`` does not name, null
+    if it is unknown. If no property names the index, ``index`` follows from the names of file groups, and is null if
+    these contradict each other. ``metadata`` has the partitions of the metadata table, also those being built, and is
+    null if its files cannot be listed. The newest instant is the completed write with the latest requested time.
+    ``written_by`` is the software that wrote last, pyhudi, Apache Hudi 0.x or 1.x, and null if that is unknown.
     """
     table = open_table(storage)
     config, timeline = table.config, table.timeline()
@@ -128,7 +128,7 @@ def _has_rules(table: Table) -> bool:
 
 
 def _other_numbers(numbers: BucketNumbers | None, partitions: Iterable[str]) -> list[tuple[str, int]]:
-    """Return the partitions with a number of buckets of their own, and these numbers."""
+    """Return the partitions whose number of buckets is not the default, and these numbers."""
     if numbers is None or not numbers.differ:
         return []
     pairs = ((path, numbers.of(path)) for path in partitions)
@@ -139,15 +139,15 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
     """Return the columns of `_DEBT_FIELDS` for the newest slices of a table.
 
     The list ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized queries read
-    base files alone: they lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
-    ``read_optimized_until``.
+    base files alone: they lack rows of ``read_optimized_lacks`` writes, and show all rows of writes that completed
+    until ``read_optimized_until``.
     """
     logged = sorted(
         (file_slice for file_slice in slices if file_slice.logs),
         key=lambda file_slice: (-file_slice.log_bytes, file_slice.group),
     )
     lacking = slice_rule(timeline).makers((log for file_slice in logged for log in file_slice.logs), timeline)
-    # A log compaction joins log files of older writes, which alone count as lacking.
+    # A log compaction joins log files of older writes; only these writes count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
     gathered = len(since_compaction(timeline).since)
     return {
@@ -172,7 +172,7 @@ def _described(file_slice: FileSlice) -> dict[str, object]:
 
 
 def _until(timeline: Timeline, lacking: frozenset[str]) -> str | None:
-    """Return the completion time of the last write before the first write with lacking rows."""
+    """Return the completion time of the last write before the first write whose rows are lacking."""
     completed = sorted(timeline.writes, key=lambda instant: instant.visible_since)
     first = min((instant.visible_since for instant in completed if instant.requested_time in lacking), default=None)
     if any(time < completed[0].requested_time for time in lacking if completed):

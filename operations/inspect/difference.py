@@ -25,7 +25,6 @@ from ..result import OPERATIONS_OF_SERVICES, result_of
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .files import slices_as_of
 
-# What tells a row from another row of its key: the write and the position in it.
 
 CHANGED_FILES = DescribedRows(
     "diff",
@@ -57,8 +56,9 @@ class Difference:
     """What changed between two instants.
 
     Attributes:
-        earlier: The file slices at the earlier time that are no more at the later time; ``later`` the other way round.
-        writes: How many completed writes of rows were requested in between, with the rows that they state.
+        earlier: The file slices of the earlier time that the later time lacks; ``later`` the other way round.
+        writes: The number of completed writes of rows that were requested in between. ``inserts``, ``updates`` and
+            ``deletes`` are the rows that they state.
     """
 
     table: Table
@@ -76,8 +76,8 @@ class Difference:
     def between(cls, storage: Storage, earlier: str, later: str) -> Difference:
         """Compare the table at two times, each an instant or a time as `HudiTable.to_df` takes it.
 
-        Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` if cleaning has removed a
-        file of either.
+        Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` if a clean has deleted a
+        file of either time.
         """
         table = open_table(storage)
         first, last = (resolve(text, table.config.timezone) for text in (earlier, later))
@@ -116,7 +116,7 @@ class Difference:
     def rows(self) -> Iterator[pa.Table]:
         """Yield the changed rows of each partition in which a file group changed, with columns as in `CHANGED_ROWS`.
 
-        It reads keys and meta columns of the changed file groups, and holds those of one partition at a time.
+        It reads keys and meta columns of the changed file groups, of one partition at a time.
         """
         before, after = _by_partition(self.earlier), _by_partition(self.later)
         for partition in sorted({*before, *after}):
@@ -129,7 +129,7 @@ class Difference:
         wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
         if not file_slices:
             return wanted.empty_table()
-        # The file slices were found, so the timeline shows the columns of that time, too.
+        # The timeline had the file slices of that time, so it also has the columns.
         timeline = find_moment(SeenTable(self.table, self.timeline), AsOf(time)).timeline
         schema = with_meta(latest_schema(self.table.config, timeline) or pa.schema([]))
         reader = RowReader(self.table.storage, wanted, schema, terms=MergeTerms(self.table.config))

@@ -1,4 +1,4 @@
-"""What `explain` of a table shows: how many file slices a read opens, and what left out the others."""
+"""What `explain` of a table shows: how many file slices a read opens, and why it opens no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...table.files.file_group import FileSlice
 from ..html_text import html_table, in_html
 from ..plain_text import escaped, size_text
 
-# The bytes of columns are counted by footers, which are opened for no more files than this.
+# The bytes of columns are in footers, which are opened for at most so many files.
 _MOST_FOOTERS = 256
 _MOST_VALUES = 5
 _HEAD = ("source", "file slices", "left out", "remain")
@@ -37,12 +37,12 @@ class ExplainedRead:
 
     Attributes:
         path: The table.
-        conditions: The parts of the condition that leave files out; the rows are held against all of it afterwards.
-        steps: What each source left out, the first source first.
-        file_slices: File slices that remain.
-        base_files: Base files among them.
-        log_files: Log files among them.
-        bytes: Their size.
+        conditions: The parts of the condition that leave files out; the rows are filtered by the whole condition.
+        steps: What each source left out, in the order of the sources.
+        file_slices: The number of file slices that remain.
+        base_files: The number of their base files.
+        log_files: The number of their log files.
+        bytes: The size of these files.
         column_bytes: Size of the columns that the read needs in base files without log files; None for many files.
     """
 
@@ -85,7 +85,7 @@ class ExplainedRead:
 
 
 def explain_read(snapshot: Snapshot, predicates: Sequence[Predicate], columns: Iterable[str]) -> ExplainedRead:
-    """Return which file slices of a snapshot a read opens; it opens no data file but footers."""
+    """Return which file slices of a snapshot a read opens; this opens footers alone."""
     read = snapshot.slices_to_read(predicates, counts=True)
     slices = read.slices
     return ExplainedRead(

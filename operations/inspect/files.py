@@ -1,4 +1,4 @@
-"""The files of a table: those of the newest file slices, or of the slices of an earlier moment."""
+"""The files of a table's newest file slices, or of its slices at an earlier moment."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ FILES = DescribedRows(
         DescribedColumn("log_files", pa.list_(TEXT), "Log files, relative, in the order in which they merge.", False),
         DescribedColumn("log_bytes", COUNT, "Size of the log files.", False),
         DescribedColumn("bytes", COUNT, "Size of all files of the slice.", False),
-        DescribedColumn(
-            "rows", COUNT, "Rows of the base file, as its commit states; null if that commit is archived."
-        ),
+        DescribedColumn("rows", COUNT, "Rows of the base file, as its commit states; null if that commit is archived."),
         DescribedColumn(
             "log_records",
             COUNT,
@@ -54,7 +52,7 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
     """Return one row for each file slice, with columns as in `FILES`; no data file is opened.
 
     Args:
-        as_of: The instants requested until this time count; None for the newest file slices.
+        as_of: Show the table as of this time, by requested times; None for the newest file slices.
     """
     if as_of is None:
         walked = WalkedTable.now(storage)
@@ -72,7 +70,7 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
 def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
     """Return the file slices of a table at a time, by partition path and file id.
 
-    Raises `UnreadableTimeError` if cleaning has removed a file of them.
+    Raises `UnreadableTimeError` if a clean has deleted one of their files.
     """
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)
@@ -82,9 +80,9 @@ def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
 
 
 def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
-    """Return what the writes on a timeline state about the rows of files, by file name.
+    """Return the number of rows that the writes on a timeline state for the files of slices, by file name.
 
-    Of a log file, rows and deletes count. It opens the completed writes that made these files, and no others.
+    For a log file, rows and deletes count. Only the completed writes that made these files are opened.
     """
     files = (file for file_slice in slices for file in file_slice.data_files)
     times = slice_rule(timeline).makers(files, timeline)

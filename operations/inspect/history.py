@@ -42,8 +42,8 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     """Return one row for every instant, newest first: those of the timeline, then those of the archive.
 
     The columns are as in `HISTORY_SCHEMA`. Counts are null for instants without rows; ``failures`` and ``error`` are
-    set for pending compactions and log compactions that failed so far. With a limit, no further instants and no older
-    files of the archive are read.
+    set for pending compactions and log compactions that have failed so far. With a limit, it reads no more instants,
+    and no older files of the archive, than it returns.
     """
     if limit is not None and limit < 0:
         raise InvalidOptionError(f"The limit of the history is {limit}.", "Give a limit of 0 or more.")
@@ -61,7 +61,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
 
 
 def history_rows(timeline: Timeline, instants: Sequence[Instant]) -> list[dict[str, object]]:
-    """Return the rows of some instants of a timeline, in their order, with values by the names of `HISTORY_SCHEMA`."""
+    """Return a row for each of some instants, in their order, with values by the names of `HISTORY_SCHEMA`."""
     storage = timeline.storage
     plans = [instant for instant in instants if instant.action in COMPACTING and instant.state != State.COMPLETED]
     failed = read_failures(storage) if plans else {}

@@ -1,4 +1,4 @@
-"""Every instant of a table by name and times alone: pending, completed and archived, without opening a commit."""
+"""All instants of a table, pending, completed and archived, by the names of their files alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIMELINE = DescribedRows(
 def list_instants(storage: Storage, limit: int | None = None) -> pa.Table:
     """Return one row for each instant, newest first, with columns as in `TIMELINE`.
 
-    With a limit, no older files of the archive are read than it needs. Raises `InvalidOptionError` for a limit below
+    With a limit, it reads no older files of the archive than it needs. Raises `InvalidOptionError` for a limit below
     zero.
     """
     if limit is not None and limit < 0:
@@ -45,7 +45,7 @@ def list_instants(storage: Storage, limit: int | None = None) -> pa.Table:
 
 
 def seconds_of(instant: Instant, zone: str) -> float | None:
-    """Return the seconds from an instant's request to its completion; None if a time is missing or no time."""
+    """Return the seconds from an instant's request to its completion; None if a time is missing or invalid."""
     if instant.completion_time is None:
         return None
     try:

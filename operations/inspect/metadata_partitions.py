@@ -1,4 +1,4 @@
-"""The partitions of a table's metadata table, in use or being built, and how large they are, by a listing."""
+"""The partitions of a metadata table that are in use or being built, and their sizes by a listing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PartitionSize:
     """One partition; counts and bytes are those of the newest file slices.
 
     Attributes:
-        state: `IN_USE`, or `BUILDING` if writers write to it and readers do not ask it.
-        log_bytes: How many of the bytes are those of log files.
+        state: `IN_USE`, or `BUILDING` if writers write to it and readers do not use it yet.
+        log_bytes: The part of the bytes that is in log files.
         compacted: Requested time of the last compaction, which made its base files; None before the first.
     """
 
@@ -63,7 +63,7 @@ def readable_sizes(table: Table, timeline: Timeline) -> tuple[PartitionSize, ...
 
 
 def _sizes(config: TableConfig, metadata: MetadataTable) -> Iterator[PartitionSize]:
-    # Delta commits make base files, too: those that build a partition.
+    # The delta commits that build a partition make base files, too.
     built = {instant.requested_time for instant in metadata.timeline.completed if instant.action == "deltacommit"}
     for name in metadata.names:
         slices = list(metadata.view.slices(join(FOLDER, name)).values())

@@ -18,7 +18,7 @@ METADATA = DescribedRows(
     (
         DescribedColumn("partition", TEXT, "Name of the partition, such as files or column_stats.", False),
         DescribedColumn(
-            "state", TEXT, "`in use`, or `being built` while writes keep it and no reader asks it yet.", False
+            "state", TEXT, "`in use`, or `being built` while writes update it and no reader uses it yet.", False
         ),
         DescribedColumn("file_groups", COUNT, "File groups among which the hash of a key chooses.", False),
         DescribedColumn("files", COUNT, "Base files and log files of the newest file slices.", False),
@@ -39,7 +39,8 @@ METADATA = DescribedRows(
 def metadata_rows(storage: Storage, partition: str | None = None, limit: int | None = None) -> pa.Table:
     """Return one row for each partition of the metadata table, with columns as in `METADATA`.
 
-    With the name of a partition its records, at most ``limit``, as Apache Hudi's ``HoodieMetadataRecord`` has them.
+    With the name of a partition, return its records, at most ``limit``, as Apache Hudi's ``HoodieMetadataRecord`` has
+    them.
     """
     table = open_table(storage)
     metadata = metadata_in_use_or_built(table, table.timeline())

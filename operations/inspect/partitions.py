@@ -17,7 +17,7 @@ PARTITIONS = DescribedRows(
     "A row for each partition, in order of its path. Files and bytes are those of the newest file slices.",
     (
         DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
-        DescribedColumn("buckets", pa.int32(), "Its number of buckets; null without a bucket index, or if unknown."),
+        DescribedColumn("buckets", pa.int32(), "Its number of buckets; null if unknown, or without a bucket index."),
         DescribedColumn("file_groups", COUNT, "File groups with rows.", False),
         DescribedColumn("files", COUNT, "Base files and log files.", False),
         DescribedColumn("log_files", COUNT, "Log files among them.", False),
@@ -25,9 +25,9 @@ PARTITIONS = DescribedRows(
         DescribedColumn(
             "rows",
             COUNT,
-            "Rows, as commits state; null if log files change them, or a commit is archived that made a base file.",
+            "Rows, as commits state; null if there are log files, or a commit that made a base file is archived.",
         ),
-        DescribedColumn("newest_instant", TEXT, "Requested time of the newest write of a file; null without files."),
+        DescribedColumn("newest_instant", TEXT, "Requested time of the newest write to a file; null without files."),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The bytes of each file group: those that readers see, those that a clean may take, those that no write finished."""
+"""The bytes of each file group: live bytes, which readers see, dead bytes, and bytes of unfinished writes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
     """Yield the sizes of each file group, by partition path and file id."""
     for path in walked.partitions:
         live = {file.path: file for group in walked.slices_by_partition[path].values() for file in group.data_files}
-        # Change data belongs to the slice beside whose files it was written.
+        # Change data belongs to the slice whose files it lies beside.
         written = {beside(file) for file in live.values()}
         by_file_id: dict[str, LiveAndDead] = {}
         for info in walked.listings[path]:

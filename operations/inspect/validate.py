@@ -1,4 +1,4 @@
-"""Checks of all invariants of the format that the files of a table show, whatever engine wrote them."""
+"""Checks that the files of a table follow the format, whatever engine wrote them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ..checks.properties import check_properties, is_known, load
 from ..checks.rows import check_rows
 from ..checks.subject import Subject, walk
 
-# Younger files may belong to a writer at work, so they are no findings.
+# A younger file is no finding, as it may belong to a writer at work.
 STALE_S = 3600.0
 
-# Files come first: the other checks use what this check finds out about archived writes.
+# `check_files` comes first: it reads archived writes, which the other checks use.
 _CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_files,
     check_lost_archive,
@@ -52,8 +52,8 @@ _CHECKS_OF_ROWS: tuple[Callable[[Subject], None], ...] = (check_rows, check_dupl
 def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) -> pa.Table:
     """Return one row for each finding, errors first, with columns as in `FINDINGS_SCHEMA`; the table stays unchanged.
 
-    With ``deep`` it reads rows of the newest file slices and bodies of archived writes, too, otherwise only names,
-    instants and footers. Unfinished work and unused files are findings from ``stale_s`` seconds on.
+    It reads names, instants and footers, and with ``deep`` also rows of the newest file slices and archived writes.
+    Unfinished work and unused files are findings once they are ``stale_s`` seconds old.
     """
     findings = Findings(storage, stale_s)
     subject = read_subject(findings, deep=deep)
@@ -66,12 +66,12 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
 
 
 def read_subject(findings: Findings, *, deep: bool = False) -> Subject | None:
-    """Return a table as the checks see it; None if its properties say too little, which is a finding."""
+    """Return a table as the checks see it; None if its properties do not suffice, which is a finding."""
     storage = findings.storage
     config = load(findings)
     if config is None or not is_known(config, findings):
         return None
-    # Folders first: a data file's instant is on the timeline before the file is there.
+    # The folders are listed first: a data file's instant is on the timeline before the file exists.
     folders, table = walk(storage), Table(storage, config)
     states = list_states(table.instants, findings)
     timeline = Timeline(newest_states(states), table.instants)

@@ -1,4 +1,4 @@
-"""A table whose timeline and partitions were listed once, for all that a query about its files shows."""
+"""A table whose timeline and partitions are listed once, for a query about its files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ...timeline.timeline import Timeline
 class WalkedTable:
     """One listing of the timeline, and after it one of each partition.
 
-    Of the completed writes, only those are opened that replaced file groups, so that a table with many active instants
-    costs no request for each. `FileView.lost` therefore finds no missing file.
+    It opens only those completed writes that replaced file groups, so that many active instants cost no request each.
+    Therefore `FileView.lost` finds no missing file.
     """
 
     table: Table
@@ -46,7 +46,7 @@ class WalkedTable:
 
     @cached_property
     def replaced_since(self) -> Mapping[tuple[str, str], str]:
-        """Since when file groups are replaced, by partition path and file id."""
+        """The time since which each replaced file group is replaced, by partition path and file id."""
         by = read_replaced(self.timeline).replaced_by
         return {
             group: write.visible_since
@@ -70,7 +70,7 @@ class WalkedTable:
 
     @cached_property
     def index(self) -> str | None:
-        """The index that the properties name, or that the table shows; None if file groups contradict each other."""
+        """The index that the properties name, or that file groups show; None if these contradict each other."""
         config = self.table.config
         if not is_unnoted(config):
             return config.index_type

@@ -1,1 +1,1 @@
-"""The report of a table: its figures, the pictures of them, and the page that shows both."""
+"""The report of a table: gathers its figures, draws them, and makes a page of both."""

@@ -1,4 +1,4 @@
-"""What the newest completed writes recorded of themselves: rows of files, seconds by phase, attempts and waits."""
+"""What the newest completed writes recorded: rows of files, seconds by phase, attempts and waits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OpenedWrites:
 
     @classmethod
     def newest(cls, walked: WalkedTable, tell: Callable[[str], None]) -> OpenedWrites:
-        """Open the newest writes of a timeline; ``tell`` hears of those that cannot be read."""
+        """Open the newest writes of a timeline; ``tell`` is called with a sentence for each that cannot be read."""
         timeline = walked.timeline
 
         def read(write: Instant) -> CommitMetadata | PyHudiError:
@@ -62,13 +62,13 @@ class OpenedWrites:
         return cls(tuple(results), rows, timed)
 
     def phases(self) -> tuple[PhaseSeconds, ...]:
-        """Return the phases, those of most seconds first, of which commits recorded at least one."""
+        """Return the phases that commits recorded, those with most seconds first."""
         commits: Counter[str] = Counter()
         total: Counter[str] = Counter()
         most: dict[str, float] = {}
         for result in self.results:
             for phase, seconds in result.seconds.items():
-                # Other software may have left anything here, infinity too.
+                # Other software may have written any number here, even infinity.
                 if not 0 <= seconds < _MOST_SECONDS:
                     continue
                 commits[phase] += 1
@@ -78,7 +78,7 @@ class OpenedWrites:
         return tuple(PhaseSeconds(phase, commits[phase], round(total[phase], 3), most[phase]) for phase in phases)
 
     def attempts(self) -> tuple[AttemptCount, ...]:
-        """Return how many commits took how many attempts."""
+        """Return the number of commits for each number of attempts."""
         counts = Counter(result.attempts for result in self.results)
         return tuple(AttemptCount(attempts, counts[attempts]) for attempts in sorted(counts)[:MOST_PHASES])
 

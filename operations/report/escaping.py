@@ -1,4 +1,4 @@
-"""Text from a table, made harmless before a page shows it: one function for HTML, one for JSON inside of it."""
+"""Escapes text from a table before a page shows it: one function for HTML, and one for JSON inside of HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..html_text import in_html
 __all__ = ["in_html", "json_in_html", "shown"]
 
 MOST_SHOWN = 120
-# Of these a parser of HTML could make markup or the end of the block, and old parsers of scripts the end of a line.
+# HTML parsers could take these for markup or the end of the block, and old script parsers for the end of a line.
 _IN_JSON = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 

@@ -1,4 +1,4 @@
-"""The figures of a report: plain values, of which each picture and the table beneath it are made."""
+"""The figures of a report: plain values, from which each picture and the table beneath it are made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True)
 class SpacePoint:
-    """The bytes of the files that are there now, as a write left them when it completed."""
+    """The live and dead bytes when a write completed, of the files that exist now."""
 
     instant: str
     at_ms: int
@@ -51,7 +51,7 @@ class SizeBin:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """File groups of some partitions and buckets together; ``rows`` is None if it is unknown of a file."""
+    """The file groups of some partitions and buckets; ``rows`` is None if the rows of a file are unknown."""
 
     row: int
     column: int
@@ -62,10 +62,10 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Partitions as rows, buckets as columns; neighbours share a row or a column if there are too many.
+    """Partitions as rows, buckets as columns; if there are too many, neighbours share a row or a column.
 
     Attributes:
-        of_buckets: Whether columns are buckets; else they number the file groups of each partition by their ids.
+        of_buckets: Whether columns are buckets; otherwise they are file groups of the partition in order of their ids.
     """
 
     rows: tuple[str, ...]
@@ -89,7 +89,7 @@ class DebtOfGroup:
 
 @dataclass(frozen=True, slots=True)
 class PhaseSeconds:
-    """One phase that commits recorded: of how many, their seconds together, and the most of one commit."""
+    """A phase that commits recorded: the number of commits, their seconds together, and the most of one commit."""
 
     phase: str
     commits: int
@@ -117,7 +117,7 @@ class WaitOfWrite:
 
 @dataclass(frozen=True, slots=True)
 class OverlapBin:
-    """Sampled files whose range of keys overlaps with those of ``least`` to ``most`` others of their partition."""
+    """The number of sampled files whose range of keys overlaps with ``least`` to ``most`` others of the partition."""
 
     least: int
     most: int
@@ -144,16 +144,17 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True)
 class ReportFigures:
-    """All that a report shows.
+    """All figures of a report.
 
     Attributes:
         at_ms: When the table was listed.
-        older: Older instants than those of ``bars``, by day; ``before`` counts those of still older days.
-        untimed: Instants among the newest whose times are no times.
+        older: The number of older instants than those of ``bars``, by day; ``before`` counts those of older days.
+        untimed: The number of instants among the newest whose times cannot be read.
         bodies: How many of the newest completed writes were opened; ``timed`` of them recorded phases.
-        unknown_rows: Live base files of which no opened write states the rows, and file groups with log files.
+        unknown_rows: The number of file groups whose rows are unknown: they have log files, or no opened write states
+            the rows of the base file.
         problems: What could not be read, and what the report therefore lacks.
-        metadata: The partitions of the metadata table, those being built, too.
+        metadata: The partitions of the metadata table, also those being built.
     """
 
     path: str

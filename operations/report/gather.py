@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReportTerms:
-    """By what a report judges a table, and how much it reads.
+    """The settings by which a report judges a table, and how much it reads.
 
     Attributes:
         target_bytes: The size up to which base files are filled.
-        deep: Whether the footers of all base files are read, and not of a sample.
+        deep: Whether to read the footers of all base files instead of a sample.
     """
 
     upkeep: Upkeep
@@ -107,13 +107,13 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
 
 
 class Problems:
-    """What could not be read: a damaged part of a table leaves the rest of its report."""
+    """Collects what could not be read, so that the report shows the rest of a damaged table."""
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
 
     def lacking(self, what: str, call: Callable[[], T], instead: T) -> T:
-        """Return what a call finds; if it fails for damage, note what the report lacks."""
+        """Return what a call returns; if the call fails, note what the report lacks and return ``instead``."""
         try:
             return call()
         except PyHudiError as error:

@@ -1,4 +1,4 @@
-"""How the ranges of record keys of base files overlap, from footers: of all, or of a sample by a fixed rule."""
+"""How the ranges of record keys of base files overlap, by the footers of all base files or of a fixed sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_FOOTERS = 500
 
 
 def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
-    """Return how many base files of their partition each base file's range of keys overlaps with."""
+    """Return with how many other base files of its partition each base file's range of keys overlaps."""
     by_partition = [
         [file_slice.base for file_slice in slices.values() if file_slice.base is not None]
         for slices in walked.slices_by_partition.values()
@@ -44,7 +44,7 @@ def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
 
 
 def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequence[BaseFile]]:
-    """Return the base files of whole partitions at equal distances, at most so many files.
+    """Return the base files of whole partitions at equal distances, at most ``most`` files.
 
     Files of one partition are comparable, so a sample of single files would show no overlap.
     """
@@ -64,7 +64,7 @@ def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequen
 
 
 def overlaps(ranges: Sequence[KeyRange]) -> list[int]:
-    """Return with how many others each range has a key in common that both may hold."""
+    """Return with how many other ranges each range overlaps."""
     least, greatest = sorted(each.least for each in ranges), sorted(each.greatest for each in ranges)
     return [bisect_right(least, each.greatest) - bisect_left(greatest, each.least) - 1 for each in ranges]
 

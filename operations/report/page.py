@@ -1,4 +1,4 @@
-"""The page of a report: its sections, in one HTML file that needs no other and no network."""
+"""The page of a report: one HTML file with all sections, which needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PAGE = """<!doctype html>
 
 
 def make_page(figures: ReportFigures, command_of: Callable[[Need], str]) -> str:
-    """Return the page of a table's figures; ``command_of`` gives the command line that does what the table needs."""
+    """Return the page of a table's figures; ``command_of`` returns the command line for a need of the table."""
     commands = [command_of(need) for need in figures.needs]
     offered = [command_of(offer) for offer in figures.offers]
     sections = (

@@ -1,4 +1,4 @@
-"""The sections of a report that have pictures: each figure's marks are drawn from the rows of its table."""
+"""The sections of a report that have pictures; the marks of each picture are drawn from the rows of its table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def space(figures: ReportFigures) -> str:
     rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in figures.space)
     return section(
         "Live and dead bytes over time",
-        "Of the files that are there now: how many bytes were live, and how many were dead, when each write of the "
+        "Of the files that exist now: how many bytes were live, and how many were dead, when each write of the "
         "active timeline completed, the oldest first. Files that a clean has deleted are not counted.",
         figure(
             [svg.columns(bars, Unit.BYTES).svg("Live and dead bytes after each write")],
@@ -134,7 +134,7 @@ def _heat_table(figures: ReportFigures, column: str) -> str:
     grid = figures.heat
     by_row: dict[int, list[str]] = {}
     for each in grid.cells:
-        # The table says that all its cells are numbers: three thousand rows have no room to say it.
+        # The table's class, and not each cell, says that cells are numbers: there may be three thousand rows.
         rows = "-" if each.rows is None else f"{each.rows:,}"
         cells = (
             f"<td>{grid.columns[each.column]}</td><td>{each.file_groups:,}</td><td>{each.bytes:,}</td><td>{rows}</td>"

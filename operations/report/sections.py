@@ -11,7 +11,7 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 
 def section(title: str, text: str, *parts: str) -> str:
-    """Return a section; its title and text are ours, and markup."""
+    """Return a section; its title and text are markup, and never text from a table."""
     return f"<section><h2>{title}</h2><p>{text}</p>{''.join(parts)}</section>"
 
 

@@ -31,10 +31,10 @@ class Debt:
 
 
 def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
-    """Return the live and dead bytes after each of the newest writes, of the files that are there now.
+    """Return the live and dead bytes after each of the newest writes, of the files that exist now.
 
-    A file is live from the completion of its write to that of the write which begins the next slice, or replaces the
-    file group. Files that a clean has taken are in no point.
+    A file is live from the completion of its write until a write completes that begins the next slice or replaces the
+    file group. Files that a clean has deleted do not count.
     """
     clock, writes = InstantClock(walked.table.config.timezone), walked.timeline.writes
     moments = sorted({write.visible_since: write.requested_time for write in writes}.items())[-MOST_POINTS:]
@@ -55,14 +55,14 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
 
 
 def _sums(at: Counts, sizes: Counts, count: int) -> Counts:
-    """Return for each moment the bytes of all that happened until then; what never happened is at ``count``."""
+    """Return for each moment the bytes of all files born, or dead, until then; ``at`` is ``count`` if never."""
     bytes_at = np.zeros(count + 1, np.int64)
     np.add.at(bytes_at, at, sizes)
     return np.cumsum(bytes_at)[:count]
 
 
 def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
-    """Yield the size of each file of a completed write, since when it is there, and when it died."""
+    """Yield the size of each file of a completed write, when it was born, and when it died."""
     view, since = walked.view, {write.requested_time: write.visible_since for write in walked.timeline.writes}
     replaced = walked.replaced_since
 
@@ -73,7 +73,7 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
         files: dict[str, tuple[str, str]] = {}
         of_slices: dict[tuple[str, str], tuple[str, str]] = {}
         groups: list[FileGroup] = [*view.groups(path).values()]
-        groups += view.replaced_groups(path).values() if any(place == path for place, _ in replaced) else []
+        groups += view.replaced_groups(path).values() if any(partition == path for partition, _ in replaced) else []
         for group in groups:
             last = replaced.get((path, group.id.file_id), _NEVER)
             ends = [*(since.get(each.base_time, "") for each in group.slices[1:]), last]
@@ -91,11 +91,11 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
 
 
 def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
-    """Return the base files of the newest slices by size, in bins that each reach to twice the bytes of the last."""
+    """Return the base files of the newest slices by size; each bin reaches to twice the bytes of the bin before."""
     sizes = np.array([file_slice.base.size for file_slice in walked.slices if file_slice.base is not None], np.int64)
     if not sizes.size:
         return ()
-    # frexp gives the exact power of two, if a logarithm may round.
+    # frexp gives the exact power of two; a logarithm may round.
     powers = np.maximum(np.frexp(sizes.astype(float))[1] - 1, 0)
     first, last = int(powers.min()), int(powers.max())
     return tuple(
@@ -106,7 +106,7 @@ def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
 
 
 def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int]:
-    """Return bytes and rows by partition and bucket, and of how many file groups the rows are unknown."""
+    """Return bytes and rows by partition and bucket, and the number of file groups whose rows are unknown."""
     of_buckets = walked.index == BUCKET
     numbered: list[tuple[int, int, FileSlice]] = []
     paths = [path for path, slices in walked.slices_by_partition.items() if slices]

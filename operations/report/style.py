@@ -1,4 +1,4 @@
-"""The one style and the one script of a report. The page's policy names their hashes, and allows nothing else."""
+"""The style and the script of a report. The page's policy names their hashes, and allows no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws pictures as SVG from plain values: bars, lanes and cells, with their axes. It knows nothing of tables.
+"""Draws pictures as SVG from plain values: bars, lanes and cells, with their axes.
 
 Each value has one element of the class ``mark``, in the order of the values. Colours are classes, which the page's
 style sets for light and dark.
@@ -21,7 +21,7 @@ _HEIGHT = 240
 _TEXT = 11
 _LANE = 13
 _CELL = 11
-# So many characters fit beside a chart of rows.
+# So many characters of a label fit beside a chart of rows.
 _LABEL = 30
 _LONGEST = 80
 _LABEL_WIDTH = 230
@@ -31,7 +31,7 @@ Text = Callable[[float], str]
 
 
 class Unit(Enum):
-    """What the numbers of a picture count, which says where its axis has marks, and their texts."""
+    """What the numbers of a picture count; it decides where the axis has marks, and their texts."""
 
     COUNT = auto()
     BYTES = auto()
@@ -95,7 +95,7 @@ class Drawing:
     content: str
 
     def svg(self, title: str) -> str:
-        """Return the picture; its title, which readers of screens say, is ours and no text of a table."""
+        """Return the picture; its title, which screen readers read out, must be no text from a table."""
         return (
             f'<svg viewBox="0 0 {WIDTH} {self.height:.0f}" role="img" tabindex="0" aria-label="{title}" '
             f'font-size="{_TEXT}">{self.content}</svg>'
@@ -155,7 +155,7 @@ def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
 
 
 def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
-    """Draw bars in time, a lane for each name, and more of them where its bars lie beside each other."""
+    """Draw bars in time, a lane for each name, and more lanes for a name whose bars overlap in time."""
     most = 6
     names = sorted({span.lane for span in spans})
     low, high = min((span.start for span in spans), default=0), max((span.end for span in spans), default=1)

@@ -1,4 +1,4 @@
-"""The instants of a table in time: the newest with their times, the older by the day of their request."""
+"""The instants of a table in time: the newest with their times, older instants by the day of their request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TimeBars:
 
 
 def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
-    """Return the instants of the timeline and of the archive, the newest first; ``tell`` hears of damage."""
+    """Return the instants of the timeline and the archive, newest first; call ``tell`` if the archive is damaged."""
     active = [*reversed(walked.timeline.instants)]
     try:
         archived = walked.table.archive.newest(None, frozenset(instant.identity for instant in active))
@@ -56,7 +56,7 @@ class InstantClock:
     zone: str
 
     def ms(self, text: str | None) -> int | None:
-        """Return an instant time as epoch milliseconds; None for none, and for a text that is no time."""
+        """Return an instant time as epoch milliseconds; None for None, and for a text that is no time."""
         if text is None:
             return None
         try:
@@ -65,7 +65,7 @@ class InstantClock:
             return None
 
     def bar(self, instant: Instant) -> InstantBar | None:
-        """Return the bar of an instant; None if its requested time is no time."""
+        """Return the bar of an instant; None if its requested time cannot be read."""
         began = self.ms(instant.requested_time)
         if began is None:
             return None

@@ -33,7 +33,7 @@ class _LastBeat(NamedTuple):
 def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | None = None) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
-    ``timeline`` is the one that the caller listed right before, if any; it is listed again if folders are deserted.
+    ``timeline`` is a listing of right before, if the caller has it; it is listed again if folders are deserted.
     Data files that markers name are deleted only if their instant never completed, which is so if it is younger than
     the timeline's first write and not on the timeline. Older instants may have been archived.
     """

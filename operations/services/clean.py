@@ -139,7 +139,7 @@ def clean(
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
     `inline` marks a clean after a write, which waits for `CleanSettings.after_commits` and leaves the folder of a
-    metadata table alone. `timeline` is the one that the caller listed right before, if any. Raises
+    metadata table alone. `timeline` is a listing of right before, if the caller has it. Raises
     `CorruptInstantError` for a pending clean whose plan names what must stay, `ConcurrentWriteError` or
     `UnsupportedTableError`.
     """
@@ -279,7 +279,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
 
 
 def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
-    """Note that there was nothing to clean, if this note covers more than the last one."""
+    """Note that there was nothing to clean, if this note covers more than the last note."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return

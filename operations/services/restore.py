@@ -103,7 +103,7 @@ class _Restore:
             timeline = self._decide(timeline)
         pending = pending_restore(timeline)
         if pending is None:
-            # There is nothing to undo, or a process has completed the restore, maybe this one in an earlier attempt.
+            # There is nothing to undo, or a process has completed the restore, maybe this process in an earlier try.
             _forget_rollbacks(table, timeline, to)
             _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))

@@ -1,7 +1,7 @@
 """Moves files within a table: copies them whole first and deletes them last, so that a kill in between loses nothing.
 
-No store moves a file in one durable step. After a kill there may be two copies; the next repair or undo deletes the one
-that is not needed.
+No store moves a file in one durable step. After a kill there may be two copies; the next repair or undo deletes the
+copy that is not needed.
 """
 
 from __future__ import annotations

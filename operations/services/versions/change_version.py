@@ -203,7 +203,7 @@ class _VersionCall:
 
 
 def _read(timeline: Timeline, instant: Instant) -> None:
-    """Raise `CorruptInstantError` for a completed instant that cannot be read; ignore one that is archived by now."""
+    """Raise `CorruptInstantError` for a completed instant that cannot be read, unless it is archived by now."""
     path = timeline.files.path(instant)
     if not read_record(timeline, instant) and instant.is_write and timeline.storage.exists(path):
         raise CorruptInstantError(f"{path} is empty.", "Restore the file from a backup.")
