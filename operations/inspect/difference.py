@@ -25,7 +25,6 @@ from ..result import OPERATIONS_OF_SERVICES, result_of
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .files import slices_as_of
 
-
 CHANGED_FILES = DescribedRows(
     "diff",
     "A row for each file group whose newest slice differs, by partition and file group.",
