@@ -29,7 +29,7 @@ from .check_catalogue import (
     UNKNOWN_OPERATION,
 )
 from .finding import Check, Findings
-from .subject import NamedFile, Said, Subject, called
+from .subject import NamedFile, Subject, WriteStatements, called
 
 # ``WriteOperationType``.
 _OPERATIONS = frozenset(
@@ -77,7 +77,7 @@ _OF_FILES = ("fileId", "path", "numWrites", "numDeletes", "fileSizeInBytes")
 _AT_ONCE = 256
 
 
-def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> Said:
+def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> WriteStatements:
     """Return what a timeline's completed writes state; report the instants that cannot be parsed.
 
     ``states`` has each state of an instant that has a file.
@@ -89,13 +89,13 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
             (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
         ]
         of_writes = [(instant, record) for instant, record in completed if instant.action in WRITE_ACTIONS]
-        _take(bodies.said, timeline, of_writes)
+        _add_records(bodies.statements, timeline, of_writes)
     bodies.check_newest()
-    return bodies.said
+    return bodies.statements
 
 
-def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
-    """Add what archived writes state to ``subject.said``; archived writes that do not parse count as silent."""
+def read_archived_statements(subject: Subject, wanted: Sequence[Instant]) -> None:
+    """Add what archived writes state to ``subject.statements``; archived writes that do not parse count as silent."""
     codec = subject.timeline.files.codec
     for part in _parts(wanted):
         bodies: Mapping[Instant, bytes] = {}
@@ -108,7 +108,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
                     record = codec.decode_record(InstantBody(bodies[instant], f"the archived {called(instant)}"))
             records.append((instant, record))
-        _take(subject.said, subject.timeline, records)
+        _add_records(subject.statements, subject.timeline, records)
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
@@ -156,16 +156,18 @@ def _has_body(instant: Instant) -> bool:
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
 
 
-def _take(said: Said, timeline: Timeline, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
+def _add_records(
+    statements: WriteStatements, timeline: Timeline, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]
+) -> None:
     bodies = []
     for instant, record in records:
         if record is None:
-            said.silent.add(instant.requested_time)
+            statements.silent.add(instant.requested_time)
             continue
-        bodies.append((instant, _files_of(said, instant, record)))
-        said.operations[instant.requested_time] = str(record.get("operationType") or "")
-        said.given_up |= _given_up(record)
-    said.written = said.written.joined_by(bodies, log_names(timeline))
+        bodies.append((instant, _files_of(statements, instant, record)))
+        statements.operations[instant.requested_time] = str(record.get("operationType") or "")
+        statements.given_up |= _given_up(record)
+    statements.written = statements.written.joined_by(bodies, log_names(timeline))
 
 
 def _given_up(record: Mapping[str, Any]) -> set[str]:
@@ -178,24 +180,24 @@ def _given_up(record: Mapping[str, Any]) -> set[str]:
         return set()
 
 
-def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
+def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
     time = instant.requested_time
     stats: dict[str, list[Stat]] = {}
     by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in record.get("extraMetadata") or ())
     for partition, stat in _stats(record):
         path = stat.get("path")
-        said.merged.add(str(stat.get("prevCommit")))
+        statements.merged.add(str(stat.get("prevCommit")))
         stats.setdefault(partition, []).append({name: stat.get(name) for name in _OF_FILES})
         if not path:
             continue
-        said.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, stat.get("numWrites"))
+        statements.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, stat.get("numWrites"))
         for name in stat.get("logFiles") or ():
-            said.files.setdefault(join(partition, name), NamedFile(time, 0))
+            statements.files.setdefault(join(partition, name), NamedFile(time, 0))
         for other, size in (stat.get("cdcStats") or {}).items():
-            said.files[other] = NamedFile(time, size)
+            statements.files[other] = NamedFile(time, size)
     for partition, of_partition in stats.items():
         for _, name, stated in logs_in(of_partition, instant, by_pyhudi):
-            said.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
+            statements.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
     return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {}, by_pyhudi)
 
 
@@ -209,7 +211,7 @@ def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 class _Bodies:
     timeline: Timeline
     findings: Findings
-    said: Said = field(default_factory=Said)
+    statements: WriteStatements = field(default_factory=WriteStatements)
 
     def read(self, instant: Instant) -> Mapping[str, Any] | None:
         """Return the record of a completed write; None if it cannot be parsed, and for every other instant."""
@@ -272,7 +274,7 @@ class _Bodies:
     def check_newest(self) -> None:
         """Check that the newest completed write names the table's columns: Apache Hudi and hudi-rs read them there."""
         newest = self.timeline.writes[-1] if self.timeline.writes else None
-        if newest is None or newest.requested_time in self.said.silent:
+        if newest is None or newest.requested_time in self.statements.silent:
             return
         with self.findings.turning(TORN_INSTANT, file=self.timeline.files.path(newest), instant=newest.requested_time):
             record = read_record(self.timeline, newest)

@@ -134,7 +134,7 @@ class _Scope:
         """Return whether a write may have added rows without looking their keys up."""
         if self.subject.config.generates_keys or time is None:
             return True
-        operation = self.subject.said.operations.get(time, "").removesuffix("_PREPPED")
+        operation = self.subject.statements.operations.get(time, "").removesuffix("_PREPPED")
         return not operation or operation in _ADD
 
 

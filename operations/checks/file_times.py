@@ -53,11 +53,11 @@ def late_files(subject: Subject) -> Iterator[LateFile]:
         for instant, info in parsed
         if instant is not None and instant.state == State.COMPLETED
     }
-    told: set[str] = set()
+    reported: set[str] = set()
     for log, begun, until in _followed(subject):
         modified = changed.get(begun, "")
-        if begun in untimed.keys() - told and modified >= until:
-            told.add(begun)
+        if begun in untimed.keys() - reported and modified >= until:
+            reported.add(begun)
             yield LateFile(untimed[begun], modified, until, log)
 
 

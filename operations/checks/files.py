@@ -14,7 +14,7 @@ from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_file import read_blocks
 from ...table.infer_index import mixture
 from ...timeline.instants import State
-from .bodies import hear_archive, undone_instants
+from .bodies import read_archived_statements, undone_instants
 from .check_catalogue import (
     BUCKET_TWICE,
     BUCKETS_UNKNOWN,
@@ -45,7 +45,7 @@ def check_files(subject: Subject) -> None:
     on_timeline = {instant.identity for instant in subject.timeline.instants}
     writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
     times = {subject.maker(info.path) for info in _data_files(subject)}
-    hear_archive(
+    read_archived_statements(
         subject, [write for write in writes if subject.deep or write.replaces or write.requested_time in times]
     )
     returned = _returned(subject, {instant.requested_time for instant in replacements})
@@ -85,21 +85,21 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
     """Return the file groups that only archived replacecommits replaced: readers see them again."""
     active = {instant.requested_time for instant in subject.timeline.writes}
     gone: dict[tuple[str, str], str] = {}
-    for instant, groups in subject.said.written.replaced_by.items():
+    for instant, groups in subject.statements.written.replaced_by.items():
         if instant.requested_time in archived and instant.requested_time not in active:
             gone |= dict.fromkeys(groups, instant.requested_time)
     return _Replaced(gone)
 
 
 def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], returned: _Replaced) -> None:
-    time, said = subject.maker(info.path), subject.said
+    time, statements = subject.maker(info.path), subject.statements
     instant = subject.timeline.find(time)
     if instant is not None and instant.is_write and instant.state != State.COMPLETED:
         return
     replaced = returned.by(info, time)
     if subject.is_complete(time):
-        named = said.files.get(info.path)
-        knows_files = time not in said.silent and (subject.deep or not subject.is_archived(time))
+        named = statements.files.get(info.path)
+        knows_files = time not in statements.silent and (subject.deep or not subject.is_archived(time))
         if replaced is not None:
             _report_if_there(
                 subject,
@@ -188,7 +188,7 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 def _check_buckets(subject: Subject) -> None:
     """Check that each bucket of a partition has one file group, and that each file group belongs to a bucket."""
-    path = None if subject.told is not None else recorded_hashing(subject.storage)
+    path = None if subject.inferred_index is not None else recorded_hashing(subject.storage)
     if path is not None:
         what = f"The table notes the index {subject.config.index_type}, and {path} shows consistent hashing."
         subject.findings.add(OTHER_BUCKETS, what, file=path)
@@ -197,8 +197,8 @@ def _check_buckets(subject: Subject) -> None:
         subject.findings.add(RESCALE_UNDONE, rescale.what, file=rescale.file.path, instant=rescale.file.instant_time)
     if numbers is not None and numbers.unknown and not undone:
         subject.findings.add(BUCKETS_UNKNOWN, numbers.unknown)
-    if subject.told is not None and subject.told.mixture:
-        subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")
+    if subject.inferred_index is not None and subject.inferred_index.mixture:
+        subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.inferred_index)}.")
     index = subject.computed_index
     if index is None:
         return

@@ -63,7 +63,7 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
         with BaseFileReader(subject.storage, file.path) as reader:
             columns = reader.parquet.schema_arrow
             footer = dict(reader.parquet.metadata.metadata or {})
-            named = subject.said.files.get(file.path)
+            named = subject.statements.files.get(file.path)
             if named is not None and named.rows is not None and named.rows != reader.rows:
                 what = f"{file.path} has {reader.rows} rows, and the write {file.instant_time} says {named.rows}."
                 subject.tell(ROW_COUNT, file, what)

@@ -68,9 +68,9 @@ def data_blocks(subject: Subject, file: LogFile) -> Iterator[LogBlock]:
 
 
 def _check_blocks(subject: Subject, file: LogFile) -> None:
-    if file.path in subject.said.given_up:
+    if file.path in subject.statements.given_up:
         return
-    named = subject.said.files.get(file.path)
+    named = subject.statements.files.get(file.path)
     stated = None if named is None else named.log
     shared = not log_names(subject.timeline).says_maker
     file = replace(file, stated=None if stated is None else replace(stated, shared=shared))
@@ -93,8 +93,8 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
 def _check_passed_over(subject: Subject, file: LogFile) -> None:
     """Look for rows of completed writes in a log file that readers skip."""
     with subject.turning(FILE_CORRUPT, file):
-        told = {block.instant_time for block in data_blocks(subject, file)}
-        lost = sorted(filter(subject.is_complete, told))
+        instant_times = {block.instant_time for block in data_blocks(subject, file)}
+        lost = sorted(filter(subject.is_complete, instant_times))
         if lost:
             what = f"{file.path} is of no completed write by its name, and holds rows of the completed {shown(lost)}."
             subject.tell(LOG_PASSED_OVER, file, what)
@@ -144,7 +144,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             what = f"The {called(compaction)} is to merge {shown(gone)} of {group}, and that is gone."
             subject.tell(PLAN_FILE_LOST, compaction, what)
         file_slice = slices.get(FileGroupId(partition, file_id))
-        if file_slice is None and (partition, file_id) not in subject.said.written.replaced:
+        if file_slice is None and (partition, file_id) not in subject.statements.written.replaced:
             what = f"The {called(compaction)} names {group}, which the table does not have."
             subject.tell(PLAN_MISFIT, compaction, what)
         if compaction.action == LOG_COMPACTION:

@@ -210,13 +210,13 @@ def _check_files(
     true_stated = true.some(is_stated)
     wrong = np.zeros(len(in_base), np.bool_)
     for count, fact in (("valueCount", "rows"), ("nullCount", "nulls")):
-        said = pc.fill_null(bounds.field(count), -1).to_numpy()
-        wrong |= in_base & (said != true_stated.column(fact).to_numpy())
+        counted = pc.fill_null(bounds.field(count), -1).to_numpy()
+        wrong |= in_base & (counted != true_stated.column(fact).to_numpy())
     for at in np.flatnonzero(wrong).tolist():  # O(wrong files)
         rows, nulls = (_value(true_stated.column(fact), at) for fact in ("rows", "nulls"))
-        said, said_nulls = (_value(bounds.field(count), at) for count in ("valueCount", "nullCount"))
+        counted_rows, counted_nulls = (_value(bounds.field(count), at) for count in ("valueCount", "nullCount"))
         what = f"{true_stated.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
-        what += f"not {said} with {said_nulls}."
+        what += f"not {counted_rows} with {counted_nulls}."
         judged.add(METADATA_COUNTS, COLUMN_STATS, what)
     return {name for name, has_bounds in zip(true.names, is_stated, strict=True) if not has_bounds}
 

@@ -26,19 +26,19 @@ def check_files_of_metadata(judged: MetadataSubject) -> None:
     It is no finding if the list of partitions has a partition that is gone, without a file or a record: Apache Hudi
     leaves such partitions there.
     """
-    said = _listing(judged)
-    named = said.get(PARTITIONS, {})
+    listing = _listing(judged)
+    named = listing.get(PARTITIONS, {})
     in_folders: dict[str, dict[str, DataFile]] = {path: {} for path in judged.subject.folders.partitions}
     for path, file in judged.listed.items():  # O(files)
         in_folders[split(path)[0]][path] = file
     for partition, files in in_folders.items():
-        _check_partition(judged, partition, files, said.get(key_of_partition(partition), {}))
+        _check_partition(judged, partition, files, listing.get(key_of_partition(partition), {}))
         needed = [path for path, file in files.items() if _is_needed(judged, file)]
         if needed and not {partition, key_of_partition(partition)} & named.keys():
             what = f"The list of partitions in the metadata table lacks {partition!r}, where {needed[0]} is."
             judged.subject.findings.add(METADATA_PARTITION_MISSING, what, file=partition)
     folders = {key_of_partition(partition) for partition in in_folders}
-    for key, sizes in said.items():
+    for key, sizes in listing.items():
         if key not in {*folders, PARTITIONS}:
             _check_partition(judged, "" if key == key_of_partition("") else key, {}, sizes)
 
@@ -54,9 +54,9 @@ def _listing(judged: MetadataSubject) -> Listing:
 
 
 def _check_partition(
-    judged: MetadataSubject, partition: str, files: Mapping[str, DataFile], said: Mapping[str, int]
+    judged: MetadataSubject, partition: str, files: Mapping[str, DataFile], sizes: Mapping[str, int]
 ) -> None:
-    named = {join(partition, name): size for name, size in said.items()}
+    named = {join(partition, name): size for name, size in sizes.items()}
     for path, size in named.items():
         file = files.get(path)
         if file is None and not _is_going(judged, path) and not judged.subject.storage.exists(path):
@@ -97,11 +97,13 @@ def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
     subject, makers = judged.subject, judged.makers[file.path]
     if not makers or not all(map(subject.is_complete, makers)):
         return False
-    unheard = any(time in subject.said.silent or (subject.is_archived(time) and not subject.deep) for time in makers)
-    return unheard or file.path in subject.said.files
+    unread = any(
+        time in subject.statements.silent or (subject.is_archived(time) and not subject.deep) for time in makers
+    )
+    return unread or file.path in subject.statements.files
 
 
 def _is_another(judged: MetadataSubject, file: DataFile, size: int) -> bool:
     """Return whether a file is another than its write made, which `check_files` reports."""
-    named = judged.subject.said.files.get(file.path)
+    named = judged.subject.statements.files.get(file.path)
     return named is not None and named.size == size

@@ -51,21 +51,21 @@ def check_filters(
                 continue
             seen.add(file.path)
             with judged.subject.unreadable(file.path):
-                said = filters[at].as_py()  # O(files): a filter of each
-                _check_filter(judged, partition, file, said, column, change)
+                entry = filters[at].as_py()  # O(files): a filter of each
+                _check_filter(judged, partition, file, entry, column, change)
     return frozenset(seen)
 
 
 def _check_filter(
-    judged: MetadataSubject, partition: str, file: BaseFile, said: Any, column: pa.Field, change: Change | None
+    judged: MetadataSubject, partition: str, file: BaseFile, entry: Any, column: pa.Field, change: Change | None
 ) -> None:
-    text = bytes(said["bloomFilter"] or b"")
+    text = bytes(entry["bloomFilter"] or b"")
     with BaseFileReader(judged.subject.storage, file.path) as reader:
         in_footer = _in_footer(reader)
         if change is None and (text == in_footer or (not text and in_footer is None)):
             return
         try:
-            bloom = BloomFilter.decode(text, said["type"])
+            bloom = BloomFilter.decode(text, entry["type"])
         except ValueError as error:
             judged.add(METADATA_FILTER, partition, f"the filter of {file.path} cannot be read ({error}).")
             return

@@ -115,7 +115,7 @@ def _check_write(subject: Subject, instant: Instant) -> None:
 
 def _check_claims(subject: Subject) -> None:
     """Look for file groups that two pending services want, and for replaced file groups in a clustering's plan."""
-    replaced = subject.said.written.replaced
+    replaced = subject.statements.written.replaced
     claims: dict[FileGroupId, Instant] = {}
     for instant in subject.timeline.pending:
         clusters = False

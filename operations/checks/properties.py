@@ -80,8 +80,8 @@ def check_properties(subject: Subject) -> None:
     config, findings = subject.config, subject.findings
     layout = config.properties[key.LAYOUT_VERSION]
     if layout != format_of(config).layout_version:
-        said = f"{key.VERSION}={config.version} and {key.LAYOUT_VERSION}={layout}, which do not go together"
-        findings.add(PROPERTY_INVALID, f"{PROPERTIES_PATH} says {said}.", file=PROPERTIES_PATH)
+        contradiction = f"{key.VERSION}={config.version} and {key.LAYOUT_VERSION}={layout}, which do not go together"
+        findings.add(PROPERTY_INVALID, f"{PROPERTIES_PATH} says {contradiction}.", file=PROPERTIES_PATH)
     if config.lacks_merge_mode:
         findings.add(
             PROPERTY_MISSING,

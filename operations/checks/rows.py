@@ -91,8 +91,8 @@ class _Rows:
         with self.subject.unreadable(file.path):
             with BaseFileReader(self.subject.storage, file.path) as reader:
                 footer = dict(reader.parquet.metadata.metadata or {})
-                said = KeyFooter.of(footer, file.path).filter
-                bloom = None if said is None else said.get()
+                stored_filter = KeyFooter.of(footer, file.path).filter
+                bloom = None if stored_filter is None else stored_filter.get()
                 for rows in _batches(reader):
                     self._check(rows)
                     stored = plain(rows.column(RECORD_KEY))

@@ -69,7 +69,7 @@ class NamedFile:
 
 
 @dataclass(slots=True)
-class Said:
+class WriteStatements:
     """What those completed writes state that could be parsed; it grows as batches of writes are read.
 
     Attributes:
@@ -106,7 +106,7 @@ class Subject:
     states: tuple[Instant, ...]
     timeline: Timeline
     archived: tuple[Instant, ...]
-    said: Said
+    statements: WriteStatements
     deep: bool
     _archived: frozenset[str] = field(init=False, repr=False)
     _archived_times: frozenset[str] = field(init=False, repr=False)
@@ -188,7 +188,7 @@ class Subject:
 
     def view(self) -> FileView:
         """Return the file slices that readers see, by the writes that could be parsed."""
-        return FileView(self.timeline, self.said.written, self.folders.partitions)
+        return FileView(self.timeline, self.statements.written, self.folders.partitions)
 
     @cached_property
     def lost_archive(self) -> str:
@@ -196,7 +196,7 @@ class Subject:
         folder = self.config.archive_folder
         if self.table.archive.is_there():
             return ""
-        merged = [time for time in self.said.merged if _TIME.fullmatch(time) and self.timeline.find(time) is None]
+        merged = [time for time in self.statements.merged if _TIME.fullmatch(time) and self.timeline.find(time) is None]
         archived = [time for time in merged if self.timeline.is_committed(time)]
         if archived:
             return f"{folder} has no file, and writes of the timeline merged the slice of the instant {max(archived)}."
@@ -219,7 +219,7 @@ class Subject:
         )
 
     @cached_property
-    def told(self) -> InferredIndex | None:
+    def inferred_index(self) -> InferredIndex | None:
         """The index that the table's files show; None if the properties note the index."""
         if not is_unnoted(self.config):
             return None
@@ -230,10 +230,10 @@ class Subject:
     @cached_property
     def index(self) -> Index | None:
         """The table's index; None if it is unknown."""
-        if self.told is not None and self.told.kind is None:
+        if self.inferred_index is not None and self.inferred_index.kind is None:
             return None
         with self.findings.turning(NOT_CHECKED):
-            config = self.config if self.told is None else with_inferred(self.config, self.told)
+            config = self.config if self.inferred_index is None else with_inferred(self.config, self.inferred_index)
             return index_for(config, numbers=self.numbers if has_buckets(config) else None)
         return None
 

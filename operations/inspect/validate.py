@@ -11,7 +11,7 @@ from ...table.table import Table
 from ...timeline.listing import newest_states
 from ...timeline.timeline import Timeline
 from ..checks.archive import check_archive, check_lost_archive
-from ..checks.bodies import hear
+from ..checks.bodies import read_statements
 from ..checks.check_catalogue import NOT_CHECKED
 from ..checks.duplicates import check_duplicates
 from ..checks.file_times import check_file_times
@@ -76,8 +76,8 @@ def read_subject(findings: Findings, *, deep: bool = False) -> Subject | None:
     states = list_states(table.instants, findings)
     timeline = Timeline(newest_states(states), table.instants)
     archived = check_archive(table.archive, findings)
-    said = hear(timeline, states, findings)
-    return Subject(table, findings, folders, states, timeline, archived, said, deep)
+    statements = read_statements(timeline, states, findings)
+    return Subject(table, findings, folders, states, timeline, archived, statements, deep)
 
 
 __all__ = ["FINDINGS_SCHEMA", "STALE_S", "read_subject", "validate"]

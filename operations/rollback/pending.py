@@ -92,8 +92,8 @@ class OtherWriters:
         planned = []
         for time in sorted(going, reverse=True):
             victim, rollback = timeline.write_at(time), going[time][0]
-            told = victim is not None and asked is Asked.BEFORE_PLAN
-            their_state = self.maker_of(rollback) if told else Known.PENDING
+            asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
+            their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
             verdict = judge(Meeting(mine, ROLLBACK, their_state, those({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
                 raise in_the_way(timeline, rollback)
@@ -138,8 +138,8 @@ class OtherWriters:
             kind = kind_of(instant.action)
             if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in going:
                 continue
-            told = says_what_it_holds(timeline, instant)
-            if kind is WRITE and not told:
+            names_groups = says_what_it_holds(timeline, instant)
+            if kind is WRITE and not names_groups:
                 verdict = self._beside_rescale(timeline, instant)
                 if verdict is not None:
                     dead.append((instant, verdict.beat))
@@ -149,11 +149,11 @@ class OtherWriters:
                 verdict = self.refuse_living(instant)
                 dead += [] if verdict is None else [(instant, verdict.beat)]
                 continue
-            kind = CLUSTERING if told else kind
-            untold = kind is CLUSTERING and not told
-            if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: untold}))) is Verdict.GO_ON:
+            kind = CLUSTERING if names_groups else kind
+            names_none = kind is CLUSTERING and not names_groups
+            if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
                 continue
-            if not untold:
+            if not names_none:
                 raise in_the_way(timeline, instant)
             raise UnsupportedTableError(
                 f"The clustering {instant.requested_time} is pending on the table {self.table.path}, and its plan "

@@ -148,7 +148,7 @@ def clean(
     check_supported(table.config, table.path, writing=False)
     run = _Run(table, settings, inline)
     if dry_run:
-        return run.foretold().result(storage, time.monotonic() - began, dry=True)
+        return run.dry_result().result(storage, time.monotonic() - began, dry=True)
     check_format(table.config, table.path)
     refuse_left_behind(table)
     for _ in range(_ROUNDS):
@@ -192,7 +192,7 @@ class _Run:
     inline: bool
     tally: _Tally = field(default_factory=_Tally)
 
-    def foretold(self) -> _Tally:
+    def dry_result(self) -> _Tally:
         """Return what a clean would delete, by the pending plans and by a plan of its own, without writing anything."""
         timeline = self.table.timeline()
         _refuse_pending(timeline)

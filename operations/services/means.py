@@ -52,7 +52,7 @@ def at_once() -> int:
     return min(cores(), _MOST_WORKERS)
 
 
-def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
+def execute_here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
     """Execute units in this process, as many at once as it has cores, and report each finished unit."""
     workers = min(at_once(), len(units))
     if workers < 2:

@@ -80,7 +80,7 @@ def restore(
     began = time.monotonic()
     table = open_for_service(storage)
     call = _Restore(OtherWriters(table, patience), write_until(table, to))
-    result = call.foretold() if dry_run else call.run()
+    result = call.dry_result() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -127,7 +127,7 @@ class _Restore:
         files, todo = sum(map(len, undone.values())), follow_rules(table)
         return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone), todo=todo)
 
-    def foretold(self) -> ServiceResult:
+    def dry_result(self) -> ServiceResult:
         """Return what `run` would undo, without writing anything."""
         table = self.table
         timeline = table.timeline()

@@ -70,7 +70,7 @@ def rollback(
     table = open_for_service(storage)
     call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
     # Another process may undo the write after it was listed, and before it is read.
-    result = again_where(call.foretold if dry_run else call.run, was_removed)
+    result = again_where(call.dry_result if dry_run else call.run, was_removed)
     return replace(result, path=storage.path, seconds=time.monotonic() - began)
 
 
@@ -110,7 +110,7 @@ class _Rollback:
             result = replace(result, todo=follow_rules(table))
         return result
 
-    def foretold(self) -> ServiceResult:
+    def dry_result(self) -> ServiceResult:
         """Return what `run` would do, without writing anything."""
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()

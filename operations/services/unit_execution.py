@@ -19,7 +19,7 @@ from ..transaction.fence import Fence
 from ..transaction.file_work import FileWork
 from ..transaction.transaction import Transaction
 from .execution import naming_who_took_over, new_token
-from .means import Means, here
+from .means import Means, execute_here
 from .service import NoTasksError
 
 logger = logging.getLogger("pyhudi")
@@ -114,7 +114,7 @@ def execute_units(
     steps = Steps(means.observer or LoggedProgress(work.path), name, len(units))
 
     def in_process(near: UnitWorker[Unit, Done]) -> list[Done]:
-        return here(near.execute, units, lambda unit: steps.add(unit.size))
+        return execute_here(near.execute, units, lambda unit: steps.add(unit.size))
 
     def look() -> None:
         # Markers name files right before they are published.

@@ -43,8 +43,8 @@ def schedule_compaction(
     means = Means(patience, Output())
     service = _SERVICES[type(settings)](open_merge_on_read(storage, means), settings, means)
     if dry_run:
-        return replace(_foretold(service, began, pending=False), service=service.foretold(None, 0.0).service)
-    return service.foretold(service.schedule(due), time.monotonic() - began)
+        return replace(_dry_result(service, began, pending=False), service=service.schedule_result(None, 0.0).service)
+    return service.schedule_result(service.schedule(due), time.monotonic() - began)
 
 
 def compact(
@@ -65,7 +65,7 @@ def compact(
     table = open_merge_on_read(storage, means)
     service = _SERVICES[type(settings)](table, settings, means, insists=due is None)
     if dry_run:
-        return _foretold(service, began, pending=True)
+        return _dry_result(service, began, pending=True)
     service.run(due)
     seconds = time.monotonic() - began
     if means.within_s is not None:
@@ -86,7 +86,7 @@ def carry_out_pending(
     return service.result(time.monotonic() - began)
 
 
-def _foretold(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
+def _dry_result(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
     """Return what a plan made now would merge, and if ``pending`` also what the pending plans merge."""
     timeline = service.table.timeline()
     refuse_restoring(service.kind, timeline)

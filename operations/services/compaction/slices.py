@@ -114,7 +114,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         waiting = older_writes(self.kind, timeline, instant.requested_time)
         return f"{shown(self.table, waiting[0])}, which was there before it" if waiting else ""
 
-    def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+    def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )

@@ -68,7 +68,7 @@ class MetadataBefore:
         """Whether the metadata table is so small that it is built anew at once."""
         return self.bytes <= _MOST_BYTES
 
-    def foretold(self) -> str:
+    def change_in_words(self) -> str:
         """Return what a change of the table's version would do to the metadata table; empty if there is none."""
         if not self.names:
             return ""
@@ -106,10 +106,10 @@ def metadata_in_new_version(
 ) -> VersionResult:
     """Change the version of a table, which takes its metadata table out of use, and build the metadata table anew."""
     before = MetadataBefore.of(storage)
-    result, told = change(), before.foretold()
+    result, warning = change(), before.change_in_words()
     if not result.dry:
-        told = before.build(storage, means) or told
-    return replace(result, warnings=(*result.warnings, told)) if told and result.changed else result
+        warning = before.build(storage, means) or warning
+    return replace(result, warnings=(*result.warnings, warning)) if warning and result.changed else result
 
 
 def _last(names: Collection[str]) -> str:

@@ -63,7 +63,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
     refuse_left_behind(table)
     result = ServiceResult(table.path, METADATA, dry=dry_run)
     if dry_run:
-        return _foretold(table, result)
+        return _dry_result(table, result)
     try:
         compacted = compact_metadata(table)
     except DamagedPartitionError as error:
@@ -101,7 +101,7 @@ def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
     return warning
 
 
-def _foretold(table: Table, result: ServiceResult) -> ServiceResult:
+def _dry_result(table: Table, result: ServiceResult) -> ServiceResult:
     slices = MetadataSlices.of(table, table.timeline())
     merged = [] if slices is None else [file_slice for _, file_slice in slices.before(AT_LAST)]
     return replace(

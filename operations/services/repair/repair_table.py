@@ -48,7 +48,7 @@ def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> Se
     began = time.monotonic()
     table = open_for_service(storage)
     dead = refuse_writers(table, means.patience)
-    result = _foretold(table, dead) if dry_run else _Repair(table, means, dead).run()
+    result = _dry_result(table, dead) if dry_run else _Repair(table, means, dead).run()
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -59,7 +59,7 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
     return tuple(planned.victim for planned in dead_writes(ROLLBACK, OtherWriters(table, patience), timeline, ""))
 
 
-def _foretold(table: Table, dead: Sequence[Instant]) -> ServiceResult:
+def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
     properties, orphans = _properties(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(

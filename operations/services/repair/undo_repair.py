@@ -41,7 +41,7 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
         )
     refuse_writers(table, means.patience)
     undo = _Undo(table, RemovedFiles(storage, at))
-    result = undo.foretold() if dry_run else undo.run()
+    result = undo.dry_result() if dry_run else undo.run()
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -50,7 +50,7 @@ class _Undo:
     table: Table
     removed: RemovedFiles
 
-    def foretold(self) -> ServiceResult:
+    def dry_result(self) -> ServiceResult:
         return self._result(*self._divide(), dry=True)
 
     def run(self) -> ServiceResult:

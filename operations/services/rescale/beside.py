@@ -148,9 +148,9 @@ class Beside:
             shared = those({Shared.PARTITION: instant.identity in plans})
             their_state = self._state_of(instant) if shared and self._is_begun(instant) else Known.PENDING
             return Meeting(RESCALE, kind or COMPACTION, their_state, shared)
-        told = says_what_it_holds(timeline, instant)
-        if told or kind is CLUSTERING:
-            shared = those({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not told})
+        names_groups = says_what_it_holds(timeline, instant)
+        if names_groups or kind is CLUSTERING:
+            shared = those({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not names_groups})
             return Meeting(RESCALE, CLUSTERING, shared=shared)
         if kind is not WRITE:
             return None

@@ -63,7 +63,7 @@ def rescale_buckets(
         )
     wanted = WantedNumber(table, n, partitions)
     call = _RescaleCall(wanted, RescaleInstant(wanted, index, means), whole)
-    result = call.foretold() if dry_run else call.run()
+    result = call.dry_result() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -97,7 +97,7 @@ class _RescaleCall:
     def table(self) -> Table:
         return self.wanted.table
 
-    def foretold(self) -> ServiceResult:
+    def dry_result(self) -> ServiceResult:
         """Return what a call would do now."""
         timeline = self.table.timeline()
         refuse_restoring(RESCALE, timeline)

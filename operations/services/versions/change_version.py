@@ -64,7 +64,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     step.refuse(table)
     refuse_unkept(table.config, table.path)
     call = _VersionCall(table, step, means)
-    result = call.foretold() if dry_run else call.run()
+    result = call.dry_result() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -81,7 +81,7 @@ class _VersionCall:
     def unfinished(self) -> UnfinishedInstants:
         return UnfinishedInstants(self.table, self.step, self.means)
 
-    def foretold(self) -> VersionResult:
+    def dry_result(self) -> VersionResult:
         """Return what `run` would do, without writing anything."""
         timeline = self.table.timeline()
         self._decode(timeline)

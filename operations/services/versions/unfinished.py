@@ -74,7 +74,7 @@ class UnfinishedInstants:
             if rollback.at_work:
                 raise in_the_way(timeline, rollback.victim)
             sentences[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
-        undone = [Unfinished(instant, Way.ROLL_BACK, told) for instant, told in sentences.items()]
+        undone = [Unfinished(instant, Way.ROLL_BACK, sentence) for instant, sentence in sentences.items()]
         self._refuse_living_plans(timeline)
         plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
         clustered = [

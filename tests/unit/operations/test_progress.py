@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyhudi.operations.progress import LoggedProgress, Progress, Steps, polling
-from pyhudi.operations.services.means import here
+from pyhudi.operations.services.means import execute_here
 from support.seams import patch_seam
 from support.threads import HANGS_S
 
@@ -17,7 +17,7 @@ def test_each_finished_unit_is_told_once_with_the_bytes_of_all() -> None:
     told: list[Progress] = []
     steps = Steps(told.append, "compaction", 3)
 
-    assert here(lambda unit: unit * 2, [5, 3, 2], steps.add) == [10, 6, 4]
+    assert execute_here(lambda unit: unit * 2, [5, 3, 2], steps.add) == [10, 6, 4]
 
     assert [one.done for one in told] == [1, 2, 3]
     assert told[-1] == Progress("compaction", 3, 3, 10)
@@ -32,7 +32,7 @@ def test_what_a_unit_raises_comes_through() -> None:
         return unit
 
     with pytest.raises(ValueError, match="broken"):
-        here(call, [5, 3, 2], Steps(told.append, "compaction", 3).add)
+        execute_here(call, [5, 3, 2], Steps(told.append, "compaction", 3).add)
 
     assert len(told) < 3
 
