@@ -470,7 +470,7 @@ METADATA_FILE_MISSING = _error(
 )
 METADATA_FILE_EXTRA = _error(
     "METADATA_FILE_EXTRA",
-    "The metadata table lists a file that does not exist, so that reads fail, or that no completed write made.",
+    "The metadata table lists a file that no completed write made, or that does not exist: then reads fail.",
     _REBUILD,
 )
 METADATA_FILE_SIZE = _error(

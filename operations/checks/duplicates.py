@@ -74,9 +74,9 @@ class _Scope:
             tables += [
                 rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in repeated_rows
             ]
-        asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
+        aggregates = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
         # With several threads the order of groups would vary, and with it the first key, which the finding names.
-        groups = pa.concat_tables(tables).group_by(RECORD_KEY, use_threads=False).aggregate(asked)
+        groups = pa.concat_tables(tables).group_by(RECORD_KEY, use_threads=False).aggregate(aggregates)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
         if groups.num_rows:
             self._report(groups)
@@ -110,7 +110,7 @@ class _Scope:
             yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(file_slice)
 
     def _report(self, groups: pa.Table) -> None:
-        """Report duplicates that only upserts wrote as errors, and those that an insert may have added as warnings."""
+        """Report duplicates as errors if only upserts wrote them, and as warnings if an insert may have added them."""
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
         adding = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)

@@ -332,10 +332,10 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
 def together(parts: Sequence[TrueBounds]) -> TrueBounds:
     """Return the true bounds of each partition from those of its files; keys and names are partition paths."""
     tables = [part.facts.append_column("path", part.keys) for part in parts]
-    asked = [("rows", "sum"), ("nulls", "sum"), ("least", "min"), ("greatest", "max")]
-    sums = pa.concat_tables(tables).group_by("path").aggregate(asked)
+    aggregates = [("rows", "sum"), ("nulls", "sum"), ("least", "min"), ("greatest", "max")]
+    sums = pa.concat_tables(tables).group_by("path").aggregate(aggregates)
     paths = sums.column("path").combine_chunks()
-    facts = pa.table({name: sums.column(f"{name}_{how}") for name, how in asked})
+    facts = pa.table({name: sums.column(f"{name}_{how}") for name, how in aggregates})
     return TrueBounds(paths, paths.to_pylist(), facts)  # O(partitions)
 
 

@@ -24,8 +24,8 @@ SAVEPOINTS_SCHEMA = pa.schema(
 def savepoints(storage: Storage) -> pa.Table:
     """Return one row for every savepoint, newest first, with columns as in `SAVEPOINTS_SCHEMA`.
 
-    The row has the write at which the savepoint keeps the table, when it was made, its user and comment, and the number
-    of files that it keeps.
+    The row has the write at which the savepoint keeps the table, its time, user and comment, and the number of files
+    that it keeps.
     """
     timeline = open_table(storage).timeline()
     instants = [instant for instant in reversed(timeline.completed) if instant.action == "savepoint"]

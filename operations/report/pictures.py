@@ -105,8 +105,8 @@ def heat(figures: ReportFigures) -> str:
         else ""
     )
     unknown = (
-        f" Of {figures.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that "
-        "states them is archived or not among those that were opened. Their cells are dashed."
+        f" The rows of {figures.unknown_rows:,} file groups are unknown: the groups have log files, or the commit that "
+        "states the rows is archived or was not opened. Their cells are dashed."
         if figures.unknown_rows
         else ""
     )

@@ -88,10 +88,10 @@ class OtherWriters:
 
         The victims are going to vanish, completed writes included: the plan of a write must not build on them.
         """
-        going = pending_rollbacks(timeline)
+        rollbacks_of = pending_rollbacks(timeline)
         planned = []
-        for time in sorted(going, reverse=True):
-            victim, rollback = timeline.write_at(time), going[time][0]
+        for time in sorted(rollbacks_of, reverse=True):
+            victim, rollback = timeline.write_at(time), rollbacks_of[time][0]
             asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
             their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
             verdict = judge(Meeting(mine, ROLLBACK, their_state, those({Shared.VICTIM: victim}), asked))
@@ -122,12 +122,12 @@ class OtherWriters:
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
     def dead_before_write(
-        self, timeline: Timeline, going: Collection[str] = frozenset()
+        self, timeline: Timeline, victims: Collection[str] = frozenset()
     ) -> tuple[tuple[Instant, float | None], ...]:
         """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
-        It skips `going`, the victims of pending rollbacks. Raises `ConcurrentWriteError` if a pending instant keeps the
-        write out whose process lives, or may live.
+        It skips the `victims` of pending rollbacks. Raises `ConcurrentWriteError` if a pending instant keeps the write
+        out and its process lives, or may live.
         """
         restore = pending_restore(timeline)
         if restore is not None and forbids(Meeting(WRITE, RESTORE)):
@@ -136,7 +136,7 @@ class OtherWriters:
         dead = []
         for instant in timeline.pending:
             kind = kind_of(instant.action)
-            if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in going:
+            if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in victims:
                 continue
             names_groups = says_what_it_holds(timeline, instant)
             if kind is WRITE and not names_groups:

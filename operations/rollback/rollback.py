@@ -48,8 +48,8 @@ def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
     # stalled, and before the decision the rollback deletes none of its files.
     table = others.table
     begun = begin(table, "rollback", partial(_plan_unless_over, others, planned))
-    going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
-    rollback = going[0] if going else begun.instant
+    rollbacks = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
+    rollback = rollbacks[0] if rollbacks else begun.instant
     mine = begun.instant is not None or planned.certain
     if rollback is not None and (mine or others.maker_of(rollback) is Known.PENDING):
         carry_on(table, begun.timeline, rollback.requested_time)

@@ -34,8 +34,8 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
     ``timeline`` is a listing of right before, if the caller has it; it is listed again if folders are deserted.
-    Data files that markers name are deleted only if their instant never completed, which is so if it is younger than
-    the timeline's first write and not on the timeline. Older instants may have been archived.
+    Data files that markers name are deleted only if their instant never completed: it is not on the timeline, and
+    younger than the timeline's first write. Older instants may have been archived.
     """
     own_files = table.storage.look(owner.ROOT)
     folders = {*own_files.folders}

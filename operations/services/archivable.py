@@ -67,7 +67,7 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return those of some instants that are on the timeline and older than each instant that has to stay there."""
+    """Return the wanted instants on the timeline that are older than all instants that have to stay on it."""
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))

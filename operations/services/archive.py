@@ -126,30 +126,30 @@ class _Round:
 
     def carry_out(self, wanted: Iterable[Instant]) -> ServiceResult:
         """Archive the instants that still may be archived."""
-        gone = cut(self.timeline, wanted)
-        if not gone:
+        instants = cut(self.timeline, wanted)
+        if not instants:
             return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)
         prepare_for_removed_files(self.table)
-        orphans = self._delete_orphans(_first_write({*self.timeline.instants} - {*gone}))
-        count = exclusive(self.table, partial(self._move, gone, noted))
-        logger.info("table %s: archived %d instants up to %s", self.table.path, count, gone[-1].requested_time)
+        orphans = self._delete_orphans(_first_write({*self.timeline.instants} - {*instants}))
+        count = exclusive(self.table, partial(self._move, instants, noted))
+        logger.info("table %s: archived %d instants up to %s", self.table.path, count, instants[-1].requested_time)
         return ServiceResult(
             self.table.path,
             _ACTION,
-            gone[-1].requested_time,
+            instants[-1].requested_time,
             instants=count,
             files=len(orphans),
             bytes=sum(info.size for info in orphans),
         )
 
-    def _move(self, gone: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
+    def _move(self, instants: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
         """Return how many instants were moved."""
-        self.table.archive_writer.put(gone, self.timeline.files)
+        self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
         note_write_ids(self.table, noted=noted)
-        count = self._take_off(gone, held)
+        count = self._take_off(instants, held)
         self._merge()
         return count
 
@@ -175,15 +175,15 @@ class _Round:
         self.table.format.undo.take_back(storage, left)
         return [*chain.from_iterable(orphans.values())]
 
-    def _take_off(self, gone: Sequence[Instant], held: HeldLock) -> int:
+    def _take_off(self, instants: Sequence[Instant], held: HeldLock) -> int:
         """Delete the files of the instants that the archive holds, and return their number."""
-        archived = self.table.archive.known_of(gone)
+        archived = self.table.archive.known_of(instants)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
         for instant in archived:
             if instant.requested_time in marked:
                 Markers(self.table.storage, instant.requested_time).delete()
-        remove_archived(held, [files.get(instant.identity, {}) for instant in gone if instant in archived])
+        remove_archived(held, [files.get(instant.identity, {}) for instant in instants if instant in archived])
         return len(archived)
 
     def _merge(self) -> None:

@@ -61,10 +61,10 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         pending = _pending(table, timeline, instant)
         if pending is None:
             return None
-        going = pending_rollbacks(timeline).get(instant.requested_time, ())
+        rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
         process = owner.Claim(table.storage, instant.requested_time).owner()
-        if going:
-            carry_on(table, timeline, going[0].requested_time)
+        if rollbacks:
+            carry_on(table, timeline, rollbacks[0].requested_time)
         elif process is None and pending.state == State.REQUESTED:
             mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
             work = _begin(table, pending, mine, patience)
@@ -73,7 +73,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         else:
             verdict = _refuse_living(OtherWriters(table, patience), pending, process)
             if verdict is not None:
-                begin(table, "rollback", partial(_stopping, table, pending, process, patience, verdict.beat))
+                begin(table, "rollback", partial(_plan_to_undo_work, table, pending, process, patience, verdict.beat))
     raise ConcurrentWriteError(
         f"Other processes began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
@@ -90,8 +90,8 @@ def give_up(work: Transaction) -> None:
         # Another process has completed the plan or taken it back, so no process needs what this one left.
         forget(work.storage, work.instant_time)
         return
-    begin(work.table, "rollback", partial(_stopping, work.table, pending, work.owner, None, None))
-    _finish(work.table, pending)
+    begin(work.table, "rollback", partial(_plan_to_undo_work, work.table, pending, work.owner, None, None))
+    _finish_rollbacks(work.table, pending)
 
 
 def take_back(table: Table, instant: Instant) -> None:
@@ -107,10 +107,10 @@ def take_back(table: Table, instant: Instant) -> None:
         if instant.requested_time in pending_rollbacks(timeline):
             return None
         process = owner.Claim(table.storage, instant.requested_time).owner()
-        return _undoing(table, timeline, pending, process)
+        return _seal_and_plan_undo(table, timeline, pending, process)
 
     begin(table, "rollback", condemned)
-    _finish(table, instant)
+    _finish_rollbacks(table, instant)
 
 
 def check_claim(work: Transaction, timeline: Timeline) -> None:
@@ -176,12 +176,12 @@ def _token(file: DataFile) -> str:
 ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
-def _finish(table: Table, instant: Instant) -> None:
+def _finish_rollbacks(table: Table, instant: Instant) -> None:
     timeline = table.timeline()
-    going = pending_rollbacks(timeline).get(instant.requested_time, ())
-    for rollback in going:
+    rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
+    for rollback in rollbacks:
         carry_on(table, timeline, rollback.requested_time)
-    if not going:
+    if not rollbacks:
         _pending(table, timeline, instant)
 
 
@@ -244,7 +244,7 @@ def _refuse_living(
     return others.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
-def _stopping(
+def _plan_to_undo_work(
     table: Table,
     instant: Instant,
     process: Owner | None,
@@ -267,10 +267,10 @@ def _stopping(
         return None
     if patience is not None:
         _refuse_living(OtherWriters(table, patience), pending, current, known_beat=beat, may_wait=False)
-    return _undoing(table, timeline, pending, current)
+    return _seal_and_plan_undo(table, timeline, pending, current)
 
 
-def _undoing(table: Table, timeline: Timeline, instant: Instant, process: Owner | None) -> RollbackPlan:
+def _seal_and_plan_undo(table: Table, timeline: Timeline, instant: Instant, process: Owner | None) -> RollbackPlan:
     """Seal the work of a plan's owner, so that its tasks publish no more files, and return the plan to undo it."""
     if process is not None:
         owner.Seal(table.storage, owner.seal_of(instant.requested_time, process.write_id)).set_for_good()

@@ -85,7 +85,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         self.at: str | None = None
         self.waiting = ""
         self._refused: ConcurrentWriteError | None = None
-        self._met: set[str] = set()
+        self._tried: set[str] = set()
         self._failed: Mapping[str, Failed] | None = None
 
     @abstractmethod
@@ -226,8 +226,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             gone = self._failed.keys() - {instant.requested_time for instant in timeline.pending}
             failures.forget(self.table.storage, gone)
         for instant in waiting:
-            if instant.requested_time not in self._met:
-                self._met.add(instant.requested_time)
+            if instant.requested_time not in self._tried:
+                self._tried.add(instant.requested_time)
                 if not self._holds_back(instant, timeline):
                     yield instant
 

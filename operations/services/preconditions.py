@@ -71,8 +71,8 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
         raise _no_such_write(timeline, instant_time, write)
     if write.state != State.COMPLETED and _forbids(mine, kind_of(write.action) or WRITE, target=True):
         raise _no_such_write(timeline, instant_time, write)
-    going = pending_rollbacks(timeline)
-    if going and _forbids(mine, ROLLBACK, target=instant_time in going):
+    victims = pending_rollbacks(timeline)
+    if victims and _forbids(mine, ROLLBACK, target=instant_time in victims):
         raise UndoError(
             f"The {write.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
@@ -154,9 +154,9 @@ def slices_at(
         Moment(moment, time),
     )
     slices = every.slices(files, then)
-    going = names_cleaned(now)
+    cleaned_names = names_cleaned(now)
     lost = [file.path for file in every.lost(files, then)]
-    cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in going]
+    cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in cleaned_names]
     cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
     if not cleans or forbids(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))):
         lost += cleaned

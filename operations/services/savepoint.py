@@ -105,8 +105,8 @@ def _open(storage: Storage) -> Table:
 
 
 def _newest(timeline: Timeline) -> str:
-    going = pending_rollbacks(timeline)
-    writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in going]
+    victims = pending_rollbacks(timeline)
+    writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in victims]
     if not writes:
         raise UndoError(
             f"The table {timeline.storage.path} has no completed write on its timeline that a savepoint could keep.",

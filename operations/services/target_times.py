@@ -21,9 +21,9 @@ def write_until(table: Table, text: str) -> str:
     if _is_name(text):
         return text
     timeline, time = table.timeline(), resolve(text, table.config.timezone)
-    going = pending_rollbacks(timeline)
+    victims = pending_rollbacks(timeline)
     times = [instant.requested_time for instant in timeline.writes if instant.requested_time <= time]
-    names = [name for name in times if name not in going]
+    names = [name for name in times if name not in victims]
     if names:
         return names[-1]
     first = timeline.writes[0].requested_time if timeline.writes else "none"

@@ -15,7 +15,7 @@ _PER_PLAN = MIB
 # A first guess. A process's first plan has one unit, or as many as fit by the guess into this part of the seconds.
 _GUESS = 32.0 * MIB
 _PART = 0.25
-# The part of the seconds for which a plan is made, so that most plans that take longer than expected fit, too.
+# A plan is made for this part of the seconds, so that most plans fit even if they take longer than expected.
 _SHARE = 0.8
 # After a call for which no unit was small enough, the share grows: the machine may have been busy when it was measured.
 _MORE, _MOST = 1.25, 1.6

@@ -52,8 +52,8 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
     With `requests`, a pending compaction counts as the last compaction.
     """
     compactions = [instant for instant in timeline.completed if instant.action == "commit"]
-    asked = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
-    last = max((instant.requested_time for instant in asked or compactions), default="")
+    requested = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
+    last = max((instant.requested_time for instant in requested or compactions), default="")
     deltas = [instant.requested_time for instant in timeline.instants if _is_delta(instant)]
     gathered = [time for time in deltas if time > last]
     if last:

@@ -36,8 +36,8 @@ from .plan import Plan
 def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Give up the unreadable blocks of damaged log files, and write the next slice of each of their file groups.
 
-    `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` for a file that is not damaged
-    or is no log file of a newest slice, and `CorruptFileError` for damage in a file that the call does not name.
+    `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` if one of them is not damaged,
+    or no log file of a newest slice, and `CorruptFileError` for damage in other files.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, means)

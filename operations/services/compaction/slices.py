@@ -61,8 +61,8 @@ class SliceService(PlannedService[Settings, FileSlice]):
     def fits(self, slices: Sequence[FileSlice], timeline: Timeline) -> Plan | None:
         """Return the slices that fit into the seconds of the means, and note what was left out; None for no slice.
 
-        If not all of them fit, slices with few log files wait, as their base files would be rewritten for little. Some
-        that are nearly due join those that are due, so that no core is idle; from then on they are due together.
+        If not all of them fit, slices with few log files wait, as their base files would be rewritten for little.
+        Nearly due slices fill up the idle cores beside the due slices; from then on they are due together.
         """
         if self.means.within_s is None:
             return tuple(slices) or None

@@ -34,16 +34,16 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
     slices = MetadataSlices.of(table, table.timeline())
     if slices is None:
         return 0
-    gone = _archivable(slices, settings)
-    if not gone:
+    instants = _archivable(slices, settings)
+    if not instants:
         return 0
     files = slices.timeline.files
     writer = LsmWriter(table.storage, files.layout.archive_folder)
 
-    writer.put(gone, files)
-    archived = frozenset(files.archive.instants(gone[0].requested_time, gone[-1].requested_time))
+    writer.put(instants, files)
+    archived = frozenset(files.archive.instants(instants[0].requested_time, instants[-1].requested_time))
     paths = files.paths()
-    archived_files = [paths.get(each.identity, {}) for each in gone if each in archived]
+    archived_files = [paths.get(each.identity, {}) for each in instants if each in archived]
     exclusive(table, lambda held: remove_archived(held, archived_files))
     merged = writer.merge(SCRATCH, settings.batch)
     writer.tidy(merged)
@@ -78,7 +78,7 @@ def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[I
 
 
 def _makers(slices: MetadataSlices) -> Iterable[str]:
-    """Return the times of the instants whose files are in the folders, without those that began partitions."""
+    """Return the times of the instants that made the files in the folders, without instants that began partitions."""
     storage = slices.metadata.storage
     folders = [name for name in storage.look(FOLDER).folders if not name.startswith(".")]
     listed = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]

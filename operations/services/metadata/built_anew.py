@@ -118,7 +118,7 @@ def _last(names: Collection[str]) -> str:
 
 
 def metadata_kept(storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]) -> ServiceResult:
-    """Act, which may take the metadata table out of use, and build that anew, or name the call if that takes long."""
+    """Act, and if that took the metadata table out of use, build it anew, or name the call if that takes long."""
     before = MetadataBefore.of(storage)
     result = act()
     todo = "" if result.dry else before.build(storage, means)

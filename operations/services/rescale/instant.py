@@ -86,8 +86,8 @@ class RescaleInstant:
         work = replace(work, watermark=timeline.watermark())
         slices, changes = self.wanted.due(timeline, rescale.partitions)
         sources = [file_slice for path in changes for file_slice in slices[path]]
-        asked = columns_of if sources else partial(latest_schema, writing=True)
-        schema = asked(work.config, timeline) or pa.schema([])
+        schema_of = columns_of if sources else partial(latest_schema, writing=True)
+        schema = schema_of(work.config, timeline) or pa.schema([])
         units = [
             unit for change in changes.values() for unit in units_of(change, slices[change.partition_path], work.path)
         ]

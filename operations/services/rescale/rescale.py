@@ -1,9 +1,9 @@
 """Brings partitions of a bucket table to another number of buckets: some in each instant, or the whole table in one.
 
 An instant takes only a few partitions if they are large, since their writers wait as long as it runs. From its request
-on, new writes of pyhudi to its partitions wait or fail. It waits for the writes that were at work before, gives up
-compactions of its partitions, and begins to read by a decision of the table, so that no write completes unseen. It
-divides the rows, and completes with the rule of the new number. If a call breaks off, another call continues with the
+on, new writes of pyhudi to its partitions wait or fail. It waits for the writes that were at work before, and gives up
+compactions of its partitions. A decision of the table begins its reading, so that no write completes unseen. It divides
+the rows, and completes with the rule of the new number. If a call breaks off, another call continues with the
 partitions that still have another number.
 """
 

@@ -44,7 +44,7 @@ _ROUNDS = 20
 
 
 def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_run: bool = False) -> VersionResult:
-    """Bring a table to another version by the step that ``name`` and ``to`` choose, or return what that would do.
+    """Bring a table to the version ``to``; ``name`` is upgrade or downgrade, ``dry_run`` returns what would be done.
 
     Raises `TableVersionError` and `UnsupportedTableError` for tables that cannot be brought to it,
     `ConcurrentWriteError` while a writer or a restore is at work, `CorruptInstantError` if a completed instant does

@@ -267,7 +267,7 @@ SYMPTOMS = [
     Symptom("BLOOM_CORRUPT", "older than its head", "murmur", rewritten(same, simple_filter(version=5))),
     Symptom("BLOOM_CORRUPT", "other hashes", "murmur", rewritten(same, simple_filter(kind=0))),
     Symptom("BLOOM_CORRUPT", "checksum", "checksum", rewritten(same, simple_filter(checksum=b"1a2b3c4d"))),
-    Symptom("BLOOM_CORRUPT", "head", "not that of its rows", rewritten(same, dynamic_filter(hashes=4))),
+    Symptom("BLOOM_CORRUPT", "head", "does not fit its rows", rewritten(same, dynamic_filter(hashes=4))),
     Symptom("BLOOM_CORRUPT", "no rows", "it has no rows", rewritten(same, dynamic_filter(rows=0))),
     Symptom("BLOOM_MISS", "others", "not in the bloom filter", rewritten(same, filter_of("other")), deep=True),
     Symptom(
