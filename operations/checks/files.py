@@ -105,12 +105,12 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
                 subject,
                 REPLACED_SHOWN,
                 info,
-                f"is there, and the archived replacecommit {replaced} replaced its file group",
+                f"still exists, though the archived replacecommit {replaced} replaced its file group",
             )
         elif named is None and knows_files:
             _report_if_there(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
         elif named is not None and named.log is not None and not named.log.allows_size(info.size):
-            pass  # `check_logs` tells of a damaged log file.
+            pass  # `check_logs` reports a damaged log file.
         elif named is not None and named.log is not None and info.size > named.size and _may_append(subject):
             pass
         elif named is not None and named.size and named.size != info.size:
@@ -119,11 +119,13 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
     elif _is_left_by_an_undo(subject, info, time in undone):
         pass
     elif time in undone:
-        _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {undone[time]} undid the instant {time}")
+        _report_if_there(
+            subject, ROLLED_BACK_FILE, info, f"still exists, though {undone[time]} undid its instant {time}"
+        )
     elif subject.timeline.is_committed(time) and subject.lost_archive:
-        pass  # `check_lost_archive` tells that its instant may have been archived.
+        pass  # `check_lost_archive` reports that its instant may have been archived.
     elif subject.timeline.is_committed(time):
-        _report_if_there(subject, ORPHAN_SHOWN, info, f"is shown to readers, and its instant {time} completed nowhere")
+        _report_if_there(subject, ORPHAN_SHOWN, info, f"is shown to readers, though its instant {time} never completed")
     else:
         _report_if_there(
             subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived"

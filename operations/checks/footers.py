@@ -57,7 +57,9 @@ def differs(said: str, actual: str) -> bool:
 
 def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: Mapping[str, FileGroupId]) -> None:
     if not file.path.endswith(".parquet"):
-        subject.findings.add(NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other.", file=file.path)
+        subject.findings.add(
+            NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other files.", file=file.path
+        )
         return
     with subject.unreadable(file.path):
         with BaseFileReader(subject.storage, file.path) as reader:
@@ -97,7 +99,7 @@ def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, b
         try:
             _check_bloom(footer)
         except ValueError as error:
-            what = f"The bloom filter in the footer of {file.path} is none ({error})."
+            what = f"The bloom filter in the footer of {file.path} cannot be used ({error})."
             subject.tell(BLOOM_CORRUPT, file, what)
 
 
@@ -138,7 +140,7 @@ def check_bounds(
     """Compare the bounds of record keys in a footer with those of the keys."""
     said = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
     if (said[0] is None) is not (said[1] is None):
-        what = f"{file.path} has one of {MIN_KEY} and {MAX_KEY} in its footer."
+        what = f"{file.path} has only one of {MIN_KEY} and {MAX_KEY} in its footer."
         subject.tell(FOOTER_INVALID, file, what)
     if bounds is None or said[0] is None or said[1] is None:
         return

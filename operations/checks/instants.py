@@ -81,7 +81,7 @@ def _check_times(subject: Subject) -> None:
             try:
                 ahead_s = parse_time(time, zone) / 1000 - now_s
             except ValueError:
-                subject.tell(STRANGE_TIME, instant, f"{path} has the time {time}, which is none.")
+                subject.tell(STRANGE_TIME, instant, f"{path} has the time {time}, which is no date and time.")
                 continue
             if ahead_s > _AHEAD_S[zone]:
                 subject.tell(
@@ -142,7 +142,7 @@ def _check_states(subject: Subject) -> None:
 
 def _check_left_behind(subject: Subject) -> None:
     for path in left_behind(subject.table):
-        what = f"An upgrade of the table left {path} behind, or a release of before has written it since."
+        what = f"An upgrade of the table left {path} behind, or an older release of an engine wrote it since."
         subject.findings.add(LEFT_BEHIND, what, file=path, instant=split(path)[1].partition(".")[0])
 
 

@@ -96,7 +96,7 @@ def _check_passed_over(subject: Subject, file: LogFile) -> None:
         instant_times = {block.instant_time for block in data_blocks(subject, file)}
         lost = sorted(filter(subject.is_complete, instant_times))
         if lost:
-            what = f"{file.path} is of no completed write by its name, and holds rows of the completed {shown(lost)}."
+            what = f"{file.path} has the name of no completed write, and holds rows of the completed {shown(lost)}."
             subject.tell(LOG_PASSED_OVER, file, what)
 
 
@@ -141,7 +141,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
         gone = [path for path in planned if not subject.is_there(path)]
         group = f"the file group {file_id} of the partition {partition!r}"
         if gone:
-            what = f"The {called(compaction)} is to merge {shown(gone)} of {group}, and that is gone."
+            what = f"The {called(compaction)} names {shown(gone)} of {group}, which does not exist any more."
             subject.tell(PLAN_FILE_LOST, compaction, what)
         file_slice = slices.get(FileGroupId(partition, file_id))
         if file_slice is None and (partition, file_id) not in subject.statements.written.replaced:

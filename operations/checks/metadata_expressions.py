@@ -35,7 +35,7 @@ def check_expression_index(judged: MetadataSubject, name: str) -> None:
     if change is None or column is None or not pa.types.is_string(column.type):
         what = f"{name} of the metadata table is of {function or 'no function'} of {', '.join(fields) or 'no column'}, "
         judged.subject.findings.add(
-            NOT_CHECKED, f"{what}which was not computed: its entries are held against files alone."
+            NOT_CHECKED, f"{what}which was not computed: its entries were compared with the names of files alone."
         )
         change = None
     if is_filter:

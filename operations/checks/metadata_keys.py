@@ -116,12 +116,14 @@ class _RecordIndex:
             what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(missing))}, which is in"
             self._add(METADATA_KEY_MISSING, what, row_numbers[np.argmax(missing)])
         if left.any():
-            what = f"it has record keys of no row: {first_of(keys, pa.array(left))}, said to be in"
+            what = f"it has record keys of no row: {first_of(keys, pa.array(left))}, which it says is in"
             self._add(METADATA_KEY_LEFT, what, numbers[np.argmax(left)])
         if astray.any():
             first = np.argmax(astray)
             is_in = row_numbers[np.argmax(of_rows == of_entries[first])]
-            what = f"it leads elsewhere than where rows are: {first_of(keys, pa.array(astray))}, which is in"
+            what = (
+                f"it leads to other file groups than those of the rows: {first_of(keys, pa.array(astray))}, which is in"
+            )
             self._add(METADATA_KEY_PLACE, f"{what} {self._group_in_words(is_in)} and said to be in", numbers[first])
 
     def _add(self, check: Any, what: str, number: int) -> None:
@@ -173,7 +175,7 @@ def check_secondary_index(judged: MetadataSubject, name: str) -> None:
     definition = judged.indexes.get(name)
     fields = definition.columns if definition is not None else ()
     if len(fields) != 1 or fields[0] not in judged.schema.names:
-        what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not held against rows."
+        what = f"{name} of the metadata table is of {', '.join(fields) or 'no column'}, and was not compared with rows."
         judged.subject.findings.add(NOT_CHECKED, what)
         return
     column = judged.schema.field(fields[0])

@@ -80,7 +80,7 @@ def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
         name: partial(check_bounds_of_metadata, judged, of_bounds) for name in of_bounds[:1]
     }
     if reason:
-        what = f"What the metadata table says of rows, and not of one file, was not compared: {reason}."
+        what = f"The metadata table's entries about rows, and not about one file, were not compared: {reason}."
         judged.subject.findings.add(NOT_CHECKED, what, file=FOLDER)
         return checks
     checks |= {

@@ -38,7 +38,7 @@ def load(findings: Findings) -> TableConfig | None:
         storage.look("")
         findings.add(
             PROPERTIES_UNUSABLE,
-            f"{PROPERTIES_PATH} is there, and no file; nothing else was checked.",
+            f"{PROPERTIES_PATH} is no file; nothing else was checked.",
             file=PROPERTIES_PATH,
         )
         return None
@@ -47,7 +47,7 @@ def load(findings: Findings) -> TableConfig | None:
         return None
     if findings.is_old(storage.modified(BACKUP_PATH)):
         findings.add(
-            PROPERTIES_BACKUP, f"{BACKUP_PATH} is there because a change of the properties broke off.", file=BACKUP_PATH
+            PROPERTIES_BACKUP, f"{BACKUP_PATH} exists because a change of the properties broke off.", file=BACKUP_PATH
         )
     with findings.turning(PROPERTIES_UNUSABLE, file=PROPERTIES_PATH):
         try:
@@ -117,6 +117,6 @@ def _check_partition_fields(subject: Subject) -> None:
         if styled and parse_partition_path(partition, config) is None:
             findings.add(
                 PARTITION_NAME,
-                f"The partition {partition!r} is not named by {', '.join(config.partition_fields)}.",
+                f"The partition {partition!r} does not name the values of {', '.join(config.partition_fields)}.",
                 file=partition,
             )

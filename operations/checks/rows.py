@@ -49,7 +49,7 @@ def check_rows(subject: Subject) -> None:
         odd = [option for option in _SPELT_OTHERWISE if config.flag(option)]
         if odd:
             subject.findings.add(
-                NOT_CHECKED, f"With {odd[0]}=true record keys and paths were not held against the rows."
+                NOT_CHECKED, f"With {odd[0]}=true record keys and paths were not compared with the rows."
             )
         else:
             spelt = with_inferred_key_encoding(Table(subject.storage, config))
@@ -130,7 +130,7 @@ class _Rows:
 
     def _report(self) -> None:
         for check, count in self.wrong.items():
-            what = f"{self.file.path} has {count} rows that are wrong; of the first {self.first[check]}."
+            what = f"{self.file.path} has {count} wrong rows; of the first, {self.first[check]}."
             self.subject.tell(check, self.file, what)
 
     def _check(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
@@ -189,7 +189,7 @@ class _Rows:
         except NullKeyError as error:
             subject.tell(KEY_MISMATCH, self.file, f"{self.file.path}: {error.what}")
         except PyHudiError as error:
-            what = f"Record keys and partition paths were not held against the rows: {error.what}"
+            what = f"Record keys and partition paths were not compared with the rows: {error.what}"
             subject.findings.add(NOT_CHECKED, what)
 
 

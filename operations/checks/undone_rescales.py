@@ -61,7 +61,7 @@ def _described(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRe
     )
     what_stays = file.path if file.for_java else f"{key.BUCKET_COUNT}={subject.config.bucket_count}"
     what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {what_stays} "
-    what += "stays, which Apache Hudi goes by."
+    what += "stays, which Apache Hudi follows."
     if since:
         named = ", ".join(map(called, since))
         what += f" These writes may have put keys into other buckets than those of their rows: {named}."

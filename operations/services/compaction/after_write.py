@@ -66,6 +66,6 @@ def _is_due_again(
     due: Callable[[Timeline], bool],
     timeline: Timeline,
 ) -> bool:
-    """Return whether a plan is due, also for file groups that the last plan left out and that have more since."""
+    """Return whether a plan is due by the rules, or by the delta commits of file groups that the last plan left out."""
     most = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
     return due(timeline) or rest.by_now(timeline) >= max(most, 1)
