@@ -81,11 +81,11 @@ def _check_pyspark() -> None:
         version = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/version.py")  # type: ignore[union-attr]
     except (ImportError, OSError, AttributeError):
         return
-    found = re.search(r"[\"'](\d+)(\.[^\"']*)[\"']", version.decode())
-    if found is not None and int(found[1]) < 4:
+    installed = re.search(r"[\"'](\d+)(\.[^\"']*)[\"']", version.decode())
+    if installed is not None and int(installed[1]) < 4:
         raise ImportError(
-            f"pyhudi needs PySpark 4.0 or newer, and this Python has {found[1]}{found[2]}: install pyspark>=4, or use "
-            "an environment whose Spark is 4."
+            f"pyhudi needs PySpark 4.0 or newer, and this Python has {installed[1]}{installed[2]}: install "
+            "pyspark>=4, or use an environment whose Spark is 4."
         )
 
 

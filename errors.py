@@ -452,13 +452,13 @@ def from_spark(exception: BaseException) -> PyHudiError | None:
     Returns:
         An error of the class that was raised in Spark's worker, or None where the text holds none.
     """
-    found = list(_PATTERN.finditer(str(exception)))
-    if not found:
+    matches = list(_PATTERN.finditer(str(exception)))
+    if not matches:
         return None
     kinds = {kind.code: kind for kind in _kinds(PyHudiError)}
-    kind = kinds.get(found[-1]["code"], PyHudiError)
-    error = kind.from_text(found[-1]["text"].rstrip())
-    error.met = _read_met(str(exception)[found[-1].end() :].lstrip("\r").removeprefix("\n").partition("\n")[0])
+    kind = kinds.get(matches[-1]["code"], PyHudiError)
+    error = kind.from_text(matches[-1]["text"].rstrip())
+    error.met = _read_met(str(exception)[matches[-1].end() :].lstrip("\r").removeprefix("\n").partition("\n")[0])
     return error
 
 
@@ -489,16 +489,18 @@ def _spell(met: MetInstant) -> str:
 
 def _read_met(line: str) -> MetInstant | None:
     """Return what a line carries; None for any other line, and for a line that was cut or changed on its way."""
-    found = _MET.fullmatch(line.strip()[: _MOST_BYTES + 1])
-    if found is None or len(found[0]) > _MOST_BYTES or int(found["sum"], 16) != zlib.crc32(found["text"].encode()):
+    match = _MET.fullmatch(line.strip()[: _MOST_BYTES + 1])
+    if match is None or len(match[0]) > _MOST_BYTES or int(match["sum"], 16) != zlib.crc32(match["text"].encode()):
         return None
     try:
-        told = json.loads(found["text"])
+        fields = json.loads(match["text"])
     except ValueError:
         return None
     names = {"instant", "kind", "partition_path", "file_id", "file"}
-    if not {"instant", "kind"} <= told.keys() <= names or not all(isinstance(value, str) for value in told.values()):
+    if not {"instant", "kind"} <= fields.keys() <= names or not all(
+        isinstance(value, str) for value in fields.values()
+    ):
         return None
-    if not _NAMES.fullmatch(f"{told['instant']}{told.get('file_id', '')}{told.get('file', '')}"):
+    if not _NAMES.fullmatch(f"{fields['instant']}{fields.get('file_id', '')}{fields.get('file', '')}"):
         return None
-    return MetInstant(**told, from_text=True)
+    return MetInstant(**fields, from_text=True)

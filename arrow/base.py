@@ -113,13 +113,13 @@ def all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str,
     return {**of_store, **(options or {})}
 
 
-def types_of(given: pa.Schema, known: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
+def types_of(given: pa.Schema, stored: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
     """Return the types that a user's rows take in a table; raises `InvalidOptionError` for a word it does not know."""
     if timestamps not in {None, *_ZONES}:
         raise InvalidOptionError(
             f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."
         )
-    types = HudiTypes.of(given, known, local=timestamps == "local")
+    types = HudiTypes.of(given, stored, local=timestamps == "local")
     if types.zoneless and timestamps is None:
         logger.warning(
             "table %s: the timestamps without zone of %s become moments in UTC; timestamps='local' keeps them as they "

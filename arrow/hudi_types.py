@@ -41,15 +41,15 @@ class HudiTypes:
     zoneless: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: pa.Schema, known: pa.Schema | None, *, local: bool = False) -> HudiTypes:
+    def of(cls, given: pa.Schema, stored: pa.Schema | None, *, local: bool = False) -> HudiTypes:
         """Return the types for rows of a table with some columns, None for a new one.
 
         In new columns timestamps without zone stay as they are where they are ``local``, and are moments else.
         """
         fields, zoneless = [], []
         for field in given:
-            place = None if known is None else known.get_field_index(field.name)
-            wanted = None if known is None or place is None or place < 0 else known.field(place).type
+            place = None if stored is None else stored.get_field_index(field.name)
+            wanted = None if stored is None or place is None or place < 0 else stored.field(place).type
             kind = _hudi_type(field.type, wanted, local=local)
             fields.append(pa.field(field.name, kind, nullable=field.nullable))
             if wanted is None and not local and _has_zoneless(field.type):
@@ -134,8 +134,8 @@ def _hudi_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) ->
 def _nested_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) -> pa.DataType:
     inside = [] if wanted is None else _inside(wanted)
 
-    def inner(field: pa.Field, name: str, known: pa.Field | None) -> pa.Field:
-        stored = _hudi_type(field.type, None if known is None else known.type, local=local)
+    def inner(field: pa.Field, name: str, wanted_field: pa.Field | None) -> pa.Field:
+        stored = _hudi_type(field.type, None if wanted_field is None else wanted_field.type, local=local)
         return pa.field(name, stored, nullable=field.nullable)
 
     if pa.types.is_map(kind):
@@ -143,8 +143,8 @@ def _nested_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) 
         key = inner(kind.key_field, "key", keys).with_nullable(False)
         return pa.map_(key, inner(kind.item_field, "value", items))
     if is_list(kind):
-        known = inside[0] if wanted is not None and is_list(wanted) else None
-        return pa.list_(inner(kind.value_field, "element", known))
+        inner_field = inside[0] if wanted is not None and is_list(wanted) else None
+        return pa.list_(inner(kind.value_field, "element", inner_field))
     if pa.types.is_struct(kind):
         by_name = {field.name: field for field in inside}
         return pa.struct([inner(field, field.name, by_name.get(field.name)) for field in children(kind)])

@@ -161,8 +161,8 @@ def _carry_out(
         given = None if source is None else source.typed(work.opened(options)[0], open_files)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
-            with ExitStack() as kept:
-                return _Attempt.of(work, options, clauses, given, on).write(write_id, past, kept)
+            with ExitStack() as open_files:
+                return _Attempt.of(work, options, clauses, given, on).write(write_id, past, open_files)
 
         return run_again(work.storage, resolved, attempt)
 
@@ -200,8 +200,8 @@ class _Attempt:
         changes = ClauseChanges(self.table, self.match, self.clauses)
         columns = pa.schema([self.snapshot.schema.field(name) for name in changes.stored_columns])
         stored = StoredRows(self.table, self.snapshot, columns, options.merge_memory, self.work.threads)
-        kept = open_files.enter_context(RowsComingOnce(self._changed(changes, stored, memory // _SHARES)))
-        checked = CheckedChanges.of(self.table, kept.open, stored.held, memory // _SHARES)
+        changed_rows = open_files.enter_context(RowsComingOnce(self._changed(changes, stored, memory // _SHARES)))
+        checked = CheckedChanges.of(self.table, changed_rows.open, stored.held, memory // _SHARES)
         made = time.monotonic() - began
         rows = TypedRows(checked.schema, checked.rows, None)
         write = RowWrite(
@@ -214,8 +214,8 @@ class _Attempt:
             ),
         )
         with newer_columns_conflict(self.table, lambda: self.work.opened(self.given)[0]):
-            done = write.attempt(rows, write_id, past)
-        return replace(done, seconds={**done.seconds, "changes": round(made, 3)})
+            commit_result = write.attempt(rows, write_id, past)
+        return replace(commit_result, seconds={**commit_result.seconds, "changes": round(made, 3)})
 
     def _changed(self, changes: ClauseChanges, stored: StoredRows, part: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of changes, and note which rows were read."""

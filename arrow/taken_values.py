@@ -69,11 +69,11 @@ def _taken_lists(array: pa.Array, places: pa.Array) -> pa.Array:
     # Null places of no lists at all count as the first, too.
     lengths = lengths if len(lengths) else np.zeros(1, np.int64)
     starts = np.cumsum(lengths) - lengths
-    there, valid = _numbers(places), _valid(array, places)
-    counts = np.where(mask(valid), lengths[there], 0)
+    positions, valid = _numbers(places), _valid(array, places)
+    counts = np.where(mask(valid), lengths[positions], 0)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    found = taken(values, pa.array(np.repeat(starts[there], counts) + within, pa.int64()))
-    return list_array(pa.list_(pa.field("element", found.type)), valid, counts, found)
+    inner_values = taken(values, pa.array(np.repeat(starts[positions], counts) + within, pa.int64()))
+    return list_array(pa.list_(pa.field("element", inner_values.type)), valid, counts, inner_values)
 
 
 def _numbers(places: pa.Array) -> Lengths:

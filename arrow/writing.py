@@ -149,12 +149,14 @@ def run_again(
     return timed(retries.run(attempt), began, resolved.notices)
 
 
-def with_services_after(done: CommitResult, storage: Storage, timeline: Timeline, options: HudiOptions) -> CommitResult:
+def with_services_after(
+    commit_result: CommitResult, storage: Storage, timeline: Timeline, options: HudiOptions
+) -> CommitResult:
     """Run the services that are due after a write, as many as fit into their seconds, and return all results."""
     from ..operations.write.after_batch import run_within  # noqa: PLC0415 (see methods/__init__.py)
     from ..operations.write.inline import means_of  # noqa: PLC0415
 
     means = means_of(options.write_settings(), application=options.application)
     return with_services(
-        done, run_within(storage, timeline, options.upkeep_after_write(), means, options.upkeep_seconds)
+        commit_result, run_within(storage, timeline, options.upkeep_after_write(), means, options.upkeep_seconds)
     )

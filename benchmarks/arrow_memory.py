@@ -39,14 +39,14 @@ def work(part: str, path: str, rows: int, limit: int, threads: int) -> None:
     else:
         given = batches(rows, ts=1 if part == "load" else 2)
         schema = next(batches(1, ts=1)).schema
-        done = Table(path, options=bounds, threads=threads).write(
+        commit_result = Table(path, options=bounds, threads=threads).write(
             pa.RecordBatchReader.from_batches(schema, given),
             record_key="id",
             order_by="ts",
             buckets=8,
             table_type="MERGE_ON_READ",
         )
-        count = done.inserts + done.updates
+        count = commit_result.inserts + commit_result.updates
     print(json.dumps({"rows": count}))
 
 
@@ -72,13 +72,13 @@ def main() -> None:
             peaks = {}
             for part in PARTS:
                 start = time.perf_counter()
-                done, peaks[part] = watched([__file__, *bounds, "--child", part, f"{folder}/t"], folder)
+                printed, peaks[part] = watched([__file__, *bounds, "--child", part, f"{folder}/t"], folder)
                 took = (peaks[part] - peaks["imports"]) / MIB
                 seconds = time.perf_counter() - start
-                print(f"{threads} threads, {part:<7} {done}, {seconds:,.1f} s, {took:,.0f} MiB", flush=True)
+                print(f"{threads} threads, {part:<7} {printed}, {seconds:,.1f} s, {took:,.0f} MiB", flush=True)
                 passed += [f"{part} with {threads} threads"] if took > arguments.limit_mib else []
-        if done["rows"] != arguments.rows * 3 // 2:
-            raise SystemExit(f"the table shows {done['rows']:,} rows")
+        if printed["rows"] != arguments.rows * 3 // 2:
+            raise SystemExit(f"the table shows {printed['rows']:,} rows")
     if passed:
         raise SystemExit(f"more than {arguments.limit_mib:,} MiB: {', '.join(passed)}")
 

@@ -107,10 +107,10 @@ def read(run: Run, since: str, since_of_warm: str) -> dict[str, float]:
     for turn in range(_TURNS):
         took, rows = _by_stream(spark, f"{run.table}/t", since, f"{run.data}/checkpoint-{turn}")
         streamed.append(took)
-        took, found = _by_query(spark, f"{run.table}/t", since)
+        took, rows_of_query = _by_query(spark, f"{run.table}/t", since)
         asked.append(took)
-        if rows != found:
-            raise SystemExit(f"the stream has {rows} rows, the query {found}")
+        if rows != rows_of_query:
+            raise SystemExit(f"the stream has {rows} rows, the query {rows_of_query}")
     return {ROWS: rows, STREAM: round(median(streamed), 2), QUERY: round(median(asked), 2)}
 
 
@@ -138,25 +138,25 @@ def _by_query(spark: SparkSession, path: str, since: str) -> tuple[float, int]:
 
 def measure(commits: int = 5_000, memory: str = "4g") -> dict[str, dict[str, float]]:
     """Return the figures of each table type, each step in a process of its own."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for table_type in TYPES:
         with tempfile.TemporaryDirectory() as folder:
             since = make_table(f"{folder}/tables/t", table_type, commits + 1)
             since_of_warm = make_table(f"{folder}/tables/warm", table_type, _WARM_COMMITS)
             print(time.strftime("%H:%M:%S"), f"made {commits:,} commits, {table_type}", flush=True)
             planned = _done("plan", f"{folder}/tables/t", since)
-            found[f"{BACKLOG}{table_type}"] = planned | _done("read", folder, since, since_of_warm, memory)
-        print(time.strftime("%H:%M:%S"), table_type, found[f"{BACKLOG}{table_type}"], flush=True)
-    return found
+            figures[f"{BACKLOG}{table_type}"] = planned | _done("read", folder, since, since_of_warm, memory)
+        print(time.strftime("%H:%M:%S"), table_type, figures[f"{BACKLOG}{table_type}"], flush=True)
+    return figures
 
 
 def _done(*step: str) -> dict[str, float]:
     """Do a step in a process of its own."""
     command = [str(ROOT / ".venv/bin/python"), __file__, "--step", *step]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(".venv"), check=False)
-    if done.returncode:
-        raise SystemExit(f"{step[0]} failed:\n{done.stderr[-5_000:]}")
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, env=environment(".venv"), check=False)
+    if process.returncode:
+        raise SystemExit(f"{step[0]} failed:\n{process.stderr[-5_000:]}")
+    result: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
     return result
 
 
@@ -171,13 +171,13 @@ def reads(rows: Figures) -> str:
 
 def verdicts(rows: Figures) -> str:
     promises: list[Bound] = []
-    for row, found in rows.items():
+    for row, phases in rows.items():
         if row.startswith(BACKLOG):
             kind = row.removeprefix(BACKLOG)
             promises += (
-                Bound(f"{kind}: rows a second, against spark.read", found[QUERY] / found[STREAM], least=RATIO),
-                Bound(f"{kind}: planning, s", found[PLANNING], PLANNED_S, digits=1),
-                Bound(f"{kind}: memory, MiB", found[MEMORY], PLANNED_MIB, digits=0),
+                Bound(f"{kind}: rows a second, against spark.read", phases[QUERY] / phases[STREAM], least=RATIO),
+                Bound(f"{kind}: planning, s", phases[PLANNING], PLANNED_S, digits=1),
+                Bound(f"{kind}: memory, MiB", phases[MEMORY], PLANNED_MIB, digits=0),
             )
     return bounds_of(promises)
 

@@ -149,12 +149,12 @@ def costs(rows: Figures) -> str:
 
 def verdicts(rows: Figures) -> str:
     promises: list[Bound] = []
-    for row, found in rows.items():
+    for row, phases in rows.items():
         if row.startswith(BATCH):
-            kind, files = row.removeprefix(BATCH), found[FILES_LAST] / found[FILES_FIRST]
+            kind, files = row.removeprefix(BATCH), phases[FILES_LAST] / phases[FILES_FIRST]
             promises += (
-                Bound(f"{kind}: a commit of one row, ms", found[COMMIT], OWN_MS, digits=0),
-                Bound(f"{kind}: the last 500 batches, against the first", found[LAST] / found[FIRST], FLAT),
+                Bound(f"{kind}: a commit of one row, ms", phases[COMMIT], OWN_MS, digits=0),
+                Bound(f"{kind}: the last 500 batches, against the first", phases[LAST] / phases[FIRST], FLAT),
                 Bound(f"{kind}: files at the end, against those after 500", files, FLAT),
             )
     return bounds_of(promises)

@@ -20,5 +20,5 @@ if __name__ == "__main__":
     name, data, table, scale, memory = sys.argv[1:]
     shutil.rmtree(table, ignore_errors=True)
     run = Run(Path(data), table, float(scale), memory)
-    found = SYSTEMS[name].drive(run)
-    print(json.dumps({"seconds": run.seconds, "found": found}))
+    content = SYSTEMS[name].drive(run)
+    print(json.dumps({"seconds": run.seconds, "found": content}))

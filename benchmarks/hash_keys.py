@@ -60,8 +60,8 @@ def main() -> None:
             "hash64": lambda array=array: hash64(array),
         }
         times = medians(passes)
-        one = times["utf8_upper"]
-        shown = "  ".join(f"{name} {1e3 * took:6.1f} ms ({took / one:4.1f})" for name, took in times.items())
+        unit = times["utf8_upper"]
+        shown = "  ".join(f"{name} {1e3 * took:6.1f} ms ({took / unit:4.1f})" for name, took in times.items())
         print(f"{kind:15} {shown}")
 
 

@@ -68,10 +68,10 @@ class Stream:
     def batch(self, cache_bytes: int) -> CommitResult:
         batch, lookup = StreamBatch("query", self.batches), LookupSettings(cache_bytes=cache_bytes)
         settings = WriteSettings(batch=batch, lookup=lookup, durable=False)
-        found = write(self._request("upsert", settings), [iter([_rows(self._numbers())])])
+        commit_result = write(self._request("upsert", settings), [iter([_rows(self._numbers())])])
         self.batches += 1
         self.keys += self.rows // 2
-        return found
+        return commit_result
 
     def without(self) -> LookupFigures:
         """Look the keys of the next batch up, in a process that knows none."""
@@ -83,8 +83,8 @@ class Stream:
 
     def _numbers(self) -> np.ndarray:
         half = self.rows // 2
-        known = np.random.default_rng(self.batches).choice(self.keys, half, replace=False)
-        return np.concatenate([known, np.arange(self.keys, self.keys + half)])
+        stored = np.random.default_rng(self.batches).choice(self.keys, half, replace=False)
+        return np.concatenate([stored, np.arange(self.keys, self.keys + half)])
 
     def _request(self, operation: str, settings: WriteSettings, table: TableSettings = _KNOWN) -> WriteRequest:
         return WriteRequest(self.path, operation, overwrite=False, schema=_SCHEMA, table=table, write=settings)
@@ -92,15 +92,15 @@ class Stream:
 
 def measure(keys: int = KEYS, files: int = FILES, types: tuple[str, ...] = TYPES[1:]) -> dict[str, dict[str, float]]:
     """Return the figures of each index."""
-    found = {}
+    figures = {}
     for table_type in types:
         for index in ("SIMPLE", "BLOOM"):
             with tempfile.TemporaryDirectory() as folder:
                 stream = Stream(f"{folder}/t", index, keys, ROWS)
                 stream.make(table_type, files)
                 known_keys.KNOWN_SLICES = KnownSlices()
-                found[f"{STATE}{index}, {table_type}"] = _measured(stream)
-    return found
+                figures[f"{STATE}{index}, {table_type}"] = _measured(stream)
+    return figures
 
 
 def _measured(stream: Stream) -> dict[str, float]:
@@ -110,7 +110,7 @@ def _measured(stream: Stream) -> dict[str, float]:
         lookup = stream.batch(roomy).lookup
         if not number % 5:
             print(stream.index, number, f"{time.perf_counter() - began:.1f} s", lookup, flush=True)
-    without, known = stream.without(), stream.batch(roomy).lookup
+    without, with_state = stream.without(), stream.batch(roomy).lookup
     bytes_a_key = known_keys.KNOWN_SLICES.nbytes / stream.keys
     tight = BYTES_OF_A_KEY * stream.keys // 4
     for _ in range(3):
@@ -120,9 +120,9 @@ def _measured(stream: Stream) -> dict[str, float]:
         beyond_without.append(stream.without().seconds)
         beyond.append(stream.batch(tight).lookup.seconds)
     return {
-        MIB: known.bytes / 2**20,
+        MIB: with_state.bytes / 2**20,
         MIB_WITHOUT: without.bytes / 2**20,
-        SECONDS: known.seconds,
+        SECONDS: with_state.seconds,
         WITHOUT: without.seconds,
         BYTES: bytes_a_key,
         BEYOND: min(beyond),
@@ -141,13 +141,13 @@ def spared(rows: Figures) -> str:
 
 def verdicts(rows: Figures) -> str:
     promises: list[Bound] = []
-    for row, found in rows.items():
+    for row, phases in rows.items():
         if row.startswith(STATE):
-            kind, beyond = row.removeprefix(STATE), found[BEYOND] / found[BEYOND_WITHOUT]
+            kind, beyond = row.removeprefix(STATE), phases[BEYOND] / phases[BEYOND_WITHOUT]
             promises += (
-                Bound(f"{kind}: bytes read, against those without", found[MIB] / found[MIB_WITHOUT], MOST_READ),
-                Bound(f"{kind}: seconds, against those without", found[SECONDS] / found[WITHOUT], MOST_SECONDS),
-                Bound(f"{kind}: bytes a key", found[BYTES], MOST_BYTES),
+                Bound(f"{kind}: bytes read, against those without", phases[MIB] / phases[MIB_WITHOUT], MOST_READ),
+                Bound(f"{kind}: seconds, against those without", phases[SECONDS] / phases[WITHOUT], MOST_SECONDS),
+                Bound(f"{kind}: bytes a key", phases[BYTES], MOST_BYTES),
                 Bound(f"{kind}: seconds beyond the bound, against those without", beyond, MOST_BEYOND),
             )
     return bounds_of(promises)

@@ -162,30 +162,30 @@ def measure(scale: float = 1.0) -> dict[str, dict[str, float]]:
     Args:
         scale: Of the numbers of rows, files and keys; 1 for those that are published.
     """
-    found: dict[str, dict[str, float]] = {}
+    by_row: dict[str, dict[str, float]] = {}
     for kind in (RANDOM, TIME):
         with _table(kind, max(int(ROWS * scale), 1)) as table:
             table.grow(FILES, BloomSettings())
-            found |= _tagging(table)
+            by_row |= _tagging(table)
     with _table(TIME, FEW_ROWS) as table:
         table.grow(int(max(COUNTS) * scale), BloomSettings(entries=FEW_ROWS))
-        found |= _by_groups(table, scale)
+        by_row |= _by_groups(table, scale)
         few = table.first(UPDATED_FILES)
-        found[FEW] = {}
+        by_row[FEW] = {}
         for name in LOOKUPS:
             figures = _tag(name, few, _scattered(few, UPDATES))
-            found[FEW][name] = figures.candidates
+            by_row[FEW][name] = figures.candidates
     for name in LOOKUPS:
-        found[f"{UPSERT}{name}"] = _upsert(name, int(UPSERTED * scale))
-    return found | _filters(scale)
+        by_row[f"{UPSERT}{name}"] = _upsert(name, int(UPSERTED * scale))
+    return by_row | _filters(scale)
 
 
 def _tagging(table: Table) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    by_row: dict[str, dict[str, float]] = {}
     every = len(table.file_slices) * table.rows
     buckets = BucketIndex(FILES, ("id",))
     for name in (*LOOKUPS, "BUCKET"):
-        row = found.setdefault(f"{TAGGING}{name}, {table.kind}", {})
+        row = by_row.setdefault(f"{TAGGING}{name}, {table.kind}", {})
         for share, part in SHARES.items():
             rows = table.wanted(max(int(every * part), 1))
             if name == "BUCKET":
@@ -195,26 +195,26 @@ def _tagging(table: Table) -> dict[str, dict[str, float]]:
             row[share] = figures.seconds
             if part == min(SHARES.values()):
                 row[BYTES] = figures.bytes / table.size
-    return found
+    return by_row
 
 
 def _by_groups(table: Table, scale: float) -> dict[str, dict[str, float]]:
     """Return how long it takes to find as many keys, all over the table, among ever more file groups."""
-    found: dict[str, dict[str, float]] = {}
+    by_row: dict[str, dict[str, float]] = {}
     for count in COUNTS:
         some = table.first(int(count * scale))
         rows = _scattered(some, WANTED)
         for name in LOOKUPS:
-            found.setdefault(f"{GROUPS}{name}", {})[f"{count:,}"] = _tag(name, some, rows).seconds
+            by_row.setdefault(f"{GROUPS}{name}", {})[f"{count:,}"] = _tag(name, some, rows).seconds
         index = BucketIndex(int(count * scale), ("id",))
         seconds = _seconds(lambda index=index, rows=rows: index.buckets(rows.record_keys))
-        found.setdefault(f"{GROUPS}BUCKET", {})[f"{count:,}"] = seconds
-    return found
+        by_row.setdefault(f"{GROUPS}BUCKET", {})[f"{count:,}"] = seconds
+    return by_row
 
 
 def _filters(scale: float) -> dict[str, dict[str, float]]:
     """Return which share of absent keys the default filter lets pass, fed with ever more keys."""
-    found = {}
+    by_row = {}
     for name, count in FED.items():
         builder = BloomFilterBuilder(BloomSettings())
         fed = int(count * scale)
@@ -224,8 +224,8 @@ def _filters(scale: float) -> dict[str, dict[str, float]]:
         read = BloomFilter.decode(footer[FILTER].encode(), footer[TYPE_CODE])
         absent = [keys_of(np.arange(fed + start, fed + start + ROWS), RANDOM) for start in range(0, 10 * ROWS, ROWS)]
         passed = sum(int(read.may_hold(keys).sum()) for keys in absent)
-        found[f"{FILTERS}{name}"] = {"keys": float(fed), "passed": passed / (10 * ROWS)}
-    return found
+        by_row[f"{FILTERS}{name}"] = {"keys": float(fed), "passed": passed / (10 * ROWS)}
+    return by_row
 
 
 def _upsert(name: str, rows: int) -> dict[str, float]:
@@ -308,14 +308,14 @@ def groups(rows: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of the seconds that looking up as many keys among ever more file groups took."""
     titles = [f"{count:,}" for count in COUNTS]
     lines = [f"| file groups | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}"]
-    for row, found in _of(GROUPS, rows):
-        lines.append(f"| {row} | {' | '.join(f'{found[title]:.3f}' for title in titles)} |")
+    for row, phases in _of(GROUPS, rows):
+        lines.append(f"| {row} | {' | '.join(f'{phases[title]:.3f}' for title in titles)} |")
     opened = rows.get(FEW, {})
     if opened:
         said = ", ".join(f"{name} read the keys of {int(count)}" for name, count in opened.items())
         lines += ["", f"To find {UPDATES} keys in a table of {UPDATED_FILES} files, {said}."]
-    for name, found in _of(UPSERT, rows):
-        share = found["finding"] / found["upsert"]
+    for name, phases in _of(UPSERT, rows):
+        share = phases["finding"] / phases["upsert"]
         mark = "" if share <= MOST else f", which misses its promise of {MOST:.0%}"
         upsert = "an upsert of the newest 1% of two million keys, without Spark"
         lines += ["", f"Of {upsert}, {name} took {share:.1%}{mark}."]
@@ -339,8 +339,8 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of rows and files")
-    found = measure(parser.parse_args().scale)
-    print(tagging(found), groups(found), filters(found), sep="\n")
+    by_row = measure(parser.parse_args().scale)
+    print(tagging(by_row), groups(by_row), filters(by_row), sep="\n")
 
 
 if __name__ == "__main__":

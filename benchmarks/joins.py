@@ -45,7 +45,7 @@ def row(buckets: int, how: str) -> str:
 
 def measure(scale: float = 1.0, buckets: tuple[int, ...] = BUCKETS) -> dict[str, Any]:
     """Return the seconds by row and phase; tables of each number of buckets in a process of their own."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     folder = tempfile.mkdtemp(prefix="joins-")
     try:
         generate = Path(sys.executable).with_name("tpchgen-cli")
@@ -53,15 +53,15 @@ def measure(scale: float = 1.0, buckets: tuple[int, ...] = BUCKETS) -> dict[str,
         subprocess.run([generate, "parquet", "-s", str(scale), tables, f"--output-dir={folder}"], check=True)
         for number in buckets:
             command = [sys.executable, __file__, "--one", str(number), "--folder", folder]
-            done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=False, text=True)
-            if done.returncode:
+            process = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=False, text=True)
+            if process.returncode:
                 # The work of the others is not lost for one of them.
                 print(f"joins of {number} buckets failed", flush=True)
             else:
-                found |= json.loads(done.stdout.splitlines()[-1])
+                figures |= json.loads(process.stdout.splitlines()[-1])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return found
+    return figures
 
 
 def joins(seconds: Mapping[str, Mapping[str, float]]) -> str:

@@ -61,18 +61,18 @@ class Sizes(argparse.Namespace):
 def measure(sizes: Sizes | None = None, cases: tuple[str, ...] = ()) -> Figures:
     """Return what was measured, by row and phase."""
     sizes = sizes or Sizes()
-    found: Figures = {}
+    figures: Figures = {}
     for case in cases or tuple(CASES):
         given = [f"--{name}={getattr(sizes, name)}" for name in ("scale", "batches", "files", "work", "data")]
         command = [str(ROOT / ".venv/bin/python"), __file__, *given, "--one", case]
         # The simulation is the tests' own.
         env = {**environment(".venv"), "PYTHONPATH": str(ROOT / "tests")}
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
-        if done.returncode:
+        process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
+        if process.returncode:
             print(f"{case} failed with a kept metadata table", flush=True)
         else:
-            found |= {KEPT + row: of for row, of in json.loads(done.stdout.splitlines()[-1]).items()}
-    return found
+            figures |= {KEPT + row: of for row, of in json.loads(process.stdout.splitlines()[-1]).items()}
+    return figures
 
 
 def kept_metadata(figures: Mapping[str, Mapping[str, float]]) -> str:
@@ -82,8 +82,8 @@ def kept_metadata(figures: Mapping[str, Mapping[str, float]]) -> str:
 
 def verdicts(figures: Mapping[str, Mapping[str, float]]) -> str:
     """Return what is promised, and what was measured of it."""
-    found = {row.removeprefix(KEPT): of for row, of in figures.items() if row.startswith(KEPT)}
-    both = {row: of for row, of in found.items() if {"without", "with"} <= set(of)}
+    by_row = {row.removeprefix(KEPT): of for row, of in figures.items() if row.startswith(KEPT)}
+    both = {row: of for row, of in by_row.items() if {"without", "with"} <= set(of)}
     bounds = []
     if UPSERT in both:
         bounds.append(Bound("an upsert of 11 %, against without", both[UPSERT]["with"] / both[UPSERT]["without"], 1.05))
@@ -94,12 +94,12 @@ def verdicts(figures: Mapping[str, Mapping[str, float]]) -> str:
     ):
         if row in both:
             bounds.append(Bound(what, both[row]["with"] - both[row]["without"], most))
-    if {FIRST, LAST} <= set(found):
+    if {FIRST, LAST} <= set(by_row):
         bounds.append(
-            Bound("the last 500 batches, against the first", found[LAST]["with"] / found[FIRST]["with"], 1.25)
+            Bound("the last 500 batches, against the first", by_row[LAST]["with"] / by_row[FIRST]["with"], 1.25)
         )
-    if LOAD in found:
-        bounds.append(Bound("memory of a first load, MiB", found[LOAD]["MiB"], 1024.0))
+    if LOAD in by_row:
+        bounds.append(Bound("memory of a first load, MiB", by_row[LOAD]["MiB"], 1024.0))
     return bounds_of(bounds)
 
 
@@ -162,7 +162,7 @@ def wide(sizes: Sizes) -> Figures:
     from support.made.metadata_tables import simulate
 
     measures = ManyGroups(sizes.files // 40, 40)
-    folder, found = sizes.folder("wide"), {}
+    folder, of_upserts = sizes.folder("wide"), {}
     band = measures.bands()[37]
     # The files that stand for others have no right keys, so the rows have a partition of their own.
     rows = band.select(band.column_names[5:]).slice(0, 10)
@@ -176,8 +176,8 @@ def wide(sizes: Sizes) -> Figures:
         for _ in range(2 * SMALL):
             _upsert(path, rows)
         # The mean has the compactions of the metadata table in it, as the median would not.
-        found[name] = (time.process_time() - begun) * 1_000 / (2 * SMALL)
-    return {WIDE: found}
+        of_upserts[name] = (time.process_time() - begun) * 1_000 / (2 * SMALL)
+    return {WIDE: of_upserts}
 
 
 def on_s3(sizes: Sizes) -> Figures:
@@ -191,7 +191,7 @@ def on_s3(sizes: Sizes) -> Figures:
     server = S3Server()
     server.start()
     os.environ.update(server.environment)
-    found = {}
+    requests_by_way = {}
     for name, source in twins(path).items():
         url = new_url()
         for file in sorted(Path(source).rglob("*")):
@@ -200,9 +200,9 @@ def on_s3(sizes: Sizes) -> Figures:
         _upsert(url, _rows(0, 10))
         with server.watched() as requests:
             _upsert(url, _rows(10, 10))
-        found[name] = float(sum(requests.values()))
+        requests_by_way[name] = float(sum(requests.values()))
     server.stop()
-    return {TEN_ON_S3: found}
+    return {TEN_ON_S3: requests_by_way}
 
 
 def batches(sizes: Sizes) -> Figures:

@@ -32,8 +32,8 @@ def prepare(folder: Path, scale: float) -> dict[str, Any]:
         For "base" and "final" the list of count, sum of prices, greatest date and rows at the point key that every
         system has to agree with; they are computed by DuckDB from the parts alone.
     """
-    done = folder / "expected.json"
-    if not done.exists():
+    expectations = folder / "expected.json"
+    if not expectations.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         generate = Path(sys.executable).with_name("tpchgen-cli")
@@ -42,8 +42,8 @@ def prepare(folder: Path, scale: float) -> dict[str, Any]:
         )
         for number, part in enumerate(PARTS):
             _write_part(folder, number, part)
-        done.write_text(json.dumps(_expect(folder, scale)), encoding="utf-8")
-    expected: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
+        expectations.write_text(json.dumps(_expect(folder, scale)), encoding="utf-8")
+    expected: dict[str, Any] = json.loads(expectations.read_text(encoding="utf-8"))
     return expected
 
 

@@ -47,7 +47,7 @@ _READS = 15
 
 def measure() -> dict[str, dict[str, float]]:
     """Return the milliseconds of each row by the number of commits before."""
-    found: dict[str, dict[str, float]] = {WRITE: {}, READ: {}}
+    figures: dict[str, dict[str, float]] = {WRITE: {}, READ: {}}
     for commits in COMMITS:
         with tempfile.TemporaryDirectory() as folder:
             table = f"{folder}/t"
@@ -55,9 +55,9 @@ def measure() -> dict[str, dict[str, float]]:
             write(table)
             writes = [_milliseconds(write, table) for _ in range(_WRITES)]
             reads = [_milliseconds(read, table) for _ in range(_READS)]
-        found[WRITE][f"{commits:,}"] = sum(writes) / len(writes)
-        found[READ][f"{commits:,}"] = median(reads)
-    return found
+        figures[WRITE][f"{commits:,}"] = sum(writes) / len(writes)
+        figures[READ][f"{commits:,}"] = median(reads)
+    return figures
 
 
 def lives(rows: Mapping[str, Mapping[str, float]]) -> str:

@@ -41,17 +41,19 @@ PLACES, KEY = 10, 7
 
 def measure(partitions: int = 1000, groups: int = 40, systems: tuple[str, ...] = tuple(VENVS)) -> dict[str, Any]:
     """Return the seconds of each system, by row and phase; each works in a process of its own."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for system in systems:
         python = str(ROOT / VENVS[system] / "bin" / "python")
         command = [python, __file__, "--one", system, "--partitions", str(partitions), "--groups", str(groups)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(VENVS[system]), check=False, text=True)
-        if done.returncode:
+        process = subprocess.run(
+            command, stdout=subprocess.PIPE, env=environment(VENVS[system]), check=False, text=True
+        )
+        if process.returncode:
             # The work of the others is not lost for one of them.
             print(f"{system} failed on many files", flush=True)
         else:
-            found[MANY + system] = json.loads(done.stdout.splitlines()[-1])
-    return found
+            figures[MANY + system] = json.loads(process.stdout.splitlines()[-1])
+    return figures
 
 
 def many_files(seconds: Mapping[str, Mapping[str, float]]) -> str:
@@ -67,10 +69,10 @@ def timed(phases: dict[str, float], phase: str, work: Callable[[], Any]) -> Any:
     return result
 
 
-def expect(found: Any, wanted: Any) -> None:
+def expect(actual: Any, wanted: Any) -> None:
     """Stop where a system finds other rows than it should."""
-    if found != wanted:
-        raise SystemExit(f"found {found}, expected {wanted}")
+    if actual != wanted:
+        raise SystemExit(f"found {actual}, expected {wanted}")
 
 
 def session(**settings: str) -> Any:
@@ -110,7 +112,7 @@ def make_pyhudi(path: str, partitions: int, groups: int, table_type: str = "COPY
     create_config(storage, config)
     keys = pa.array(map(str, range(groups * 10)))
     places = computed_index_for(config).buckets(keys).tolist()
-    instant, done = "20260101000000000", "20260101000000500"
+    instant, completed = "20260101000000000", "20260101000000500"
     stats: dict[str, list[WriteStat]] = {}
     for number in range(partitions):
         partition = f"p{number}"
@@ -135,7 +137,7 @@ def make_pyhudi(path: str, partitions: int, groups: int, table_type: str = "COPY
     schema = avro_schema(pa.schema([("id", pa.int64()), ("p", pa.string()), ("n", pa.int64())]), "t")
     body = CommitMetadata(partition_to_write_stats=stats, extra_metadata={"schema": schema}, operation_type="UPSERT")
     action = "deltacommit" if table_type == "MERGE_ON_READ" else "commit"
-    storage.write(f".hoodie/timeline/{instant}_{done}.{action}", encode(body))
+    storage.write(f".hoodie/timeline/{instant}_{completed}.{action}", encode(body))
 
 
 def written(
@@ -207,20 +209,20 @@ def make_parquet(path: str, partitions: int, groups: int) -> list[tuple[str, int
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = []
+    names_and_sizes = []
     for number in range(partitions):
         Path(f"{path}/p=p{number}").mkdir(parents=True)
         for group in range(groups):
-            one = f"{path}/{group}.tmp"
+            source = f"{path}/{group}.tmp"
             if not number:
                 ids = pa.array(range(group * 10, group * 10 + 10), pa.int64())
-                pq.write_table(pa.table({"id": ids, "n": ids}), one, compression="none")
+                pq.write_table(pa.table({"id": ids, "n": ids}), source, compression="none")
             name = f"p=p{number}/part-{group:05d}.parquet"
-            os.link(one, f"{path}/{name}")
-            found.append((name, Path(one).stat().st_size))
+            os.link(source, f"{path}/{name}")
+            names_and_sizes.append((name, Path(source).stat().st_size))
     for group in range(groups):
         Path(f"{path}/{group}.tmp").unlink()
-    return found
+    return names_and_sizes
 
 
 def merged(spark: Any, target: str, partitions: int) -> None:

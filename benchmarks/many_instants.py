@@ -67,8 +67,8 @@ def main() -> None:
     few, many = (f"{count:,} instants" for count in INSTANTS)
     print(f"| processor time, ms | {few} | {many} | ratio | at most |\n|---|---:|---:|---:|---:|")
     for kind, named in TYPES.items():
-        found = [measure(kind, count) for count in INSTANTS]
-        for row, (low, high) in zip(ROWS, zip(*found, strict=True), strict=True):
+        seconds = [measure(kind, count) for count in INSTANTS]
+        for row, (low, high) in zip(ROWS, zip(*seconds, strict=True), strict=True):
             mark = "" if high / low <= MOST else ", missed"
             print(f"| {named}, {row} | {low * 1000:.0f} | {high * 1000:.0f} | {high / low:.2f}{mark} | {MOST:.2f} |")
 
@@ -86,8 +86,8 @@ def measure(kind: str, instants: int) -> tuple[float, float, float]:
 def _run(path: str, *more: str) -> list[float]:
     command = [sys.executable, __file__, path, *more]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-    return [*map(float, done.stdout.split()[-_WRITES if more else -2 :])]
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+    return [*map(float, process.stdout.split()[-_WRITES if more else -2 :])]
 
 
 def write_through_spark(path: str) -> list[float]:

@@ -132,8 +132,8 @@ def watched(command: Sequence[str], folder: str) -> tuple[dict[str, float], int]
     printed = child.stdout.read() if child.stdout else b""
     if child.returncode:
         raise SystemExit(child.returncode)
-    done: dict[str, float] = json.loads(printed.splitlines()[-1])
-    return done, peak
+    printed_last: dict[str, float] = json.loads(printed.splitlines()[-1])
+    return printed_last, peak
 
 
 def main() -> None:
@@ -157,14 +157,15 @@ def main() -> None:
             said = {"rows": arguments.rows, "type": arguments.type, "index": arguments.index}
             options = [part for name, value in said.items() for part in (f"--{name}", str(value))]
             command = [__file__, *options, "--task-mib", str(arguments.task_mib), "--child", table, str(ts)]
-            done, peak = watched(command, table)
+            printed, peak = watched(command, table)
             print(
-                f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "
-                f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB, "
-                f"{done['flushes']} flushes",
+                f"{name:<6} {printed['inserts']:>11,} inserted {printed['updates']:>11,} updated "
+                f"in {printed['seconds']:>6} s, "
+                f"file of {printed['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB, "
+                f"{printed['flushes']} flushes",
                 flush=True,
             )
-            if done["inserts"] + done["updates"] != arguments.rows:
+            if printed["inserts"] + printed["updates"] != arguments.rows:
                 raise SystemExit(f"{arguments.rows:,} rows went in")
     if peak > arguments.limit_mib * MIB:
         raise SystemExit(f"the upsert's peak passes the limit of {arguments.limit_mib:,} MiB")

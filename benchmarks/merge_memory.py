@@ -82,10 +82,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
         for part in ("1", "2", "read"):
             start = time.perf_counter()
-            done, peak = watched([__file__, *bounds, "--child", part, table], table)
+            printed, peak = watched([__file__, *bounds, "--child", part, table], table)
             seconds = time.perf_counter() - start
-            print(f"{part:<5} {done}, {seconds:,.1f} s, peak of {peak / MIB:,.0f} MiB", flush=True)
-    if done["rows"] != arguments.rows * 3 // 2 or not done["logged"]:
+            print(f"{part:<5} {printed}, {seconds:,.1f} s, peak of {peak / MIB:,.0f} MiB", flush=True)
+    if printed["rows"] != arguments.rows * 3 // 2 or not printed["logged"]:
         raise SystemExit("some rows are missing, or none were in log files")
     if peak > MOST * limit:
         raise SystemExit(f"the peak passes {MOST} times the limit of {arguments.limit_mib:,} MiB")

@@ -55,20 +55,20 @@ class Sizes(argparse.Namespace):
 def measure(sizes: Sizes | None = None, cases: tuple[str, ...] = ()) -> Figures:
     """Return what was measured, by row and phase; each case works in a process of its own."""
     sizes = sizes or Sizes()
-    found: Figures = {}
+    figures: Figures = {}
     for case in cases or tuple(CASES):
         venv = PEER_VENVS.get(case, ".venv")
         given = ["--files", sizes.files, "--keys", sizes.keys, "--work", sizes.work, "--one", case]
         command = [str(ROOT / venv / "bin" / "python"), __file__, *map(str, given)]
         # The simulation is the tests' own.
         env = {**environment(venv), "PYTHONPATH": str(ROOT / "tests")}
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
-        if done.returncode:
+        process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
+        if process.returncode:
             # The work of the others is not lost for one of them.
             print(f"{case} failed on metadata tables", flush=True)
         else:
-            found |= {METADATA + row: of for row, of in json.loads(done.stdout.splitlines()[-1]).items()}
-    return found
+            figures |= {METADATA + row: of for row, of in json.loads(process.stdout.splitlines()[-1]).items()}
+    return figures
 
 
 def metadata_tables(figures: Mapping[str, Mapping[str, float]]) -> str:
@@ -78,17 +78,17 @@ def metadata_tables(figures: Mapping[str, Mapping[str, float]]) -> str:
 
 def verdicts(figures: Mapping[str, Mapping[str, float]]) -> str:
     """Return what is promised, and what was measured of it."""
-    found = {row.removeprefix(METADATA): of for row, of in figures.items() if row.startswith(METADATA)}
-    return bounds_of(_promises(found))
+    by_row = {row.removeprefix(METADATA): of for row, of in figures.items() if row.startswith(METADATA)}
+    return bounds_of(_promises(by_row))
 
 
-def _promises(found: Mapping[str, Mapping[str, float]]) -> list[Bound]:
+def _promises(by_row: Mapping[str, Mapping[str, float]]) -> list[Bound]:
     promises = []
 
     def promise(what: str, row: str, phase: str, most: float, *, against: tuple[str, ...] = ()) -> None:
-        others = [found[other][phase] for other in against if phase in found.get(other, {})]
-        if phase in found.get(row, {}) and (others or not against):
-            value = found[row][phase] / (min(others) if others else 1.0)
+        others = [by_row[other][phase] for other in against if phase in by_row.get(other, {})]
+        if phase in by_row.get(row, {}) and (others or not against):
+            value = by_row[row][phase] / (min(others) if others else 1.0)
             promises.append(Bound(what, value, most))
 
     for way in (ALONE, TABLE):
@@ -168,11 +168,11 @@ def many_groups(sizes: Sizes, *, simulated: bool = True) -> str:
 def condition(sizes: Sizes) -> Figures:
     """Plan a condition that one file of a hundred fits, without Spark, by the metadata table and by footers."""
     where = measures_of(sizes).condition(BAND)
-    found: Figures = {}
+    figures: Figures = {}
     for row, path in ((ALONE, many_groups(sizes)), (f"{ALONE}, {WITHOUT}", many_groups(sizes, simulated=False))):
         of, count = timed_runs(lambda path=path: planned(path, where))
-        found[CONDITION + row] = {**of, "files, %": 100 * count / sizes.files}
-    return found
+        figures[CONDITION + row] = {**of, "files, %": 100 * count / sizes.files}
+    return figures
 
 
 def by_spark(sizes: Sizes) -> Figures:
@@ -181,13 +181,13 @@ def by_spark(sizes: Sizes) -> Figures:
 
     spark, path, measures = session(), many_groups(sizes), measures_of(sizes)
     asked = {CONDITION: measures.condition(BAND), KEY: f"p = '{measures.middle}' AND id = {measures.key(7)}"}
-    found: Figures = {}
+    figures: Figures = {}
     for row, where in asked.items():
         of, _ = timed_runs(lambda where=where: spark_plans(HudiTable(spark, path).to_df(where=where)))
-        found[row + TABLE] = of
+        figures[row + TABLE] = of
     files = len(HudiTable(spark, path).to_df(where=asked[CONDITION]).inputFiles())
-    found[CONDITION + TABLE]["files, %"] = 100 * files / sizes.files
-    return found
+    figures[CONDITION + TABLE]["files, %"] = 100 * files / sizes.files
+    return figures
 
 
 def key(sizes: Sizes) -> Figures:
@@ -214,7 +214,7 @@ def s3(sizes: Sizes) -> Figures:
     server = S3Server()
     server.start()
     os.environ.update(server.environment)
-    found: Figures = {}
+    figures: Figures = {}
     for row, plain in (("metadata table", False), ("folders", True)):
         url = new_url()
         for file in sorted(Path(path).rglob("*")):
@@ -230,9 +230,9 @@ def s3(sizes: Sizes) -> Figures:
         took = time.perf_counter() - start
         if count != sizes.files:
             raise SystemExit(f"{count} file slices are listed of {sizes.files}")
-        found[S3 + row] = {"first": took, "requests": float(sum(Counter(requests).values()))}
+        figures[S3 + row] = {"first": took, "requests": float(sum(Counter(requests).values()))}
     server.stop()
-    return found
+    return figures
 
 
 def few(sizes: Sizes) -> Figures:
@@ -255,7 +255,7 @@ def few(sizes: Sizes) -> Figures:
         "condition": measures.condition(BAND),
         "key": f"p = '{measures.middle}' AND id = {measures.key(7)}",
     }
-    found: Figures = {}
+    figures: Figures = {}
     for what, where in asked.items():
         seconds: dict[str, list[float]] = {row: [] for row in paths}
         for _ in range(1 + 3 * RUNS):
@@ -264,8 +264,8 @@ def few(sizes: Sizes) -> Figures:
                 Table(path).read(["n"], where=where)
                 seconds[row].append(time.perf_counter() - start)
         for row, took in seconds.items():
-            found[f"{FEW}{what}{row}"] = {"first": took[0], "then": median(took[1:])}
-    return found
+            figures[f"{FEW}{what}{row}"] = {"first": took[0], "then": median(took[1:])}
+    return figures
 
 
 def keyed(sizes: Sizes) -> str:

@@ -58,8 +58,8 @@ def _bands(sizes: Sizes) -> list[Any]:
     from metadata import measures_of
 
     bands = measures_of(sizes).bands()
-    kept = [name for name in bands[0].column_names if name != "p" and not name.startswith("_hoodie")]
-    return [band.select(kept) for band in bands]
+    names = [name for name in bands[0].column_names if name != "p" and not name.startswith("_hoodie")]
+    return [band.select(names) for band in bands]
 
 
 def _plain(value: Any) -> Any:

@@ -29,26 +29,26 @@ UPSERTS, WARM = 11, 2
 
 def measure() -> dict[str, dict[str, float]]:
     """Return how long the upserts take, and finding their keys in it, by index and way to write."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for index in INDEXES:
         command = [sys.executable, __file__, "--one", index]
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=False, text=True)
-        if done.returncode:
+        process = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=False, text=True)
+        if process.returncode:
             # The work of the others is not lost for one of them.
             print(f"{index} failed on the newest keys", flush=True)
         else:
-            found |= json.loads(done.stdout.splitlines()[-1])
-    return found
+            figures |= json.loads(process.stdout.splitlines()[-1])
+    return figures
 
 
 def newest(rows: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of the seconds, and of the share that finding has in them."""
     lines = ["| | upsert, s | finding, s | share |", "|---|---:|---:|---:|"]
-    for row, found in rows.items():
+    for row, phases in rows.items():
         if row.startswith(NEWEST):
-            share = found["finding"] / found["upsert"]
+            share = phases["finding"] / phases["upsert"]
             shown = f"{share:.1%}" if share <= MOST else f"{share:.1%}, promised {MOST:.0%}"
-            lines.append(f"| {row.removeprefix(NEWEST)} | {found['upsert']:.2f} | {found['finding']:.3f} | {shown} |")
+            lines.append(f"| {row.removeprefix(NEWEST)} | {phases['upsert']:.2f} | {phases['finding']:.3f} | {shown} |")
     return "\n".join([*lines, ""])
 
 

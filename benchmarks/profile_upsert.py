@@ -70,8 +70,8 @@ class Stages:
 
         def timed_steps(*args: Any, **kwargs: Any) -> Iterator[Any]:
             steps = real(*args, **kwargs)
-            while (one := self.call(stage, next, steps, None)) is not None:
-                yield one
+            while (step := self.call(stage, next, steps, None)) is not None:
+                yield step
 
         setattr(owner, name, timed_steps if lazy else timed)
 

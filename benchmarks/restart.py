@@ -121,7 +121,7 @@ def drive(name: str, folder: str, began: float, memory: str) -> float:
 
 def measure(starts: int = _STARTS, memory: str = "2g") -> dict[str, dict[str, float]]:
     """Return the seconds of each query, the median of several starts."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     # What is compiled once is no start's matter.
     environment(".venv")
     for name, (_, against) in QUERIES.items():
@@ -129,11 +129,11 @@ def measure(starts: int = _STARTS, memory: str = "2g") -> dict[str, dict[str, fl
             Path(folder, "in").mkdir()
             seconds = [_started(name, folder, number, memory) for number in range(starts + 1)][1:]
         again = median(seconds)
-        found[RESTART + name] = {AGAIN: again}
+        figures[RESTART + name] = {AGAIN: again}
         for column, other in zip(COLUMNS[1:], against, strict=False):
-            found[RESTART + name][column] = round(again - found[RESTART + other][AGAIN], 2)
+            figures[RESTART + name][column] = round(again - figures[RESTART + other][AGAIN], 2)
         print(time.strftime("%H:%M:%S"), name, seconds, flush=True)
-    return found
+    return figures
 
 
 def restarts(rows: Figures) -> str:
@@ -147,9 +147,11 @@ def restarted(rows: Figures) -> str:
 
 def verdicts(rows: Figures) -> str:
     what = "seconds to the first row beyond the least in Python"
-    found = {row.removeprefix(RESTART): of_row for row, of_row in rows.items() if row.startswith(RESTART)}
+    by_query = {row.removeprefix(RESTART): of_row for row, of_row in rows.items() if row.startswith(RESTART)}
     return bounds_of(
-        Bound(f"{row}: {what}", of_row[BEYOND], MOST_S, digits=1) for row, of_row in found.items() if BEYOND in of_row
+        Bound(f"{row}: {what}", of_row[BEYOND], MOST_S, digits=1)
+        for row, of_row in by_query.items()
+        if BEYOND in of_row
     )
 
 

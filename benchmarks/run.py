@@ -82,7 +82,7 @@ def drive(
     python = ROOT / SYSTEMS[system].venv / "bin" / "python"
     command = [python, ROOT / "benchmarks" / "drive.py", system, data, work / system]
     with (work / f"{system}.log").open("wb") as log:
-        done = subprocess.run(
+        process = subprocess.run(
             [*map(str, command), str(arguments.scale), arguments.memory],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -90,9 +90,9 @@ def drive(
             env=environment(SYSTEMS[system].venv),
             check=False,
         )
-    if done.returncode or not done.stdout:
+    if process.returncode or not process.stdout:
         raise WrongSystemError(f"{system} failed, see {log.name}")
-    result = json.loads(done.stdout.splitlines()[-1])
+    result = json.loads(process.stdout.splitlines()[-1])
     holds = SYSTEMS[system].holds
     wanted = expect(data, arguments.scale) if holds == HOLDS else expected[holds]
     if result["found"] != wanted:

@@ -107,10 +107,10 @@ class Run:
         if whole:
             self.read(row, "scan_all", lambda: read().write.format("noop").mode("overwrite").save())
         of_rows = where or (lambda condition: read().where(condition))
-        found = self.read(row, "point", lambda: of_rows(at_point).count())
+        at_key = self.read(row, "point", lambda: of_rows(at_point).count())
         one_year = "sum(l_extendedprice)"
         self.read(row, "partition", lambda: of_rows(f"{PARTITION} = '1995'").selectExpr(one_year).collect())
-        return [total[0], str(total[1]), str(total[2]), found]
+        return [total[0], str(total[1]), str(total[2]), at_key]
 
     def writes(self, row: str, upsert: Callable[[str], Any], load: Callable[[str], Any] | None = None) -> None:
         """Time the load, which is an upsert where nothing else is given, and the two upserts."""

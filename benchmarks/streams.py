@@ -278,12 +278,12 @@ def watched(sink: Sink) -> Iterator[list[float]]:
 
 def batches_of(reports: Sequence[Any]) -> list[Batch]:
     """Return the batches that had rows."""
-    found = []
+    batches = []
     for report in reports:
         if report["numInputRows"]:
             began = datetime.fromisoformat(report["timestamp"].replace("Z", "+00:00")).timestamp()
-            found.append(Batch(report["batchId"], began, began + report["durationMs"]["triggerExecution"] / 1000))
-    return found
+            batches.append(Batch(report["batchId"], began, began + report["durationMs"]["triggerExecution"] / 1000))
+    return batches
 
 
 def seen_after(batch: Batch, commits: Sequence[float]) -> float:
@@ -308,13 +308,13 @@ def check(table: DataFrame, rows: int, batches: int) -> None:
 def figures(run: Run, system: str, seconds: float, warm: float) -> dict[str, float]:
     """Return what is measured of a system, in this process."""
     spark, make = SYSTEMS[system][1](run)
-    found: dict[str, float] = {}
+    phases: dict[str, float] = {}
     for rows in (SMALL, LARGE):
         folder = f"{run.data}/{rows}"
         visible, rate = drive(spark, make(f"{run.table}/t{rows}"), folder, rows, seconds, warm)
         half, most = quantile(visible, 0.5), quantile(visible, 0.99)
-        found |= {P50: half, P99: most} if rows == SMALL else {RATE: round(rate), LARGE_P50: half}
-    return found
+        phases |= {P50: half, P99: most} if rows == SMALL else {RATE: round(rate), LARGE_P50: half}
+    return phases
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -330,7 +330,7 @@ def measure(
     systems: Sequence[str] = tuple(SYSTEMS),
 ) -> dict[str, dict[str, float]]:
     """Return the figures of each system, which works in a process and an environment of its own."""
-    found = {}
+    by_row = {}
     for system in systems:
         venv = SYSTEMS[system][0]
         with tempfile.TemporaryDirectory() as folder:
@@ -342,9 +342,9 @@ def measure(
                 # The work of the others is not lost for one of them.
                 print(f"{system} failed:\n{log.read_text(errors='replace')[-5_000:]}", flush=True)
                 continue
-        found[STREAM + system] = json.loads(printed)
-        print(time.strftime("%H:%M:%S"), system, found[STREAM + system], flush=True)
-    return found
+        by_row[STREAM + system] = json.loads(printed)
+        print(time.strftime("%H:%M:%S"), system, by_row[STREAM + system], flush=True)
+    return by_row
 
 
 def streams(rows: Figures) -> str:
@@ -360,7 +360,7 @@ def verdicts(rows: Figures) -> str:
     promises: list[Bound] = []
     for system, kind in OURS.items():
         ours = rows.get(STREAM + system)
-        rivals = [found for rival in RIVALS[kind] if (found := rows.get(STREAM + rival))]
+        rivals = [phases for rival in RIVALS[kind] if (phases := rows.get(STREAM + rival))]
         if ours is None or not rivals:
             continue
         for what, phase in (("p50", P50), ("p99", P99)):

@@ -125,9 +125,9 @@ def flushing(run: Run) -> list[Any]:
     write(str(run.data / "base"), "warm", durable=False)
     for durable, row in ((True, FLUSHED), (False, UNFLUSHED)):
         run.writes(row, lambda rows, durable=durable: write(rows, str(durable), durable=durable))
-    found = run.reads("untimed", lambda: spark.read.format("pyhudi").load(f"{run.table}/{True}"))
+    content = run.reads("untimed", lambda: spark.read.format("pyhudi").load(f"{run.table}/{True}"))
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def pyhudi_table(run: Run) -> list[Any]:
@@ -142,9 +142,9 @@ def pyhudi_table(run: Run) -> list[Any]:
         **TERMS,
     )
     run.writes("pyhudi, HudiTable.upsert", lambda rows: table.upsert(spark.read.parquet(rows)))
-    found = run.reads("untimed", table.to_df)
+    content = run.reads("untimed", table.to_df)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def parquet(run: Run) -> list[Any]:
@@ -301,10 +301,10 @@ def delta_rs(run: Run) -> list[Any]:
     read = run.read(row, "scan3", lambda: dataset().to_table(columns=columns))
     run.read(row, "scan_all", lambda: dataset().to_table())
     at_point = (ds.field(KEYS[0]) == point_key(run.scale)) & (ds.field(KEYS[1]) == 1)
-    found = run.read(row, "point", lambda: dataset().count_rows(at_point))
+    at_key = run.read(row, "point", lambda: dataset().count_rows(at_point))
     year = ds.field(PARTITION) == "1995"
     run.read(row, "partition", lambda: pc.sum(dataset().to_table(["l_extendedprice"], year)["l_extendedprice"]))
-    return [read.num_rows, str(pc.sum(read["l_extendedprice"])), str(pc.max(read["l_shipdate"])), found]
+    return [read.num_rows, str(pc.sum(read["l_extendedprice"])), str(pc.max(read["l_shipdate"])), at_key]
 
 
 @dataclass(frozen=True)

@@ -219,8 +219,8 @@ def imports() -> dict[str, dict[str, float]]:
 
 
 def _output(command: list[str]) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=True, text=True)
-    return done.stdout.splitlines()[-1]
+    process = subprocess.run(command, stdout=subprocess.PIPE, env=environment(".venv"), check=True, text=True)
+    return process.stdout.splitlines()[-1]
 
 
 def measure(data: Path, scale: float) -> dict[str, dict[str, float]]:
@@ -259,8 +259,8 @@ def one(kind: str, row: str, data: Path, folder: str) -> dict[str, Any]:
         return {"seconds": watch.seconds, "found": None}
     watch = Watch(f"{WITHOUT}{row}")
     work, table = LARGE[row]
-    found = work(watch, data, f"{folder}/{table}")
-    return {"seconds": watch.seconds, "found": found}
+    content = work(watch, data, f"{folder}/{table}")
+    return {"seconds": watch.seconds, "found": content}
 
 
 def without_spark(seconds: Mapping[str, Mapping[str, float]]) -> str:

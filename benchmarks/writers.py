@@ -167,21 +167,21 @@ class Writers:
             TOGETHER: (_COUNT, partial(self._upsert, partition=0), together),
             APPENDS: (_COUNT, self._append, lasts),
         }
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for phase, (writers, write, seconds) in phases.items():
             if not seconds:
                 continue
             self._side_by_side(writers, write, WARM_S)
             worked, began = processor_seconds(), time.perf_counter()
-            done, refused = self._side_by_side(writers, write, seconds)
+            written, refused = self._side_by_side(writers, write, seconds)
             took, worked = time.perf_counter() - began, processor_seconds() - worked
-            found[phase] = round(done / took, 3)
-            found[f"{phase}{REFUSED}"] = refused
-            found[f"{phase}{WORK}"] = round(worked / max(done, 1), 3)
+            figures[phase] = round(written / took, 3)
+            figures[f"{phase}{REFUSED}"] = refused
+            figures[f"{phase}{WORK}"] = round(worked / max(written, 1), 3)
         held = self._peer.count()
         if held != (_COUNT * _KEYS, self._appended * _ROWS):
             raise SystemExit(f"the tables hold {held} rows, not {_COUNT * _KEYS, self._appended * _ROWS}")
-        return found
+        return figures
 
     def _upsert(self, writer: int, partition: int | None = None) -> None:
         partition = writer if partition is None else partition
@@ -207,16 +207,16 @@ class Writers:
         until = time.monotonic() + seconds
 
         def keep_writing(writer: int) -> tuple[int, int]:
-            done = refused = 0
+            written = refused = 0
             while time.monotonic() < until:
                 try:
                     write(writer)
-                    done += 1
+                    written += 1
                 except Exception as error:
                     if not _CONFLICT.search(str(error)):
                         raise
                     refused += 1
-            return done, refused
+            return written, refused
 
         with ThreadPoolExecutor(writers) as pool:
             counts = list(pool.map(keep_writing, range(writers)))
@@ -225,7 +225,7 @@ class Writers:
 
 def measure(lasts: float = 60.0, together: float = 600.0, memory: str = "4g") -> dict[str, dict[str, float]]:
     """Return the figures of each system, which works in a process and an environment of its own."""
-    found = {}
+    by_row = {}
     for system, (venv, _) in SYSTEMS.items():
         with tempfile.TemporaryDirectory() as folder:
             # Nothing is compared of the others' one writer and one bucket.
@@ -235,9 +235,9 @@ def measure(lasts: float = 60.0, together: float = 600.0, memory: str = "4g") ->
             printed = run_in(command, venv, log)
             if printed is None:
                 raise SystemExit(f"{system} failed:\n{log.read_text(errors='replace')[-5_000:]}")
-        found[WRITERS + system] = json.loads(printed)
-        print(system, found[WRITERS + system], flush=True)
-    return found
+        by_row[WRITERS + system] = json.loads(printed)
+        print(system, by_row[WRITERS + system], flush=True)
+    return by_row
 
 
 def writers(rows: Figures) -> str:

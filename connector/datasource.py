@@ -159,8 +159,8 @@ class PyHudiDataSource(DataSource):
         from .source.writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        known = {key: self._given(key) for key in OF_WRITES}
-        return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
+        spelled = {key: self._given(key) for key in OF_WRITES}
+        return HudiWriter.planned(path, options, schema, overwrite=overwrite, spelled=spelled)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader of a stream of the table; it opens the table when Spark first asks it for an offset.

@@ -67,8 +67,8 @@ def by_month(flights: pa.Table) -> list[tuple[int, ...]]:
     """Return for each month: flights, corrected flights, sum of the arrival delays, sum of the distances."""
     corrected = flights.append_column("corrected", pc.equal(flights["revision"], 2).cast(pa.int64()))
     sums = [("month", "count"), ("corrected", "sum"), ("arr_delay", "sum"), ("distance", "sum")]
-    found = corrected.group_by("month").aggregate(sums).sort_by("month")
-    return [tuple(row.values()) for row in found.select(["month", *(f"{a}_{b}" for a, b in sums)]).to_pylist()]
+    months = corrected.group_by("month").aggregate(sums).sort_by("month")
+    return [tuple(row.values()) for row in months.select(["month", *(f"{a}_{b}" for a, b in sums)]).to_pylist()]
 
 
 def start_spark() -> SparkSession:
@@ -122,26 +122,26 @@ def main() -> None:
     say("4. Read the table back and compare it with the source")
     untouched = np.delete(np.arange(first.num_rows), chosen)
     after = pa.concat_tables([first.take(pa.array(untouched)), second])
-    found = by_month(spark.read.format("pyhudi").load(path).toArrow())
-    alike = compare(found, by_month(after.filter(pc.is_valid(after["dep_time"]))))
+    months = by_month(spark.read.format("pyhudi").load(path).toArrow())
+    alike = compare(months, by_month(after.filter(pc.is_valid(after["dep_time"]))))
 
     say("5. The table's timeline")
     show_history(table)
     spark.stop()
     if not alike:
         sys.exit("The table differs from the source.")
-    total = sum(line[1] for line in found)
+    total = sum(line[1] for line in months)
     say(f"{total:,} flights in {path}, and every month equals a plain computation over the source.")
 
 
-def compare(found: list[tuple[int, ...]], expected: list[tuple[int, ...]]) -> bool:
+def compare(actual: list[tuple[int, ...]], expected: list[tuple[int, ...]]) -> bool:
     """Print the found values of each month, and return whether they equal the expected values."""
     print(f"   {'month':>5} {'flights':>9} {'corrected':>10} {'arrival delay':>14} {'miles':>13}")
-    for line, wanted in zip_longest(found, expected):
+    for line, wanted in zip_longest(actual, expected):
         verdict = "as expected" if line == wanted else f"EXPECTED {wanted}"
         month, count, corrected, delay, miles = line or wanted
         print(f"   {month:>5} {count:>9,} {corrected:>10,} {delay:>14,} {miles:>13,}  {verdict}")
-    return found == expected
+    return actual == expected
 
 
 def show_history(table: HudiTable) -> None:
@@ -158,10 +158,13 @@ def say(text: str) -> None:
 
 def say_last(table: HudiTable) -> None:
     """Print the counts of the last commit."""
-    done = table.last_commit()
-    if done is None:
+    commit = table.last_commit()
+    if commit is None:
         sys.exit("the commit is not on the timeline")
-    print(f"   {done.inserts:,} inserted, {done.updates:,} updated, {done.deletes:,} deleted, in {done.files} files")
+    print(
+        f"   {commit.inserts:,} inserted, {commit.updates:,} updated, {commit.deletes:,} deleted, in "
+        f"{commit.files} files"
+    )
 
 
 if __name__ == "__main__":

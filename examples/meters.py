@@ -105,9 +105,9 @@ def run(spark: SparkSession, folder: str, files: int = 40, hour: float = 8.0) ->
         return HudiTable(spark, table.path).upsert(corrections(turn), **NO_SERVICES)
 
     def serve(turn: int) -> ServicesResult:
-        done = HudiTable(spark, table.path).run_services()
-        print(f"   {done}", flush=True)
-        return done
+        services = HudiTable(spark, table.path).run_services()
+        print(f"   {services}", flush=True)
+        return services
 
     with repeated(correct, hour) as corrected, repeated(serve, hour / 2) as rounds:
         query = stream(spark, str(landed), table, f"{folder}/checkpoint")
@@ -124,14 +124,14 @@ def compare(table: HudiTable, files: int, hours: int) -> bool:
     newest = {}
     for rows in [*map(readings_of_file, range(files)), *map(corrections, range(hours))]:
         newest |= {row["meter"]: row for row in rows.to_pylist()}
-    found = {row.meter: row.asDict() for row in table.to_df(meta=False).collect()}
+    by_meter = {row.meter: row.asDict() for row in table.to_df(meta=False).collect()}
     for number in range(STREETS):
         street = f"street {number}"
-        sums = [sum(row["kwh"] for row in rows.values() if row["street"] == street) for rows in (found, newest)]
+        sums = [sum(row["kwh"] for row in rows.values() if row["street"] == street) for rows in (by_meter, newest)]
         print(f"   {street}: {sums[0]:>13,} kWh  {'as expected' if sums[0] == sums[1] else f'EXPECTED {sums[1]:,}'}")
     writes = table.history().where("operation = 'UPSERT'").count()
-    print(f"   {len(found):,} meters, {writes} writes on the timeline")
-    return found == newest
+    print(f"   {len(by_meter):,} meters, {writes} writes on the timeline")
+    return by_meter == newest
 
 
 def main() -> None:

@@ -154,17 +154,17 @@ def compare(spark: SparkSession, places: Places, files: int) -> bool:
     """Print the totals of each station, and return whether the tables hold what they should."""
     expected = expected_totals(files)
     rides = HudiTable(spark, places.rides)
-    found = totals_of(HudiTable(spark, places.totals).to_df(["station", "rides", "minutes"]))
+    by_station = totals_of(HudiTable(spark, places.totals).to_df(["station", "rides", "minutes"]))
     from_rides = totals_of(rides.to_df().groupBy("station").agg(count("ride"), total("minutes")))
     print(f"   {'station':<10} {'rides':>7} {'minutes':>9}")
     for station, wanted in expected.items():
-        alike = found.get(station) == from_rides.get(station) == wanted
-        counted, minutes = found.get(station, (0, 0))
+        alike = by_station.get(station) == from_rides.get(station) == wanted
+        counted, minutes = by_station.get(station, (0, 0))
         verdict = "as expected" if alike else f"EXPECTED {wanted}, and the rides have {from_rides.get(station)}"
         print(f"   {station:<10} {counted:>7,} {minutes:>9,}  {verdict}")
     commits = rides.history().where("operation = 'INSERT'").count()
-    print(f"   {sum(rides for rides, _ in found.values()):,} rides of {files} files, in {commits} commits")
-    return found == from_rides == expected
+    print(f"   {sum(rides for rides, _ in by_station.values()):,} rides of {files} files, in {commits} commits")
+    return by_station == from_rides == expected
 
 
 def totals_of(frame: DataFrame) -> dict[str, tuple[int, int]]:

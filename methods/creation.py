@@ -123,10 +123,10 @@ def create_table(
 
 def _check_same(table: Table, request: WriteRequest, path: str, opened: str) -> None:
     """Refuse an existing table that lacks what the arguments ask for or has other columns."""
-    kept, asked = table.config, request.table
+    config, asked = table.config, request.table
     for words, mine, theirs in (
-        ("is partitioned by", asked.partition_fields or (), kept.partition_fields),
-        ("is ordered by", asked.ordering_fields or (), kept.ordering_fields),
+        ("is partitioned by", asked.partition_fields or (), config.partition_fields),
+        ("is ordered by", asked.ordering_fields or (), config.ordering_fields),
     ):
         if tuple(mine) != tuple(theirs):
             raise OptionConflictError(
@@ -134,10 +134,10 @@ def _check_same(table: Table, request: WriteRequest, path: str, opened: str) -> 
                 f"{', '.join(mine) or 'nothing'}.",
                 "Correct the arguments, or choose another path.",
             )
-    known = latest_schema(kept, table.timeline())
-    columns = {} if known is None else {field.name: sql_name(field.type) for field in without_meta(known)}
+    stored = latest_schema(config, table.timeline())
+    columns = {} if stored is None else {field.name: sql_name(field.type) for field in without_meta(stored)}
     given = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
-    if known is not None and columns != given:
+    if stored is not None and columns != given:
         name = next(name for name in {**columns, **given} if columns.get(name) != given.get(name))
         raise OptionConflictError(
             f"The table {path} has the column {name!r} with the type {columns.get(name, 'none')}, and the call asks "

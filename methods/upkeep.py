@@ -488,9 +488,9 @@ class UpkeepMethods(TableMethods[Frame]):
 
         resolved = self._resolve(options, WRITING, warn=True)
         with self._progress("services", resolved.options):
-            done = run_services(self._call(resolved), services)
+            round_result = run_services(self._call(resolved), services)
         self._changed()
-        return replace(done, warnings=(*resolved.notices, *done.warnings))
+        return replace(round_result, warnings=(*resolved.notices, *round_result.warnings))
 
     def validate(self, *, deep: bool = False) -> Frame:
         """Check the table's timeline, its files and their footers, without changing anything.
@@ -512,12 +512,12 @@ class UpkeepMethods(TableMethods[Frame]):
         return self._frame(validate(self._storage, deep=deep))
 
     def _run(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> ServiceResult:
-        done: ServiceResult = self._result_of(name, given, **arguments)
-        return done
+        service_result: ServiceResult = self._result_of(name, given, **arguments)
+        return service_result
 
     def _run_version(self, name: str, given: Mapping[str, Any], **arguments: Any) -> VersionResult:
-        done: VersionResult = self._result_of(name, given, **arguments)
-        return done
+        version_result: VersionResult = self._result_of(name, given, **arguments)
+        return version_result
 
     def _result_of(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> Any:
         from ..operations.write.services import SERVICES  # noqa: PLC0415 (see __init__.py)
@@ -525,10 +525,10 @@ class UpkeepMethods(TableMethods[Frame]):
         service = SERVICES[name]
         resolved = self._resolve(given, WRITING, warn=True)
         with self._progress(name, resolved.options):
-            done = service.run(self._call(resolved), **arguments)
+            service_result = service.run(self._call(resolved), **arguments)
         if service.changes:
             self._changed()
-        return done
+        return service_result
 
     def _call(self, resolved: ResolvedOptions) -> Call:
         from ..operations.write.service_entry import Call  # noqa: PLC0415 (see __init__.py)

@@ -139,9 +139,9 @@ class WriteMethods(TableMethods[Frame]):
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
-        done = delete_partitions(self._path, resolved, paths, self._application)
+        commit_result = delete_partitions(self._path, resolved, paths, self._application)
         self._changed()
-        return done
+        return commit_result
 
     @property
     def _application(self) -> str:
@@ -175,13 +175,13 @@ def delete_partitions(
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     replacement = replace(request.write.replacement, partitions_to_delete=tuple(partitions))
     settings = replace(request.write, replacement=replacement)
-    done = write(replace(request, write=settings, application=options.application or application))
-    return timed(done, began, resolved.notices)
+    commit_result = write(replace(request, write=settings, application=options.application or application))
+    return timed(commit_result, began, resolved.notices)
 
 
-def timed(done: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:
+def timed(commit_result: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:
     """Return the result with the seconds of the whole call, and log it."""
-    seconds = {**done.seconds, "total": round(time.monotonic() - began, 3)}
-    result = replace(done, seconds=seconds, warnings=(*notices, *done.warnings))
+    seconds = {**commit_result.seconds, "total": round(time.monotonic() - began, 3)}
+    result = replace(commit_result, seconds=seconds, warnings=(*notices, *commit_result.warnings))
     logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
     return result

@@ -48,9 +48,9 @@ class KnownKey:
 
 def find_known(key: str) -> KnownKey | None:
     """Return the entry of a lower-case key; None where the catalogue has none."""
-    known = CATALOGUE.get(key)
-    if known is not None:
-        return known
+    entry = CATALOGUE.get(key)
+    if entry is not None:
+        return entry
     return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
 
 

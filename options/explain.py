@@ -83,34 +83,36 @@ def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: 
 
 def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | None) -> ExplainedOption:
     said = next((resolved.said[key] for key in info.keys if key in resolved.said), None)
-    kept = next((config.properties[key] for key in info.keys if config and key in config.properties), None)
-    in_table = info.scope is Scope.TABLE and kept is not None
+    stored = next((config.properties[key] for key in info.keys if config and key in config.properties), None)
+    in_table = info.scope is Scope.TABLE and stored is not None
     if said is None:
-        value = kept if in_table else _default(info)
+        value = stored if in_table else _default(info)
         return ExplainedOption(info.key, value or "", TABLE if in_table else DEFAULT)
     notes = [f"as {said.key}"] if said.key != info.key else []
-    if in_table and not _agree(info, said, str(kept)):
+    if in_table and not _agree(info, said, str(stored)):
         refused = "" if info.name in _OF_EACH_WRITE else ", so that a write would be refused"
-        notes.append(f"the table has {kept}{refused}")
+        notes.append(f"the table has {stored}{refused}")
     return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
 
 
 def _further(said: GivenOption) -> ExplainedOption:
-    known = find_known(said.key)
+    entry = find_known(said.key)
     note = ""
-    if known is not None:
-        note = f"{_NOTES[known.effect]}{known.why}"
+    if entry is not None:
+        note = f"{_NOTES[entry.effect]}{entry.why}"
     elif not said.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
         note = "kept in the commit's extra metadata"
     return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
 
 
-def _agree(info: OptionInfo, said: GivenOption, kept: str) -> bool:
+def _agree(info: OptionInfo, said: GivenOption, stored: str) -> bool:
     try:
-        here, there = (getattr(parse_options({info.key: text}), info.name) for text in (said.text, kept))
+        given_value, stored_value = (
+            getattr(parse_options({info.key: text}), info.name) for text in (said.text, stored)
+        )
     except OptionError:
-        return said.text == kept
-    return bool(here == there)
+        return said.text == stored
+    return bool(given_value == stored_value)
 
 
 def _default(info: OptionInfo) -> str:

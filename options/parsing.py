@@ -95,9 +95,9 @@ def parse_with_notices(
             continue
         elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
-        elif (known := find_known(key)) is not None:
-            _check_known(said, text, known)
-            notices.append((key, text, known))
+        elif (entry := find_known(key)) is not None:
+            _check_known(said, text, entry)
+            notices.append((key, text, entry))
         else:
             raise _unknown(key, text)
     _check_together(values, said_by)
@@ -161,15 +161,15 @@ def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, v
     said_by.setdefault(name, key)
 
 
-def _reason(found: Mapping[str, Any], option: OptionInfo) -> str:
+def _reason(failure: Mapping[str, Any], option: OptionInfo) -> str:
     """Return why a value does not fit its option, in words of pyhudi's own and not in the validator's."""
-    kind, bounds = found["type"], found.get("ctx", {})
+    kind, bounds = failure["type"], failure.get("ctx", {})
     if kind == "literal_error":
         return f"it is none of {either(option.supported or _LITERAL.findall(bounds['expected']))}"
     if kind in _BOUNDS:
         words, bound = _BOUNDS[kind]
         return f"it must be {words} {bounds[bound]}"
-    return _REASONS.get(kind) or str(found["msg"]).removeprefix("Value error, ")
+    return _REASONS.get(kind) or str(failure["msg"]).removeprefix("Value error, ")
 
 
 def _parse(name: str, said: str, text: str) -> Any:
@@ -191,10 +191,10 @@ def _parse(name: str, said: str, text: str) -> Any:
     return value
 
 
-def _check_known(said: str, text: str, known: KnownKey) -> None:
-    if known.effect is Effect.REFUSED and text.strip().lower() not in {known.default, ""}:
+def _check_known(said: str, text: str, entry: KnownKey) -> None:
+    if entry.effect is Effect.REFUSED and text.strip().lower() not in {entry.default, ""}:
         raise UnsupportedOptionError(
-            f"The option {said} of Apache Hudi is not done by pyhudi yet: {known.why}.",
+            f"The option {said} of Apache Hudi is not done by pyhudi yet: {entry.why}.",
             "Leave the option out if that will do; use Apache Hudi if it will not.",
         )
 
@@ -222,16 +222,16 @@ def _unknown(key: str, text: str) -> UnknownOptionError:
 
 def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[str, ...]:
     messages: list[str] = []
-    for key, text, known in notices:
-        if known.effect is Effect.NOT_DONE and text.strip().lower() != "false":
-            message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {known.why}."
+    for key, text, entry in notices:
+        if entry.effect is Effect.NOT_DONE and text.strip().lower() != "false":
+            message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {entry.why}."
             messages.append(message)
             if warn:
                 warnings.warn(message, PyHudiWarning, stacklevel=5)
             if key not in _reported:
                 logger.warning(message)
-        elif known.effect is Effect.NO_MEANING and key not in _reported:
-            logger.info("The option %s has no meaning for pyhudi: %s.", key, known.why)
+        elif entry.effect is Effect.NO_MEANING and key not in _reported:
+            logger.info("The option %s has no meaning for pyhudi: %s.", key, entry.why)
         _reported.add(key)
     return tuple(messages)
 

@@ -38,17 +38,17 @@ def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
 
     Raises OptionConflictError where one option has two values under its two names.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for key, text in texts.items():
         if key.startswith(STORAGE_PREFIX):
             name = storage_name(key)
-            if found.setdefault(name, text) != text:
+            if options.setdefault(name, text) != text:
                 raise OptionConflictError(
                     f"{STORAGE_PREFIX}{name} and {_HIDDEN}{name} are two names of one option and were given two "
                     "values.",
                     "Give only one of the two names.",
                 )
-    return found
+    return options
 
 
 def hidden_from_spark(texts: Mapping[str, str]) -> dict[str, str]:

@@ -251,9 +251,9 @@ def _scope_of(key: str) -> Scope:
     name = name_of(key)
     if name is not None:
         return OPTIONS[name].scope
-    known = find_known(key)
-    if known is not None:
-        return known.scope
+    entry = find_known(key)
+    if entry is not None:
+        return entry.scope
     if key.startswith(INDEX_PREFIX):
         return Scope.LOOKUP
     return Scope.ANY if key.startswith(STORAGE_PREFIX) else Scope.WRITE

@@ -326,5 +326,5 @@ def key_of(model: type[BaseModel], name: str) -> str:
 @cache
 def _options_by_field(model: type[BaseModel]) -> dict[tuple[type, str], tuple[str, Callable[[Any], Any] | None]]:
     described = ((name, cast(Any, info.json_schema_extra) or {}) for name, info in model.model_fields.items())
-    found = ((name, extra["sets"]) for name, extra in described if extra.get("sets"))
-    return {(field.kind, field.name): (name, field.by) for name, field in found}
+    named_fields = ((name, extra["sets"]) for name, extra in described if extra.get("sets"))
+    return {(field.kind, field.name): (name, field.by) for name, field in named_fields}

@@ -38,10 +38,10 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
 
     schemas = for_each(timeline.storage, schema_of, by_instant)
     groups: list[tuple[pa.Schema, list[FileSlice]]] = []
-    for schema, found in zip(schemas, by_instant.values(), strict=True):
-        known = next((group for other, group in groups if other == schema), None)
-        if known is None:
-            groups.append((schema, list(found)))
+    for schema, of_instant in zip(schemas, by_instant.values(), strict=True):
+        same_schema = next((group for other, group in groups if other == schema), None)
+        if same_schema is None:
+            groups.append((schema, list(of_instant)))
         else:
-            known += found
+            same_schema += of_instant
     return groups

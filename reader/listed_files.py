@@ -149,10 +149,10 @@ class SliceFilter:
         return [file_slice for path in partitions if self.partition(path) for file_slice in self._slices(view, path)]
 
     def _slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
-        found = view.slices(partition_path).values()
+        slices = view.slices(partition_path).values()
         return [
             file_slice
-            for file_slice in found
+            for file_slice in slices
             if any(self.file(file) and self.written(file) for file in file_slice.data_files)
         ]
 

@@ -83,7 +83,7 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
     writes.
     """
     history = files.now
-    known = {instant.requested_time for instant in history.instants if instant.is_write}
+    write_times = {instant.requested_time for instant in history.instants if instant.is_write}
     listed = (data_file(info.path) for infos in files.listings.values() for info in infos)
     cleaned = (file for found in files_of(clean for _, clean in files.cleans).values() for file in found)
     asked = [
@@ -91,7 +91,7 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
         for file in (*listed, *cleaned)
         if file is not None and wanted.partition(file.path.rpartition("/")[0]) and wanted.file(file)
     ]
-    return min(files.seen.table.format.makers(asked, history) - known, default="")
+    return min(files.seen.table.format.makers(asked, history) - write_times, default="")
 
 
 def _first_whole_archived(

@@ -198,10 +198,10 @@ class ShownSlices:
         timeline = self.seen.timeline
         begin = max(written.get(maker, last) for maker in self.seen.table.format.makers(lost, timeline))
         everything = ListedFiles.find(self.seen, files.now, last)
-        known = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}
+        writes_by_time = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}
 
         def is_whole(end: str) -> bool:
-            wanted = self.wanted.written_in(plan_window(known.values(), window.begin, end), timeline)
+            wanted = self.wanted.written_in(plan_window(writes_by_time.values(), window.begin, end), timeline)
             return not wanted.lost(everything, Moment(timeline.as_of_completion(end), end))
 
         ends = sorted(instant.visible_since for instant in timeline.writes if instant.visible_since > last)

@@ -1,4 +1,4 @@
-"""The plan of a read: which pieces of which files each task reads."""
+"""The plan of a read: which parts of which files each task reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_TASKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SlicePart:
     """Part of a base file, or a whole slice with its logs.
 
     Attributes:
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    pieces: tuple[Piece, ...]
+    parts: tuple[SlicePart, ...]
 
 
 def plan_splits(
@@ -46,47 +46,47 @@ def plan_splits(
 ) -> list[Split]:
     """Distribute slices evenly over tasks, each of which reads at most about ``split_size`` bytes.
 
-    A small table goes to ``least_tasks`` tasks, unless it has fewer pieces. Slices with logs are not cut, as every part
-    would read all logs, nor are files whose footer is unknown. The largest piece goes first, each to the task that has
+    A small table goes to ``least_tasks`` tasks, unless it has fewer parts. Slices with logs are not cut, as every part
+    would read all logs, nor are files whose footer is unknown. The largest part goes first, each to the task that has
     least so far (Graham's LPT rule).
     """
-    pieces = [piece for file_slice in slices for piece in _pieces(file_slice, row_groups, split_size)]
-    total = sum(piece.size + OPEN_COST for piece in pieces)
-    count = min(len(pieces), max(least_tasks, -(-total // split_size)))
-    tasks: list[list[Piece]] = [[] for _ in range(count)]
+    parts = [part for file_slice in slices for part in _parts(file_slice, row_groups, split_size)]
+    total = sum(part.size + OPEN_COST for part in parts)
+    count = min(len(parts), max(least_tasks, -(-total // split_size)))
+    tasks: list[list[SlicePart]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]
-    for piece in sorted(pieces, key=lambda piece: (-piece.size, piece.path, piece.row_groups or ())):
-        cost = piece.size + OPEN_COST
+    for part in sorted(parts, key=lambda part: (-part.size, part.path, part.row_groups or ())):
+        cost = part.size + OPEN_COST
         size, number = loads[0]
         if size and size + cost > split_size:
             heapq.heappush(loads, (cost, len(tasks)))
-            tasks.append([piece])
+            tasks.append([part])
         else:
             heapq.heapreplace(loads, (size + cost, number))
-            tasks[number].append(piece)
+            tasks[number].append(part)
     return [Split(tuple(task)) for task in tasks]
 
 
-def whole(file_slice: FileSlice) -> Piece:
+def whole(file_slice: FileSlice) -> SlicePart:
     stated = 0 if file_slice.base is None else file_slice.base.stated
     merged = file_slice if file_slice.logs else None
-    return Piece(file_slice.files[0], file_slice.partition_path, None, file_slice.size, merged, stated)
+    return SlicePart(file_slice.files[0], file_slice.partition_path, None, file_slice.size, merged, stated)
 
 
-def _pieces(file_slice: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
-    row_groups = None if file_slice.logs else known.get(file_slice.base_file.path)
+def _parts(file_slice: FileSlice, groups_by_path: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[SlicePart]:
+    row_groups = None if file_slice.logs else groups_by_path.get(file_slice.base_file.path)
     if row_groups is None:
         return [whole(file_slice)]
     base = file_slice.base_file
-    pieces: list[Piece] = []
+    parts: list[SlicePart] = []
     numbers: list[int] = []
     size = 0
     for group in row_groups:
         if numbers and size + group.size > split_size:
-            pieces.append(Piece(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
+            parts.append(SlicePart(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
             numbers, size = [], 0
         numbers.append(group.number)
         size += group.size
     if numbers:
-        pieces.append(Piece(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
-    return pieces
+        parts.append(SlicePart(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
+    return parts

@@ -1,4 +1,4 @@
-"""Reads a snapshot, or pieces of it, into record batches of exactly the requested columns."""
+"""Reads a snapshot, or parts of it, into record batches of exactly the requested columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
 from .advice import advise_condition
-from .plan import Piece, Split, whole
+from .plan import SlicePart, Split, whole
 from .row_filter import PredicateFilter, RowFilter
 from .skipping.predicates import Predicate
 from .skipping.pruning import Pruning
@@ -74,22 +74,22 @@ def scan(
     compared = selected(snapshot, sorted({name for each in filters for name in each.columns}))
     for each in filters:
         each.holds(pa.RecordBatch.from_pylist([], compared))
-    known = tuple(predicate for each in filters for predicate in each.predicates)
+    all_predicates = tuple(predicate for each in filters for predicate in each.predicates)
     asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
     if snapshot.config.table_type == MERGE_ON_READ:
         threads = min(threads, merge_memory // _LEAST_OF_A_MERGE)
     terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
-    reader = RowReader(snapshot.storage, asked, snapshot.schema, known, snapshot.times, terms)
+    reader = RowReader(snapshot.storage, asked, snapshot.schema, all_predicates, snapshot.times, terms)
 
     def rows_of(file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         for batch in reader.read(Split((whole(file_slice),))):
-            kept = reduce(lambda rows, each: rows.filter(each.holds(rows)), filters, batch)
-            if kept.num_rows:
-                yield kept.select(schema.names) if len(asked) > len(schema) else kept
+            matching = reduce(lambda rows, each: rows.filter(each.holds(rows)), filters, batch)
+            if matching.num_rows:
+                yield matching.select(schema.names) if len(asked) > len(schema) else matching
 
     def rows() -> Iterator[pa.RecordBatch]:
-        slices = snapshot.slices_of_keys(known)
-        if advises and not known:
+        slices = snapshot.slices_of_keys(all_predicates)
+        if advises and not all_predicates:
             advise_condition(snapshot, len(slices), _HOW)
         yield from as_they_come(rows_of, slices, min(threads, len(slices)))
 
@@ -113,13 +113,13 @@ def _of_entries(memory: int) -> int:
 
 
 @contextmanager
-def naming_partition(storage: Storage, piece: Piece) -> Iterator[None]:
+def naming_partition(storage: Storage, part: SlicePart) -> Iterator[None]:
     """Let errors about a file name its partition and table."""
     try:
         yield
     except (CorruptFileError, UnsupportedTableError) as error:
         raise type(error)(
-            f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
+            f"Reading partition {part.partition_path!r} of the table {storage.path}: {error.what}", error.todo
         ) from error
 
 
@@ -144,9 +144,9 @@ class RowReader:
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split; errors about a file name its partition and table."""
         search = self._search(self.terms)
-        for piece in split.pieces:
-            with naming_partition(self.storage, piece):
-                yield from self._base_file_rows(piece, search) if piece.merged is None else self.merged(piece.merged)
+        for part in split.parts:
+            with naming_partition(self.storage, part):
+                yield from self._base_file_rows(part, search) if part.merged is None else self.merged(part.merged)
 
     def merged(
         self,
@@ -174,20 +174,20 @@ class RowReader:
             )
             safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()
             # Log files may hold other keys than the base file, so its keys do not skip them.
-            found = replace(search or self._search(terms), predicates=tuple(safe))
+            key_search = replace(search or self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]
             rows = merged.batches(
                 asked,
-                row_groups=lambda file: found.row_groups(file, shown),
+                row_groups=lambda file: key_search.row_groups(file, shown),
                 dictionaries=frozenset() if wanted is None else frozenset(asked.names),
                 wanted=wanted,
             )
             yield from self._wanted_rows(rows)
 
-    def _base_file_rows(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
-        with BaseFileReader(self.storage, piece.path, stated=piece.stated) as reader:
-            matching = search.row_groups(reader.parquet, piece.path)
-            groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
+    def _base_file_rows(self, part: SlicePart, search: Search) -> Iterator[pa.RecordBatch]:
+        with BaseFileReader(self.storage, part.path, stated=part.stated) as reader:
+            matching = search.row_groups(reader.parquet, part.path)
+            groups = [number for number in matching if part.row_groups is None or number in part.row_groups]
             if not groups:
                 return
             asked = self._columns_to_read()

@@ -199,10 +199,10 @@ class Snapshot:
         search = self._search(predicates)
         if self.times is not None:
             search = search.with_more(self.times.predicate())
-        found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
+        candidates = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
         slices = [
             file_slice
-            for file_slice in found
+            for file_slice in candidates
             if (file_slice.logs or not merged_alone) and (wanted is None or wanted(file_slice.file_id))
         ]
         large = [file_slice for file_slice in slices if not file_slice.logs and file_slice.base_file.size > split_size]
@@ -210,8 +210,10 @@ class Snapshot:
             footers = pool.map(
                 lambda file_slice: row_groups(self.storage, file_slice.base_file, search, schema.names), large
             )
-            known = {file_slice.base_file.path: groups for file_slice, groups in zip(large, footers, strict=True)}
-        return plan_splits(slices, known, split_size)
+            groups_by_path = {
+                file_slice.base_file.path: groups for file_slice, groups in zip(large, footers, strict=True)
+            }
+        return plan_splits(slices, groups_by_path, split_size)
 
 
 def open_snapshot(

@@ -65,8 +65,8 @@ class Model:
         """
         for row in rows:
             self.ever.add(row[0])
-            known = self.rows.get(self.name_of(row))
-            if known is None or row[2] >= known[2]:
+            current = self.rows.get(self.name_of(row))
+            if current is None or row[2] >= current[2]:
                 self.rows[self.name_of(row)] = row
 
     def delete(self, *rows: Row) -> None:
@@ -194,8 +194,8 @@ class IndexContract(_Base):
         Raises:
             AssertionError: They differ.
         """
-        found = table.read()
-        shown = sorted(zip(*(found.column(name).to_pylist() for name in ROWS.names), strict=True))
+        stored = table.read()
+        shown = sorted(zip(*(stored.column(name).to_pylist() for name in ROWS.names), strict=True))
         self.assertEqual(shown, sorted(model.rows.values()), table.path)
         index = self.index_of(table)
         if index.needs_lookup:
@@ -220,9 +220,12 @@ class IndexContract(_Base):
         where: dict[tuple[str, ...], FileGroupId] = {}
         for key, path, file_id in zip(keys, paths, ids, strict=True):
             where[model.name_of((key, path))] = FileGroupId(path, file_id)
-        known = sorted({*paths, "x", "nowhere"})
+        partitions = sorted({*paths, "x", "nowhere"})
         strangers = [(f"{key}!", path) for key, path in zip(keys[:5], paths, strict=False)]
-        elsewhere = [(key, known[(known.index(path) + 1) % len(known)]) for key, path in zip(keys, paths, strict=True)]
+        elsewhere = [
+            (key, partitions[(partitions.index(path) + 1) % len(partitions)])
+            for key, path in zip(keys, paths, strict=True)
+        ]
         asked = [*zip(keys, paths, strict=True), *strangers, *elsewhere, ("!", "x"), *zip(keys, paths, strict=True)]
         tags = index.tag(keyed(asked), table.view(), table.storage)
         appends = table.terms.table_type == "MERGE_ON_READ"
@@ -272,9 +275,9 @@ class IndexContract(_Base):
             self.check(table, model)
 
             gone = [(f"k{number}", "xyz"[number % 3], 3, "") for number in range(0, 80, 4)]
-            there = sum(model.has(row) for row in gone)
+            present = sum(model.has(row) for row in gone)
             result = table.write(rows_of(*gone), operation="delete")
-            self.check_counts(table, result, deletes=there, not_found=len(gone) - there)
+            self.check_counts(table, result, deletes=present, not_found=len(gone) - present)
             model.delete(*gone)
             self.check(table, model)
 
@@ -467,9 +470,9 @@ def keyed(rows: list[tuple[str, str]]) -> KeyedRows:
     Returns:
         The same rows, in columns.
     """
-    found: defaultdict[str, int] = defaultdict(lambda: len(found))
-    codes = [found[path] for _, path in rows]
-    paths = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(found), pa.string()))
+    numbers: defaultdict[str, int] = defaultdict(lambda: len(numbers))
+    codes = [numbers[path] for _, path in rows]
+    paths = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(numbers), pa.string()))
     return KeyedRows(pa.array([key for key, _ in rows], pa.string()), paths)
 
 

@@ -154,14 +154,14 @@ class OutsideIndexContract(IndexContract):
 
     def _undo_two(self, table: DrivenTable, model: Model, *, restores: bool) -> None:
         first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(8)]
-        kept = table.write(rows_of(*first)).instant
+        first_instant = table.write(rows_of(*first)).instant
         model.upsert(*first)
         undone = [
             table.write(rows_of(("k0", "x", 2, "undone"), ("k20", "x", 2, "undone"))).instant,
             table.write(rows_of(("k20", "x", 3, "undone"), ("k30", "z", 2, "undone"))).instant,
         ]
         if restores:
-            restore(table.storage, kept)
+            restore(table.storage, first_instant)
         else:
             for instant in reversed(undone):
                 rollback(table.storage, instant)

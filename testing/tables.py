@@ -58,7 +58,7 @@ class DrivenTable:
         Returns:
             The table, which does not exist before its first write.
         """
-        known: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "record_key_fields": ("id",),
             "partition_fields": ("p",),
             "ordering_fields": ("ts",),
@@ -67,7 +67,7 @@ class DrivenTable:
             "bucket_count": 3 if index == "BUCKET" else None,
         }
         settings = WriteSettings(lookup=LookupSettings(own=dict(own)))
-        return cls(path, TableSettings(**{**known, **terms}), settings)
+        return cls(path, TableSettings(**{**defaults, **terms}), settings)
 
     def plan(self, schema: pa.Schema, operation: str = "upsert", **settings: Any) -> WritePlan:
         """Plan a write, and send the plan through pickle, as Spark does.

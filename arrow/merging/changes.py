@@ -65,8 +65,8 @@ class ClauseChanges:
         prefix = f"{TARGET}."
         named = self.match.columns.union(*(ready.columns for ready in self.clauses))
         needed = {name.removeprefix(prefix) for name in named if name.startswith(prefix)}
-        kept = self.table.schema.names if self.table.leaves_open else map(root_of, self.table.kept_of_deletes)
-        needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept} & {*self.table.schema.names})}
+        kept_names = self.table.schema.names if self.table.leaves_open else map(root_of, self.table.kept_of_deletes)
+        needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept_names} & {*self.table.schema.names})}
         return sorted(needed)
 
     def of_stored(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -205,11 +205,11 @@ class _ClauseRows:
         table = self.of.table
         if table.config.table_type != MERGE_ON_READ:
             return
-        found, where = places_of(rows, table)
-        apart = _differ(found, keys) if table.is_global else _differ(found, keys) | _differ(where, paths)
+        made_keys, made_paths = places_of(rows, table)
+        apart = _differ(made_keys, keys) if table.is_global else _differ(made_keys, keys) | _differ(made_paths, paths)
         if apart.any():
             at = int(np.flatnonzero(apart)[0])
-            places = ((keys, paths), (found, where))
+            places = ((keys, paths), (made_keys, made_paths))
             stored, own = (RowPlace(key[at].as_py(), path[at].as_py() or "") for key, path in places)  # one value each
             raise DuplicateKeyError(
                 f"The table {table.path} holds a row with {stored}, whose columns make {own}, so that a change of it "
@@ -231,10 +231,10 @@ class _ClauseRows:
 
     def _as_it_was(self) -> pa.RecordBatch:
         """Return the stored rows as far as a delete of them needs."""
-        schema, kept = self.of.table.schema, self.of.table.kept_of_deletes
+        schema, kept_names = self.of.table.schema, self.of.table.kept_of_deletes
         columns = [
             self.rows.column(f"{TARGET}.{field.name}")
-            if field.name in kept
+            if field.name in kept_names
             else pa.nulls(self.rows.num_rows, field.type)
             for field in schema
         ]

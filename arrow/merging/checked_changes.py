@@ -139,8 +139,8 @@ class CheckedChanges:
         columns = []
         for name in self.schema.names:
             if name == IS_DELETED:
-                kept = mask(changes.column(name)) if name in self.table.schema.names else False
-                columns.append(pa.array(gone | kept))
+                marked = mask(changes.column(name)) if name in self.table.schema.names else False
+                columns.append(pa.array(gone | marked))
             elif name == ARRIVES:
                 moved = mask(changes.column(MOVED))
                 how = np.where(roles != COMES, STAYS_HERE, np.where(moved, MOVED_HERE, INSERTED))

@@ -67,7 +67,7 @@ class StoredRows:
         return self._of_slices(SoughtSlices.of(self.snapshot, sought), columns)
 
     def _of_slices(self, slices: SoughtSlices, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        threads = min(self.threads, len(slices.found))
+        threads = min(self.threads, len(slices.keyed_slices))
         terms = MergeTerms(self.snapshot.config, self.memory // max(threads, 1))
         reader = MatchingRows(self.snapshot.storage, columns, self.snapshot.schema, terms)
         splits = slices.splits(Split((whole(file_slice),)) for file_slice in slices.slices)

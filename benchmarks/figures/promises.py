@@ -148,5 +148,5 @@ def verdicts(seconds: Seconds) -> str:
 
 
 def _sum(seconds: Seconds, row: str, phases: tuple[str, ...]) -> float | None:
-    found = seconds.get(row, {})
-    return sum(found[phase] for phase in phases) if all(phase in found for phase in phases) else None
+    phases_of_row = seconds.get(row, {})
+    return sum(phases_of_row[phase] for phase in phases) if all(phase in phases_of_row for phase in phases) else None

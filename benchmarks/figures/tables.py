@@ -36,9 +36,9 @@ class Bound:
     @property
     def line(self) -> str:
         """The line of a table; it says where the promise is missed."""
-        kept = self.measured >= self.least if self.most is None else self.measured <= self.most
+        is_kept = self.measured >= self.least if self.most is None else self.measured <= self.most
         word, bound = ("at least", self.least) if self.most is None else ("at most", self.most)
-        mark = "" if kept else ", missed"
+        mark = "" if is_kept else ", missed"
         return f"| {self.what} | {word} {bound:.{self.digits}f} | {self.measured:.{self.digits}f}{mark} |"
 
 

@@ -99,8 +99,8 @@ def _changed(given: DataFrame, table: DataFrame) -> DataFrame:
     wanted = sf.when(is_new, comes).otherwise(goes | changes)
 
     def value(name: str) -> Any:
-        kept = sf.expr(SET[name]) if name in SET else sf.col(f"target.{name}")
-        return sf.when(is_new, sf.col(f"source.{name}")).otherwise(kept).alias(name)
+        changed = sf.expr(SET[name]) if name in SET else sf.col(f"target.{name}")
+        return sf.when(is_new, sf.col(f"source.{name}")).otherwise(changed).alias(name)
 
     flag = (~is_new & goes).alias(FLAG)
     return joined.where(wanted).select(*map(value, names), flag)
@@ -124,9 +124,9 @@ def expect(folder: Path, scale: float) -> list[Any]:
         values = ", ".join(
             f"case when {CHANGES} then {value} else target.{name} end as {name}" for name, value in SET.items()
         )
-        there = f"from t target left join source on {SAME_KEY} where ({GOES}) is not true"
-        kept = f"select target.* replace ({values}) {there}"
-        base.sql(f"create table merged as {kept} union all {new}")
+        remaining = f"from t target left join source on {SAME_KEY} where ({GOES}) is not true"
+        changed = f"select target.* replace ({values}) {remaining}"
+        base.sql(f"create table merged as {changed} union all {new}")
         base.sql("drop table t")
         base.sql("alter table merged rename to t")
     at_point = f"count(*) filter (l_orderkey = {point_key(scale)} and l_linenumber = 1)"

@@ -48,9 +48,9 @@ def by_table(run: Run, *, logs: bool = False) -> list[Any]:
         run.seconds[row][PHASE] = median(took)
     for part in PARTS[1:]:
         table.upsert(spark.read.parquet(str(run.data / part)))
-    found = run.reads("untimed", table.to_df)
+    content = run.reads("untimed", table.to_df)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def few_merges(seconds: Mapping[str, Mapping[str, float]]) -> str:

@@ -53,8 +53,8 @@ def loads(run: Run) -> list[Any]:
             shutil.rmtree(run.table, ignore_errors=True)
             run.timed(row, LOAD, way)
             seconds[row].append(run.seconds[row][LOAD])
-    for row, found in seconds.items():
-        run.seconds[row][LOAD] = median(found)
-    found = run.reads("untimed", HudiTable(spark, run.table).to_df)
+    for row, took in seconds.items():
+        run.seconds[row][LOAD] = median(took)
+    content = run.reads("untimed", HudiTable(spark, run.table).to_df)
     del run.seconds["untimed"]
-    return found
+    return content

@@ -49,8 +49,8 @@ def table(run: Run, index: str) -> list[Any]:
     from pyhudi import HudiTable
 
     spark, row = run.session(), by("HudiTable.upsert", index)
-    known = {key: value for key, value in TERMS.items() if key != "buckets"}
-    made = HudiTable.create(spark, run.table, spark.read.parquet(str(run.data / "base")), **known, index=index)
+    of_table = {key: value for key, value in TERMS.items() if key != "buckets"}
+    made = HudiTable.create(spark, run.table, spark.read.parquet(str(run.data / "base")), **of_table, index=index)
     run.writes(row, lambda rows: made.upsert(spark.read.parquet(rows)))
     return _found(run)
 
@@ -58,9 +58,9 @@ def table(run: Run, index: str) -> list[Any]:
 def _found(run: Run) -> list[Any]:
     from pyhudi import HudiTable
 
-    found = run.reads("untimed", HudiTable(run.session(), run.table).to_df)
+    content = run.reads("untimed", HudiTable(run.session(), run.table).to_df)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def lookups(rows: Mapping[str, Mapping[str, float]]) -> str:

@@ -81,6 +81,6 @@ def _create(run: Run) -> tuple[Any, Any]:
 
 
 def _found(run: Run, table: Any) -> list[Any]:
-    found = run.reads("untimed", table.to_df)
+    content = run.reads("untimed", table.to_df)
     del run.seconds["untimed"]
-    return found
+    return content

@@ -59,11 +59,11 @@ def rescaling(run: Run) -> list[Any]:
         # Else there would be nothing to do the next time.
         table.rescale_buckets(before)
         table.clean(retain=1)
-    for row, found in seconds.items():
-        run.seconds[row][PHASE] = median(found)
-    found = run.reads("untimed", table.to_df)
+    for row, took in seconds.items():
+        run.seconds[row][PHASE] = median(took)
+    content = run.reads("untimed", table.to_df)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def split_file(path: str) -> None:

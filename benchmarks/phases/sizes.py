@@ -51,9 +51,9 @@ def by_sink(run: Run) -> list[Any]:
     rows = spark.read.parquet(few)
     bare(spark, rows.schema)
     run.timed(DROPPED, FIRST, lambda: rows.write.format(BARE).mode("append").save())
-    found = run.reads("untimed", lambda: spark.read.parquet(base))
+    content = run.reads("untimed", lambda: spark.read.parquet(base))
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any], *, logs: bool) -> list[Any]:
@@ -83,9 +83,9 @@ def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any], *, logs: bool)
         run.seconds[row][phase] = median(seconds)
     run.timed(row, UPSERT, lambda: upsert(table, parts["up1"]))
     upsert(table, parts["up2"])
-    found = run.reads("untimed", table.to_df)
+    content = run.reads("untimed", table.to_df)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def sizes(seconds: Mapping[str, Mapping[str, float]]) -> str:

@@ -64,9 +64,9 @@ def measured(
             before = _bytes_read(spark)
             read().where(where).write.format("noop").mode("overwrite").save()
             run.seconds[row][phase] = round((_bytes_read(spark) - before) / MIB, 1)
-    found = run.reads("untimed", read)
+    content = run.reads("untimed", read)
     del run.seconds["untimed"]
-    return found
+    return content
 
 
 def _bytes_read(spark: SparkSession) -> int:

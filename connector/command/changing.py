@@ -34,13 +34,13 @@ def run_service(line: CommandLine) -> int:
                 line.output.note(text)
         line.ask(service.help)
     with line.shown_progress() as progress:
-        done: Any = service.run(line.call(progress), **arguments)
+        service_result: Any = service.run(line.call(progress), **arguments)
     if service.name != VALIDATE:
-        line.output.result(done)
+        line.output.result(service_result)
         return 0
-    line.output.rows(done, "Nothing is wrong with the table.")
+    line.output.rows(service_result, "Nothing is wrong with the table.")
     # Findings come worst first. A table with warnings only is usable.
-    return WRONG_TABLE if done.num_rows and str(done.column("severity")[0]) == "error" else 0
+    return WRONG_TABLE if service_result.num_rows and str(service_result.column("severity")[0]) == "error" else 0
 
 
 def run_rounds(line: CommandLine) -> int:
@@ -109,13 +109,13 @@ def _run_round(line: CommandLine) -> int:
     from ...operations.write.service_round import run_services  # noqa: PLC0415 (the parser imports no service)
 
     with line.shown_progress() as progress:
-        done = run_services(line.call(progress), line.asked.service)
-    line.output.result(done)
-    for failure in done.failed:
+        round_result = run_services(line.call(progress), line.asked.service)
+    line.output.result(round_result)
+    for failure in round_result.failed:
         line.output.note(failure.error)
-    if not done.failed:
+    if not round_result.failed:
         return 0
-    error = from_spark(Exception(done.failed[0].error))
+    error = from_spark(Exception(round_result.failed[0].error))
     return FAILED if error is None else exit_code(error)
 
 

@@ -15,23 +15,23 @@ _OF_PAIRS = frozenset({"option", "source_option"})
 
 def pairs(texts: Sequence[str]) -> dict[str, str]:
     """Return options that were given as ``key=value``; raises `InvalidOptionError` for another text."""
-    found = [text.partition("=") for text in texts]
-    wrong = [key for key, separator, _ in found if not separator or not key]
+    split_texts = [text.partition("=") for text in texts]
+    wrong = [key for key, separator, _ in split_texts if not separator or not key]
     if wrong:
         # Keep the rest out of the message: it may be a secret after another separator.
         name = re.split(r"[^\w.-]", wrong[0], maxsplit=1)[0]
         raise InvalidOptionError(f"{name!r} is no option with a value.", "Write it as key=value.")
-    return {key: value for key, _, value in found}
+    return {key: value for key, _, value in split_texts}
 
 
 def refuse_secrets(options: Mapping[str, str]) -> None:
     """Raise `InvalidOptionError` for an option that may hold a secret: other users of a machine see command lines."""
     from ...options.secrets import holds_secret  # noqa: PLC0415 (help and errors of the parser need no options)
 
-    found = next((key for key, text in options.items() if holds_secret(key, text)), None)
-    if found is not None:
+    secret = next((key for key, text in options.items() if holds_secret(key, text)), None)
+    if secret is not None:
         raise InvalidOptionError(
-            f"The option {found} may hold a secret, and a command line is shown to every user of the machine.",
+            f"The option {secret} may hold a secret, and a command line is shown to every user of the machine.",
             "Give it by the store's environment variables, or in the file hudi-defaults.conf.",
         )
 

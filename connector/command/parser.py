@@ -134,8 +134,8 @@ def changes(asked: argparse.Namespace) -> bool:
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of a parser's commands, by name; an alias has the parser of its command."""
-    found = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    return dict(found.choices)
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(commands.choices)
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
@@ -154,15 +154,15 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 def with_path_in_place(arguments: Sequence[str]) -> list[str]:
     """Return a command line whose path has no ``--path`` before it, so that a job's line works as a command, too."""
-    found = [*arguments]
-    for at, word in enumerate(found[1:], 1):
+    words = [*arguments]
+    for at, word in enumerate(words[1:], 1):
         if word == "--":
-            return found
-        if word == "--path" and at + 1 < len(found):
-            return [found[0], found[at + 1], *found[1:at], *found[at + 2 :]]
+            return words
+        if word == "--path" and at + 1 < len(words):
+            return [words[0], words[at + 1], *words[1:at], *words[at + 2 :]]
         if word.startswith("--path="):
-            return [found[0], word.removeprefix("--path="), *found[1:at], *found[at + 1 :]]
-    return found
+            return [words[0], word.removeprefix("--path="), *words[1:at], *words[at + 1 :]]
+    return words
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,23 +30,23 @@ def read_rows(line: CommandLine) -> int:
     _, storage = line.opened()
     arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
     with WorkProgress(f"{command.name} {asked.path}"):
-        found = command.rows()(storage, **arguments)
-    output.rows(found, command.nothing)
-    if not output.as_json and found.num_rows and found.num_rows == arguments.get("limit"):
-        output.note(f"These are the first {found.num_rows:,}; --limit prints more.")
+        rows = command.rows()(storage, **arguments)
+    output.rows(rows, command.nothing)
+    if not output.as_json and rows.num_rows and rows.num_rows == arguments.get("limit"):
+        output.note(f"These are the first {rows.num_rows:,}; --limit prints more.")
     return 0
 
 
 def show(line: CommandLine) -> int:
     """Print the state of a table, with the commands that it needs next."""
-    found = state_of(line)
+    state = state_of(line)
     if line.output.as_json:
-        told = dataclasses.asdict(found)
-        for name, needs in (("needs", found.needs), ("offers", found.offers)):
-            told[name] = [{**dataclasses.asdict(need), "command": line.command_of(need)} for need in needs]
-        line.output.json(told)
+        fields = dataclasses.asdict(state)
+        for name, needs in (("needs", state.needs), ("offers", state.offers)):
+            fields[name] = [{**dataclasses.asdict(need), "command": line.command_of(need)} for need in needs]
+        line.output.json(fields)
         return 0
-    line.output.facts(state_facts(line, found))
+    line.output.facts(state_facts(line, state))
     return 0
 
 
@@ -72,8 +72,8 @@ def cat(line: CommandLine) -> int:
     columns = _columns(asked, snapshot)
     batches = scan(snapshot, columns, _of_keys(asked, snapshot), where=_where(asked, snapshot))
     with WorkProgress(f"cat {asked.path}"):
-        found = first_rows(batches, asked.limit)
-    rows = snapshot.schema.empty_table().select(columns) if found is None else found
+        matching = first_rows(batches, asked.limit)
+    rows = snapshot.schema.empty_table().select(columns) if matching is None else matching
     output.rows(rows, "No row matches.", stored=True)
     return 0
 
@@ -82,14 +82,14 @@ def first_rows(batches: Any, limit: int) -> pa.Table | None:
     """Return the first rows of batches, of which no more are read than it takes; None without a row."""
     import pyarrow as pa  # noqa: PLC0415
 
-    found: list[pa.RecordBatch] = []
+    taken: list[pa.RecordBatch] = []
     left = limit
     for batch in batches:
-        found.append(batch.slice(0, left))
-        left -= found[-1].num_rows
+        taken.append(batch.slice(0, left))
+        left -= taken[-1].num_rows
         if left <= 0:
             break
-    return pa.Table.from_batches(found) if found else None
+    return pa.Table.from_batches(taken) if taken else None
 
 
 def _columns(asked: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
@@ -136,34 +136,34 @@ def compare(line: CommandLine) -> int:
     output, asked = line.output, line.asked
     _, storage = line.opened()
     with WorkProgress(f"diff {asked.path}"):
-        found = Difference.between(storage, asked.earlier, asked.later)
+        difference = Difference.between(storage, asked.earlier, asked.later)
         counts = {
-            "from": found.earlier_time,
-            "to": found.later_time,
-            "writes": found.writes,
-            "inserts": found.inserts,
-            "updates": found.updates,
-            "deletes": found.deletes,
+            "from": difference.earlier_time,
+            "to": difference.later_time,
+            "writes": difference.writes,
+            "inserts": difference.inserts,
+            "updates": difference.updates,
+            "deletes": difference.deletes,
         }
-        table = _rows_of(found, asked.limit) if asked.rows else found.files().slice(0, asked.limit)
+        table = _rows_of(difference, asked.limit) if asked.rows else difference.files().slice(0, asked.limit)
     if output.as_json:
         output.json(counts)
     else:
         output.line(
-            f"{found.writes:,} writes in between state {found.inserts:,} rows inserted, {found.updates:,} updated, "
-            f"{found.deletes:,} deleted."
+            f"{difference.writes:,} writes in between state {difference.inserts:,} rows inserted, "
+            f"{difference.updates:,} updated, {difference.deletes:,} deleted."
         )
     output.rows(table, "No row differs." if asked.rows else "No file differs.", stored=asked.rows)
     return 0
 
 
-def _rows_of(found: Difference, limit: int) -> pa.Table:
+def _rows_of(difference: Difference, limit: int) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
 
     from ...operations.inspect.difference import CHANGED_ROWS  # noqa: PLC0415
 
     parts, count = [CHANGED_ROWS.schema.empty_table()], 0
-    for part in found.rows():
+    for part in difference.rows():
         parts.append(part.slice(0, limit - count))
         count += parts[-1].num_rows
         if count >= limit:

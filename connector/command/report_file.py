@@ -24,17 +24,17 @@ def report(line: CommandLine) -> int:
     settings = options.write_settings()
     terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, asked.deep)
     with WorkProgress(f"report {asked.path}"):
-        found = gather(storage, terms)
-        page = make_page(found, line.command_of)
+        gathered = gather(storage, terms)
+        page = make_page(gathered, line.command_of)
     if asked.output == STDOUT:
         print(page, end="", file=sys.stdout)  # noqa: T201 (the command's interface)
         return 0
     size = _write(asked.output, page)
     if output.as_json:
-        output.json({"report": asked.output, "bytes": size, "problems": found.problems})
+        output.json({"report": asked.output, "bytes": size, "problems": gathered.problems})
     else:
         output.line(f"The report is in {asked.output} ({size:,} bytes).")
-        for problem in found.problems:
+        for problem in gathered.problems:
             output.note(problem)
     return 0
 

@@ -87,8 +87,8 @@ def _run(line: CommandLine, write: WriteJob) -> int:
     if line.has_to_ask():
         line.ask(f"Hudi's operation {name}")
     with line.shown_progress():
-        done = write(asked, {**line.given}, of_source)
-    line.output.result(done)
+        commit_result = write(asked, {**line.given}, of_source)
+    line.output.result(commit_result)
     return 0
 
 

@@ -93,9 +93,9 @@ def _write(row: Mapping[str, Any]) -> str:
 
 
 def _pending(row: Mapping[str, Any]) -> str:
-    known = [
+    owner = [
         f"{words} {cell('', row[name])}"
         for name, words in (("host", "on"), ("pid", "process"), ("heartbeat_age_s", "last heartbeat s ago:"))
         if row.get(name) is not None
     ]
-    return " ".join([f"{row['action']} {row['instant']} {row['phase']}", *known])
+    return " ".join([f"{row['action']} {row['instant']} {row['phase']}", *owner])

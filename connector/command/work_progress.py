@@ -51,6 +51,6 @@ class WorkProgress(ShownProgress):
         with Bars(*columns, console=Console(file=self.stream), transient=True) as bars:
             task = bars.add_task(escaped(self.text()), total=None)
             while not self._over.wait(_REDRAW_S):
-                found = self._newest
-                total, done = (None, 0) if found is None else (found.total or None, found.done)
-                bars.update(task, total=total, completed=done, description=escaped(self.text()))
+                newest = self._newest
+                total, completed = (None, 0) if newest is None else (newest.total or None, newest.done)
+                bars.update(task, total=total, completed=completed, description=escaped(self.text()))

@@ -127,12 +127,12 @@ class Judge:
     def predicates(self, given: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
         """Return what all rows satisfy that satisfy the conditions, as far as Spark's texts of them are understood."""
         nodes = [] if texts is None else self.proven(given, texts)
-        known = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
+        times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
         def valued(value: Any) -> Any:
             if not isinstance(value, TimeLiteral):
                 return value
-            return Between(known[value] - _ZONES, known[value] + _ZONES) if self.is_late else known[value]
+            return Between(times[value] - _ZONES, times[value] + _ZONES) if self.is_late else times[value]
 
         return tuple(predicate for node in nodes for predicate in node.kept(True, valued))
 
@@ -171,7 +171,7 @@ class Judge:
 
     def proven(self, given: Sequence[Column], texts: Sequence[str]) -> list[Node]:
         """Return the trees of conditions for which Spark finds the tree and the condition the same."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for condition, text in zip(given, texts, strict=True):
             for reading in range(_READINGS):
                 node = ShownText(self._schema, reading).read(text)
@@ -182,9 +182,9 @@ class Judge:
                 except PySparkException:
                     same = False
                 if same:
-                    found.append(node)
+                    nodes.append(node)
                     break
-        return found
+        return nodes
 
 
 def conjuncts(text: str) -> list[str]:

@@ -63,16 +63,16 @@ class ShownText:
         self._reading = reading
 
     def read(self, text: str) -> Node:
-        found = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._bare(text)
-        return found or Opaque(lambda: sf.expr(text))
+        node = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._bare(text)
+        return node or Opaque(lambda: sf.expr(text))
 
     def _inside(self, text: str) -> Node | None:
         """Parse the text between the outer parentheses."""
         if text.startswith("NOT "):
             return Not(self.read(text[4:]))
-        found = self._of_column(text) or self._turned(text) or self._of_function(text)
-        if found is not None:
-            return found
+        node = self._of_column(text) or self._turned(text) or self._of_function(text)
+        if node is not None:
+            return node
         for match in _outside(_CONNECTIVE, text):
             left, right = self.read(text[: match.start()]), self.read(text[match.end() :])
             return Connected(match[1] == "AND", left, right)
@@ -104,8 +104,8 @@ class ShownText:
         """Parse what follows a column, or a function of a column, whose values are of a type."""
         if rest.startswith(" IN (") and rest.endswith(")"):
             several = [self._literal(part, kind) for part in rest[5:-1].split(", ")]
-            known = tuple(part for part in several if part is not None)
-            return Among(column, known) if len(known) == len(several) else None
+            literals = tuple(part for part in several if part is not None)
+            return Among(column, literals) if len(literals) == len(several) else None
         operator = _OPERATOR.match(rest)
         if not operator or rest[operator.end() :] in self._kinds:
             return None
@@ -171,30 +171,30 @@ class ShownText:
         return Opaque(lambda: compared(sf.expr(left), sf.lit(right)))
 
     def _literal(self, text: str, kind: pa.DataType) -> Literal | None:
-        found = list(islice(readings(text, kind), self._reading + 1))
-        return found[-1] if found else None
+        literals = list(islice(readings(text, kind), self._reading + 1))
+        return literals[-1] if literals else None
 
     def _column_at(self, text: str) -> tuple[str | None, str]:
         """Return the column at the start of a text, in any case, and the rest of the text."""
         folded = text.lower()
-        found = [
+        candidates = [
             name
             for name in self._names
             if folded.startswith(name.lower()) and text[len(name) : len(name) + 1] in {"", " ", ","}
         ]
-        if not found:
+        if not candidates:
             return None, text
-        name = next((match for match in found if text.startswith(match)), found[0])
+        name = next((match for match in candidates if text.startswith(match)), candidates[0])
         return name, text[len(name) :]
 
 
 def _outside(wanted: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield matches outside of parentheses, then matches between two parentheses, as constants may contain some."""
-    found = list(wanted.finditer(text))
-    for match in found:
+    matches = list(wanted.finditer(text))
+    for match in matches:
         before = text[: match.start()]
         if before.count("(") == before.count(")"):
             yield match
     yield from (
-        match for match in found if text[match.start() - 1] == ")" and text[match.end() : match.end() + 1] == "("
+        match for match in matches if text[match.start() - 1] == ")" and text[match.end() : match.end() + 1] == "("
     )

@@ -133,8 +133,8 @@ class Comparison:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         value = valued(self.literal.value)
         if self.op == "<=>":
-            found = (_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
-            return found if positive else ()
+            predicates = (_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
+            return predicates if positive else ()
         op = _TURNED[self.op] if self.turned else self.op
         return _compared(self.column, op if positive else _NEGATED[op], value)
 

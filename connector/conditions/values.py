@@ -70,18 +70,18 @@ class WantedValues:
         return cls(values, schema)
 
     def predicates(self) -> tuple[Predicate, ...]:
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         for name, given in self.values.items():
             kind = self.schema.field(name).type
             if pa.types.is_floating(kind):
                 continue
             values = [_as(kind, value) for value in given]
             if None not in values:
-                found.append(OneOf(name, tuple(values)))
+                predicates.append(OneOf(name, tuple(values)))
             else:
                 here = tuple(value for value in values if value is not None)
-                found.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
-        return tuple(found)
+                predicates.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
+        return tuple(predicates)
 
     def condition(self) -> Column:
         return reduce(Column.__and__, map(self._condition, self.values))

@@ -40,7 +40,7 @@ class BucketedRows:
 
     rows: ShownRows
     hashed: HashedColumns
-    found: BucketedSlices
+    by_bucket: BucketedSlices
 
     @classmethod
     def of(cls, side: Side, call: str) -> BucketedRows:
@@ -86,9 +86,9 @@ def certain(doubts: Doubts, path: str) -> Column | None:
 
 def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGroup]:
     """Return groups of buckets, at least one."""
-    found = [side.found for side in sides]
-    size = sum(file_slice.size for side in found for file_slice in side.slices)
-    groups = group_buckets(found, wanted_groups(sides[0].rows.spark, size) if tasks is None else tasks)
+    by_bucket = [side.by_bucket for side in sides]
+    size = sum(file_slice.size for side in by_bucket for file_slice in side.slices)
+    groups = group_buckets(by_bucket, wanted_groups(sides[0].rows.spark, size) if tasks is None else tasks)
     return groups or [BucketGroup(_EVERYTHING, ((),) * len(sides))]
 
 

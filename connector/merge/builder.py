@@ -130,52 +130,54 @@ def _carry_out(
         with own_errors():
             changes = changes_of(target)
             changes = replace(changes, rows=changes.rows.localCheckpoint())
-            found = count(changes)
-            rows = rows_to_write(changes, found)
+            changed_rows = count(changes)
+            rows = rows_to_write(changes, changed_rows)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        counts = found.needs_counts(has_copies=changes.has_copies)
-        made_from = MadeFrom(target.moment, read, counts, found.counts, past, deletes_read=True)
+        counts = changed_rows.needs_counts(has_copies=changes.has_copies)
+        made_from = MadeFrom(target.moment, read, counts, changed_rows.counts, past, deletes_read=True)
         with newer_columns_conflict(target, lambda: work.open(options)):
-            done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
-        total = done.seconds.get("total", 0.0) + made
-        return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
+            commit_result = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
+        total = commit_result.seconds.get("total", 0.0) + made
+        return replace(
+            commit_result, seconds={**commit_result.seconds, "changes": round(made, 3), "total": round(total, 3)}
+        )
 
     return work.retries(options).run(attempt)
 
 
-def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
+def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame:
     """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` where it counts.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
     delete, because the new row replaces the old row. Of a row of the table there is one delete.
     """
     rows = changes.rows
-    arrives = _arrives(changes, found)
-    if not found.counts.deletes and not found.left:
+    arrives = _arrives(changes, changed_rows)
+    if not changed_rows.counts.deletes and not changed_rows.left:
         return rows.select(*_columns(changes), *arrives)
-    if not found.replaced and not found.left and not found.again:
+    if not changed_rows.replaced and not changed_rows.left and not changed_rows.again:
         return rows.select(*_columns(changes, is_delete()), *arrives)
     stays = [sf.lit(STAYS).cast("tinyint").alias(ARRIVES)] if arrives else []
     live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)), *arrives)
     places = [KEY, PATH]
     deletes = rows.where(is_delete())
-    if found.again:
+    if changed_rows.again:
         deletes = deletes.dropDuplicates([OLD_KEY, OLD_PATH, ROW_NUMBER])
     gone = deletes.select(*_columns(changes, sf.lit(True)), *stays, *_old_place())
-    if found.left:
+    if changed_rows.left:
         gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *stays, *_old_place()))
-    if found.replaced:
+    if changed_rows.replaced:
         gone = gone.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
     return live.unionByName(gone.drop(*places))
 
 
-def _arrives(changes: MergeChanges, found: ChangedRows) -> list[Column]:
+def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
     """Return how a row comes to its place, where a delete in log files may outdo a row that comes there."""
     target = changes.target
     if target.config.table_type != MERGE_ON_READ or not target.ordering_fields:
         return []
-    if not found.counts.inserts and not found.left:
+    if not changed_rows.counts.inserts and not changed_rows.left:
         return []
     inserts = sf.col(KIND) == int(ClauseKind.INSERT)
     how = sf.when(inserts, INSERTED).when(changes.leaves, MOVED).otherwise(STAYS)
@@ -187,8 +189,8 @@ def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Colum
     columns: list[Column | str] = [quoted(name) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:
         return columns
-    kept = sf.col(IS_DELETED) if IS_DELETED in names else sf.lit(False)
-    return [*columns, sf.when(deleted, sf.lit(True)).otherwise(kept).alias(IS_DELETED)]
+    own_flag = sf.col(IS_DELETED) if IS_DELETED in names else sf.lit(False)
+    return [*columns, sf.when(deleted, sf.lit(True)).otherwise(own_flag).alias(IS_DELETED)]
 
 
 def _as_they_were(changes: MergeChanges) -> list[Column]:

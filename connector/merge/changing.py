@@ -174,8 +174,8 @@ def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequen
 
 def _of_sides(joined: DataFrame) -> dict[Side, Column]:
     """Return for each side whether a clause for it applies to a row of the join."""
-    there = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
-    ours, theirs = there.get(_OF_SOURCE, sf.lit(False)), there.get(_OF_TARGET, sf.lit(False))
+    present = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
+    ours, theirs = present.get(_OF_SOURCE, sf.lit(False)), present.get(_OF_TARGET, sf.lit(False))
     return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}
 
 
@@ -207,25 +207,25 @@ class _Choice:
         if not self.how.spells:
             proofs.append(has_name(self.target))
         proof = proofs[0] if len(proofs) == 1 else proofs[0] & proofs[1]
-        told = [proof.alias(PROVEN)]
+        facts = [proof.alias(PROVEN)]
         ordering = self.target.ordering_fields
         if ordering:
             new = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
             older = (sf.col(KIND) != int(ClauseKind.INSERT)) & (new < sf.col(OLD_ORDER))
-            told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
+            facts += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
         opens = self._opens(lambda name: sf.col(quoted(name)))
         if self.target.leaves_open:
-            kept = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
-            told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
-        rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
+            keeps = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
+            facts += [_any_of(opens.values()).alias(OPEN), _any_of(keeps).alias(KEPT)]
+        rows = rows.select("*", *facts).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
         return MergeChanges(self.target, rows, self._moves)
 
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
         """Return for each column with placeholder values whether its value is a placeholder."""
         if not self.target.leaves_open:
             return {}
-        found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
-        return {name: condition for name, condition in found.items() if condition is not None}
+        conditions = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
+        return {name: condition for name, condition in conditions.items() if condition is not None}
 
     def _numbers(self, kind: ClauseKind) -> list[int]:
         return [number for number, clause in enumerate(self.clauses) if clause.kind is kind]
@@ -293,11 +293,11 @@ class _Choice:
             return rows
         kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
         rows = rows.where(~(deleted & (kind == int(ClauseKind.INSERT))))
-        kept = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(kind)}
+        columns = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(kind)}
         if self._moves:
             roots = dict.fromkeys(map(root_of, self.target.place_fields))
-            kept |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
-        return rows.withColumns(kept)
+            columns |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
+        return rows.withColumns(columns)
 
     @property
     def _spells_itself(self) -> bool:

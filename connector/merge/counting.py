@@ -39,14 +39,14 @@ def count(changes: MergeChanges) -> ChangedRows:
     ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
     several rows, and `OlderRowError` if a new row is older than the row that it replaces.
     """
-    found = _counted_here(changes) if changes.is_few else None
-    if found is None:
+    changed_rows = _counted_here(changes) if changes.is_few else None
+    if changed_rows is None:
         row = _totals(_places(changes)).first()
-        found = ChangedRows() if row is None else _found(row)
-    check_changed_rows(found, changes.target.path)
-    if found.unproven:
+        changed_rows = ChangedRows() if row is None else _found(row)
+    check_changed_rows(changed_rows, changes.target.path)
+    if changed_rows.unproven:
         _check_free(changes)
-    return found
+    return changed_rows
 
 
 def _counted_here(changes: MergeChanges) -> ChangedRows | None:

@@ -120,17 +120,17 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> C
     text = f"PyHudiError[{SchemaMismatchError.code}]: {whose}the value '"
     # Spark appends a text of its own, which the line break separates.
     failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another value.\n")))
-    found = value.try_cast(wanted)
+    converted = value.try_cast(wanted)
     if isinstance(given, T.StringType) and isinstance(wanted, (T.IntegerType, T.LongType)):
         # As in every other write, text counts as a number only in the canonical spelling of the number.
-        found = sf.when(found.cast("string") == value, found)
+        converted = sf.when(converted.cast("string") == value, converted)
     failing = value.isNotNull()
     if _has_floats_for_whole(given, wanted):
         # As in every other write, NaN counts as missing, and a fraction as no whole number.
         bound = whole_bound(pa.float32() if isinstance(given, T.FloatType) else pa.float64())
-        found = sf.when((sf.abs(value) < bound) & (sf.rint(value) == value), found)
+        converted = sf.when((sf.abs(value) < bound) & (sf.rint(value) == value), converted)
         failing = failing & ~sf.isnan(value)
-    return sf.coalesce(found, sf.when(failing, failure).cast(wanted))
+    return sf.coalesce(converted, sf.when(failing, failure).cast(wanted))
 
 
 def _cast_inside(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:

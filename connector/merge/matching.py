@@ -161,13 +161,13 @@ def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
     A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
     """
     kinds = to_spark(target.schema)
-    found = []
+    equalities = []
     for name in text_keys(source, target.config.record_key_fields):
         field = find_field(target.schema, name)
         if field is not None and root_of(name) in kinds.names and pa.types.is_string(field.type):
             mine, theirs = (_inside(of(side, root_of(name)), name) for side in (SOURCE, TARGET))
-            found.append(mine.eqNullSafe(theirs))
-    return found
+            equalities.append(mine.eqNullSafe(theirs))
+    return equalities
 
 
 def _inside(root: str, name: str) -> Column:
@@ -176,8 +176,8 @@ def _inside(root: str, name: str) -> Column:
 
 def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> Match:
     names = [target.column(name, "What rows are to match by") for name in names]
-    there = {name.lower() for name in source.columns}
-    missing = [name for name in names if name.lower() not in there]
+    source_names = {name.lower() for name in source.columns}
+    missing = [name for name in names if name.lower() not in source_names]
     if missing:
         raise MissingColumnError(
             f"Rows are to match by {', '.join(map(repr, missing))}, which the source lacks; it has "
@@ -203,10 +203,10 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
     """Return the columns of a condition that only equates columns of the same name; None for any other condition."""
     names = []
     for part in _AND.split(text):
-        found = _EQUAL.fullmatch(part)
-        if found is None or found[1].lower() == found[3].lower() or found[2].lower() != found[4].lower():
+        equality = _EQUAL.fullmatch(part)
+        if equality is None or equality[1].lower() == equality[3].lower() or equality[2].lower() != equality[4].lower():
             return None
-        alike = [name for name in target.schema.names if name.lower() == found[2].lower()]
+        alike = [name for name in target.schema.names if name.lower() == equality[2].lower()]
         if not alike:
             # For example a meta column, in which rows of one key may differ.
             return None

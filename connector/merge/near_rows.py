@@ -76,23 +76,23 @@ class NearRows:
         equal = _Equal.of(source, on, target, shown)
         if equal is None:
             return None
-        kept = source.localCheckpoint()
-        count = _count(kept)
+        checkpoint = source.localCheckpoint()
+        count = _count(checkpoint)
         if count > MOST_KEYS:
-            return cls(kept)
-        values = equal.values(kept)
+            return cls(checkpoint)
+        values = equal.values(checkpoint)
         sought = equal.sought(values, target)
         if sought is None:
-            return cls(kept, values=values)
+            return cls(checkpoint, values=values)
         slices = SoughtSlices.of(shown.snapshot, sought)
         if slices.pairs > MOST_PAIRS:
-            return cls(kept, values=values)
+            return cls(checkpoint, values=values)
         rows = shown.frames.of_keys(_read_columns(target, clauses, columns, on, shown.snapshot), sought, slices)
         if SEQUENCE_NUMBER not in rows.columns:
             # It tells rows of one key apart, as any numbers do. Texts that differ in each row are dear to read.
             rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE_NUMBER))
         few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
-        return cls(kept, rows, values, values.num_rows == count and not sought.by, few)
+        return cls(checkpoint, rows, values, values.num_rows == count and not sought.by, few)
 
     def hinted(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table, which a join sends to all its tasks where they are few."""
@@ -139,22 +139,22 @@ class _Equal:
         """Return the values of the rows that may match, with their computed keys if they have such."""
         computed = [] if self.keys is not None else [KEY, PATH]
         needed = [sf.col(KEY)] if self.keys is None else [sf.col(quoted(name)) for name in self.names]
-        there = reduce(Column.__and__, (column.isNotNull() for column in needed))
-        return source.where(there).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
+        has_values = reduce(Column.__and__, (column.isNotNull() for column in needed))
+        return source.where(has_values).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
 
     def sought(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
         if self.keys is None:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
-        known = values.select(list(self.keys))
+        key_values = values.select(list(self.keys))
         snapshot = target.shown.snapshot
-        return keys_of_values(snapshot.config, snapshot.schema, known, anywhere=target.is_global)
+        return keys_of_values(snapshot.config, snapshot.schema, key_values, anywhere=target.is_global)
 
 
-def _count(kept: DataFrame) -> int:
+def _count(rows: DataFrame) -> int:
     """Count rows that the executors keep, by Spark's job without a shuffle where this process can start it."""
-    plan = getattr(kept, "_jdf", None)
-    return kept.count() if plan is None else int(plan.queryExecution().toRdd().count())
+    plan = getattr(rows, "_jdf", None)
+    return rows.count() if plan is None else int(plan.queryExecution().toRdd().count())
 
 
 def _read_columns(

@@ -67,13 +67,13 @@ class MergeReads:
         if source is None or not sides:
             return cls(alone, None, False, (), Observation())
         names, others = equal_columns(source, on, target)
-        known = tuple(predicate for text in others for predicate in predicates(text))
+        matched = tuple(predicate for text in others for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
         bounded = tuple(name for name in names if is_bounded(schema.field(name).type))
         places = target if on is None else None
         absence = Side.NOT_MATCHED in sides
-        return cls(alone, known, absence, bounded, Observation(), notes_bounds=not connect, places=places)
+        return cls(alone, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
 
     def of_values(self, values: pa.Table) -> MergeReads:
         """Return what is read where the source's values are known, of all its rows that may match."""
@@ -84,8 +84,8 @@ class MergeReads:
         names = [
             name for name in self.columns if self.places is None or self.places.names_places(name, values.column(name))
         ]
-        found = [predicate for name in names for predicate in predicates_of(name, values.column(name))]
-        return replace(self, matched=(*self.matched, *found), columns=())
+        value_predicates = [predicate for name in names for predicate in predicates_of(name, values.column(name))]
+        return replace(self, matched=(*self.matched, *value_predicates), columns=())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
         """Return the source, of which Spark notes the bounds when the query runs."""
@@ -100,12 +100,12 @@ class MergeReads:
         """Return what was read, once the query has run."""
         if self.matched is None:
             return self.by_source
-        found = _answer(self.bounds) if self.columns and self.notes_bounds else {}
-        names = [name for name in self.columns if found and not found.get(f"{_UNNAMED}{name}")]
-        if any(found[f"{_LEAST}{name}"] is None for name in names):
+        noted = _answer(self.bounds) if self.columns and self.notes_bounds else {}
+        names = [name for name in self.columns if noted and not noted.get(f"{_UNNAMED}{name}")]
+        if any(noted[f"{_LEAST}{name}"] is None for name in names):
             # No row of the source can have a match.
             return self.by_source
-        bounds = [bound for name in names if not self._of_times(name) for bound in _between(name, found)]
+        bounds = [bound for name in names if not self._of_times(name) for bound in _between(name, noted)]
         return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
 
     def _of_times(self, name: str) -> bool:
@@ -119,8 +119,8 @@ def _unnamed(name: str) -> Column:
     return sf.max(column.isNull() | column.cast("string").isin(*UNNAMED))
 
 
-def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:
-    least, greatest = found[f"{_LEAST}{name}"], found[f"{_GREATEST}{name}"]
+def _between(name: str, noted: Mapping[str, Any]) -> list[Predicate]:
+    least, greatest = noted[f"{_LEAST}{name}"], noted[f"{_GREATEST}{name}"]
     if least == greatest:
         return [Compare(name, "=", least)]
     return [Compare(name, ">=", least), Compare(name, "<=", greatest)]
@@ -128,15 +128,15 @@ def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:
 
 def _answer(bounds: Observation) -> Mapping[str, Any]:
     """Return the values that Spark noted; none where its plan left the source out, as beside an empty table."""
-    found: list[Mapping[str, Any]] = []
+    answers: list[Mapping[str, Any]] = []
 
     def ask() -> None:
         try:
-            found.append(bounds.get)
+            answers.append(bounds.get)
         except Exception:
             logger.debug("Spark noted no bounds of the source of a merge", exc_info=True)
 
     thread = Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_WAIT_S)
-    return found[0] if found else {}
+    return answers[0] if answers else {}

@@ -99,12 +99,12 @@ def colocate(
         path = absolute_for(spark, table)
         storage_options = resolve_options({}, path, READING, session=spark).options.storage_options
     storage = open_storage(path, storage_options)
-    found = with_inferred_key_encoding(open_table(storage))
-    settings = TableSettings(bucket_count=buckets, time_options=infer_zone(found, {}))
-    asked, notices = with_number_by_rule(found, settings)
+    stored_table = with_inferred_key_encoding(open_table(storage))
+    settings = TableSettings(bucket_count=buckets, time_options=infer_zone(stored_table, {}))
+    asked, notices = with_number_by_rule(stored_table, settings)
     warn_once(notices)
-    said = AdoptedTable(asked, path)
-    config, _ = said.changes_to(found.config, lambda: infer_index(found))
+    adopted = AdoptedTable(asked, path)
+    config, _ = adopted.changes_to(stored_table.config, lambda: infer_index(stored_table))
     if config.generates_keys:
         return df
     if index_for(config).needs_lookup:
@@ -231,15 +231,15 @@ def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
 
 def integers_by_slot(tasks: int) -> Slots:
     """Return for each of ``tasks`` slots an integer that Spark's hash partitioning sends there."""
-    found = np.full(tasks, -1, np.int32)
+    integers = np.full(tasks, -1, np.int32)
     start = 0
-    while (found < 0).any():
+    while (integers < 0).any():
         candidates = np.arange(start, start + 8 * tasks, dtype=np.int32)
         slots, first = np.unique(spark_hash(candidates).astype(np.int64) % tasks, return_index=True)
-        fresh = found[slots] < 0
-        found[slots[fresh]] = candidates[first[fresh]]
+        fresh = integers[slots] < 0
+        integers[slots[fresh]] = candidates[first[fresh]]
         start += 8 * tasks
-    return found
+    return integers
 
 
 def spark_hash(values: Slots) -> Slots:

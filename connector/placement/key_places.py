@@ -53,15 +53,15 @@ class Tagging:
 
     Attributes:
         spread: Runs calls as Spark tasks.
-        kept: Releases what Spark persists until the rows are written.
-        known: What this process knows of the table's keys; None where the write is no batch of a stream.
+        on_exit: Releases what Spark persists until the rows are written.
+        batch_keys: The keys that this process knows to be in the table; None unless the write is a batch of a stream.
     """
 
     target: Target
     request: WriteRequest
     spread: Executor
-    kept: ExitStack
-    known: BatchKeys | None = None
+    on_exit: ExitStack
+    batch_keys: BatchKeys | None = None
 
     @property
     def settings(self) -> WriteSettings:
@@ -70,10 +70,10 @@ class Tagging:
     @property
     def index(self) -> LookupIndex | None:
         """The table's index; None if tasks cannot query it, which an outside index decides."""
-        found = lookup_for(self.target.config, self.target.lookup(self.settings.lookup))
-        if isinstance(found, TableLookup):
-            return found
-        return found if isinstance(found, OutsideIndex) and found.asked_by_tasks else None
+        lookup = lookup_for(self.target.config, self.target.lookup(self.settings.lookup))
+        if isinstance(lookup, TableLookup):
+            return lookup
+        return lookup if isinstance(lookup, OutsideIndex) and lookup.asked_by_tasks else None
 
     @property
     def looks_up(self) -> bool:
@@ -103,7 +103,7 @@ class Tagging:
         """Persist rows that are used twice, until the write is done."""
         if self.settings.lookup.caches:
             rows = rows.persist()
-            self.kept.callback(rows.unpersist)
+            self.on_exit.callback(rows.unpersist)
         return rows
 
 
@@ -125,10 +125,10 @@ class KeysMet:
         """
         key = sf.col(KEY)
         aggregates = [sf.count(key).alias(_ROWS), sf.min(key).alias(_LEAST), sf.max(key).alias(_GREATEST)]
-        found = keyed.groupBy(PATH).agg(*aggregates).toArrow()
-        for path in found.column(PATH).to_pylist():  # O(partitions)
+        by_partition = keyed.groupBy(PATH).agg(*aggregates).toArrow()
+        for path in by_partition.column(PATH).to_pylist():  # O(partitions)
             check_safe_path(path, table)
-        return cls(found)
+        return cls(by_partition)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -201,19 +201,19 @@ class KeyPlaces:
         """Return the file groups that hold one of the keys several times; ``by`` is the column of partitions."""
         if isinstance(self.pairs, pa.Table) or REPEATS not in self.pairs.columns:
             return self.repeating
-        found = self.pairs.where(REPEATS).select(by, GROUP).distinct().toArrow()
-        columns = (found.column(name).to_pylist() for name in (by, GROUP))  # O(file groups)
+        groups = self.pairs.where(REPEATS).select(by, GROUP).distinct().toArrow()
+        columns = (groups.column(name).to_pylist() for name in (by, GROUP))  # O(file groups)
         return frozenset(map(FileGroupId, *columns))
 
     def hits(self) -> DataFrame | pa.Table:
         names = [KEY, HOME, GROUP]
         if isinstance(self.pairs, pa.Table):
-            there = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
-            return there.group_by(names).aggregate([]).select(names)
-        there = self.pairs.where(sf.col(GROUP).isNotNull())
-        if REPEATS not in there.columns:
-            return there.select(names).dropDuplicates()
-        return there.groupBy(*names).agg(sf.max(REPEATS).alias(REPEATS))
+            hits = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
+            return hits.group_by(names).aggregate([]).select(names)
+        hits = self.pairs.where(sf.col(GROUP).isNotNull())
+        if REPEATS not in hits.columns:
+            return hits.select(names).dropDuplicates()
+        return hits.groupBy(*names).agg(sf.max(REPEATS).alias(REPEATS))
 
     def took(self, groups: int) -> LookupFigures:
         """Return the costs of the lookup, given the number of file groups that contain keys."""
@@ -272,8 +272,8 @@ class KeyLookup:
         if not isinstance(self.index, TableLookup):
             task = AskTask(self.seen, self.index)
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
-        known = None if self.work.known is None else self.work.known.keys
-        spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), known)
+        batch_keys = None if self.work.batch_keys is None else self.work.batch_keys.keys
+        spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), batch_keys)
         if self.met.is_few:
             return self._few(pairs, spread)
         places = self._many(pairs, spread)
@@ -283,8 +283,8 @@ class KeyLookup:
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
         tags = spread.tag(rows)
-        if self.work.known is not None:
-            self.work.known.note(tags, rows, self.seen)
+        if self.work.batch_keys is not None:
+            self.work.batch_keys.note(tags, rows, self.seen)
         local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
         repeating = frozenset(tags.groups[code] for code in tags.repeating if self.work.counts)
         return KeyPlaces(local, tags.figures, repeating)
@@ -360,11 +360,11 @@ def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
     ``by`` is the column of partitions. The file id in ``keys`` is null where the table lacks the key.
     """
     if isinstance(keys, pa.Table):
-        found = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])
+        by_group = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])
     else:
-        found = keys.groupBy(by, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
-    absent = found.filter(pc.is_null(found.column(GROUP)))
-    return by_name(absent.column(by), absent.column(2)), found.num_rows - absent.num_rows
+        by_group = keys.groupBy(by, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
+    absent = by_group.filter(pc.is_null(by_group.column(GROUP)))
+    return by_name(absent.column(by), absent.column(2)), by_group.num_rows - absent.num_rows
 
 
 def has_copies(keys: DataFrame | pa.Table, by: list[str]) -> bool:

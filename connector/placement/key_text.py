@@ -44,12 +44,12 @@ class KeyText:
     def of(cls, placement: Placement, schema: StructType) -> KeyText | None:
         """Return the SQL for rows of ``schema``; None where only Python can compute keys."""
         try:
-            given, known = deciding_types(placement, schema)
+            given, stored = deciding_types(placement, schema)
         except UnsupportedTypeError:
             # The write reports the unsupported type.
             return None
-        path = path_text(placement, schema, given, known)
-        key = _key_text(placement, schema, given, known)
+        path = path_text(placement, schema, given, stored)
+        key = _key_text(placement, schema, given, stored)
         return None if path is None or key is None else cls(key, path)
 
 
@@ -58,10 +58,10 @@ def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema,
     return given, given if placement.schema is None else placement.schema
 
 
-def path_text(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
+def path_text(placement: Placement, schema: StructType, given: pa.Schema, stored: pa.Schema) -> str | None:
     """Return the partition path of a row as SQL; None where only Python can compute it.
 
-    ``given`` and ``known`` are from `deciding_types`.
+    ``given`` and ``stored`` are from `deciding_types`.
     """
     config = placement.config
     if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
@@ -70,11 +70,11 @@ def path_text(placement: Placement, schema: StructType, given: pa.Schema, known:
         return None
     segments = []
     for field in config.partition_fields:
-        if field not in given.names or field not in known.names:
+        if field not in given.names or field not in stored.names:
             return None
         spelt_alike = pa.types.is_date(given.field(field).type) or schema[field].dataType == StringType()
         # A column name that Hudi permits needs no escaping within an SQL string.
-        spelt = _spelt(field, given, known, spelt_alike=spelt_alike) if is_avro_name(field) else None
+        spelt = _spelt(field, given, stored, spelt_alike=spelt_alike) if is_avro_name(field) else None
         if spelt is None:
             return None
         text = f"coalesce(nullif({spelt}, ''), '{HIVE_DEFAULT_PARTITION}')"
@@ -82,14 +82,14 @@ def path_text(placement: Placement, schema: StructType, given: pa.Schema, known:
     return f"concat_ws('/', {', '.join(segments)})"
 
 
-def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
+def _key_text(placement: Placement, schema: StructType, given: pa.Schema, stored: pa.Schema) -> str | None:
     config = placement.config
     texts = []
     for field in config.record_key_fields:
-        if field not in given.names or field not in known.names or not is_avro_name(field):
+        if field not in given.names or field not in stored.names or not is_avro_name(field):
             return None
         spelt_alike = pa.types.is_boolean(given.field(field).type) or schema[field].dataType == StringType()
-        text = _spelt(field, given, known, spelt_alike=spelt_alike)
+        text = _spelt(field, given, stored, spelt_alike=spelt_alike)
         if text is None:
             return None
         texts.append(text)
@@ -103,19 +103,21 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
     return f"if({any_text}, concat({', '.join(parts)}), null)"
 
 
-def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool) -> str | None:
+def _spelt(field: str, given: pa.Schema, stored: pa.Schema, *, spelt_alike: bool) -> str | None:
     """Return the text of a key or partition column as SQL; None where only Python can compute it.
 
     ``spelt_alike`` says that Spark casts the column to the same text as pyhudi does.
     """
-    kind, kept = (schema.field(field).type for schema in (given, known))
+    kind, stored_kind = (schema.field(field).type for schema in (given, stored))
     text = f"cast({quoted(field)} as string)"
-    if (spelt_alike and kind == kept) or (pa.types.is_integer(kind) and pa.types.is_integer(kept) and fits(kind, kept)):
+    if (spelt_alike and kind == stored_kind) or (
+        pa.types.is_integer(kind) and pa.types.is_integer(stored_kind) and fits(kind, stored_kind)
+    ):
         return text
-    if not fits_by_value(kind, kept) or not (spelt_alike or pa.types.is_integer(kind)):
+    if not fits_by_value(kind, stored_kind) or not (spelt_alike or pa.types.is_integer(kind)):
         return None
-    number = f"try_cast({quoted(field)} as {sql_name(kept)})"
-    error = strange_value(field, kind, kept, _SHOWN if pa.types.is_integer(kind) else f"'{_SHOWN}'")
+    number = f"try_cast({quoted(field)} as {sql_name(stored_kind)})"
+    error = strange_value(field, kind, stored_kind, _SHOWN if pa.types.is_integer(kind) else f"'{_SHOWN}'")
     before, after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))
     # The line break separates the text that Spark appends.
     shown = f"substring(regexp_replace({text}, '\\\\s+', ' '), 1, 100)"

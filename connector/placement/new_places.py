@@ -40,22 +40,22 @@ class Places:
     appends: bool
     repeating: frozenset[FileGroupId] = frozenset()
 
-    def named(self, rows: DataFrame, found: Column | None = None) -> DataFrame:
+    def named(self, rows: DataFrame, file_id: Column | None = None) -> DataFrame:
         """Return rows with the column `FILE_GROUP`.
 
-        ``found`` is the file id of a key in the table, null for a new key; None if all keys are new.
+        ``file_id`` is the file id of a key in the table, null for a new key; None if all keys are new.
         """
         if not (self.shares or self.repeating):
-            return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
+            return rows.withColumn(FILE_GROUP, _first(file_id, sf.lit(FIRST_NEW)))
         joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
         # Any hash is suitable, if all tasks of the write use the same hash.
         slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
         new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
-        if found is not None and self.appends:
+        if file_id is not None and self.appends:
             # Mark all rows of a file group that gets a new base file, also the rows whose keys it contains.
-            taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
-            found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
-        return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
+            taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), file_id), sf.lit(False))
+            file_id = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), file_id)).otherwise(file_id)
+        return joined.withColumn(FILE_GROUP, _first(file_id, new)).drop(_BITS, _NAMES, _TAKING)
 
     def _table(self) -> pa.Table:
         bits: list[int] = []
@@ -92,8 +92,8 @@ class Places:
         )
 
 
-def _first(found: Column | None, new: Column) -> Column:
-    return new if found is None else sf.coalesce(found, new)
+def _first(file_id: Column | None, new: Column) -> Column:
+    return new if file_id is None else sf.coalesce(file_id, new)
 
 
 def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:

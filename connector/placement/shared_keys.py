@@ -29,12 +29,12 @@ _ROW = "\ue000"
 
 def text_keys(rows: DataFrame, fields: tuple[str, ...]) -> dict[str, Column]:
     """Return the columns of texts among those of a key of several columns; none of a key of a single column."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for name in fields if len(fields) > 1 else ():
         column = reduce(Column.__getitem__, name.split(".")[1:], sf.col(quoted(name.split(".")[0])))
         if rows.select(column).schema.fields[0].dataType == StringType():
-            found[name] = column
-    return found
+            columns[name] = column
+    return columns
 
 
 def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:

@@ -67,8 +67,8 @@ def _count(numbers: BucketNumbers, path: str) -> str | None:
     for expression, number in rule.expressions:
         named = path_of(expression)
         # Spark's ``rlike`` is Java's ``find()``, by which Apache Hudi holds a rule against a path.
-        found = f"rlike {_literal(expression)}" if named is None else f"= {_literal(named)}"
-        cases.append(f" when {path} {found} then {number}")
+        comparison = f"rlike {_literal(expression)}" if named is None else f"= {_literal(named)}"
+        cases.append(f" when {path} {comparison} then {number}")
     return f"(case{''.join(cases)} else {rule.default} end)" if cases else str(rule.default)
 
 
@@ -91,20 +91,20 @@ class _Columns:
     @classmethod
     def of(cls, placement: Placement, schema: StructType) -> _Columns | None:
         config = placement.config
-        given, known = deciding_types(placement, schema)
+        given, stored = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
-            if not all(field in schema.names for schema in (given, known)) or {",", ":"} & {*field}:
+            if not all(field in schema.names for schema in (given, stored)) or {",", ":"} & {*field}:
                 return None
-            kind, kept = (schema.field(field).type for schema in (given, known))
-            text = schema[field].dataType == StringType() and fits_by_value(kind, kept)
-            if not pa.types.is_integer(kept) or not (text or pa.types.is_integer(kind)):
+            kind, stored_kind = (schema.field(field).type for schema in (given, stored))
+            text = schema[field].dataType == StringType() and fits_by_value(kind, stored_kind)
+            if not pa.types.is_integer(stored_kind) or not (text or pa.types.is_integer(kind)):
                 return None
-            keys.append((field, (kept if text else kind).bit_width))
+            keys.append((field, (stored_kind if text else kind).bit_width))
         if config.names_key_field:
             # Such a key and its hash contain the field's name.
             return None
-        path = path_text(placement, schema, given, known)
+        path = path_text(placement, schema, given, stored)
         return None if path is None else cls(tuple(keys), path)
 
     def hash(self, index: BucketIndex) -> str:

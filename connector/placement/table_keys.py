@@ -93,8 +93,8 @@ def _scanned(
     # The line break separates the text that Spark appends.
     key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{missing}\n")))
     wanted = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
-    found = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
-    return found.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(
+    key_rows = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
+    return key_rows.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(
         PATH, KEY, GROUP, sf.lit(False).alias(LOGGED)
     )
 

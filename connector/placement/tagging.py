@@ -89,7 +89,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     keyed = work.keep(without_shared_keys(keyed, work) if index.is_global else keyed)
     lookup = KeyLookup(work, index, seen, KeysMet.of(keyed, work.target.table.path))
     met = lookup.met
-    found: FoundKeys | None = None
+    found_keys: FoundKeys | None = None
     keeps_unique = keeps_keys_unique(work.target.operation.name, work.target.config)
     if work.looks_up or keeps_unique:
         catch_up(index, work.target.table)
@@ -100,29 +100,29 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     if settles and met.rows:
         request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
         plan = plan_rows(request, work.target, newest.schema)
-        found = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).settle(keyed)
+        found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).settle(keyed)
     elif work.looks_up and not settles:
-        found = lookup.find(keyed)
-    if found is None and (work.looks_up or settles):
+        found_keys = lookup.find(keyed)
+    if found_keys is None and (work.looks_up or settles):
         return None
-    new = met.counts if found is None else found.new
+    new = met.counts if found_keys is None else found_keys.new
     view = seen.view if work.fills else None
     shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new)
-    groups = sum(len(share.shares) for share in shares.values()) + (0 if found is None else found.groups)
+    groups = sum(len(share.shares) for share in shares.values()) + (0 if found_keys is None else found_keys.groups)
     figures = None
-    if found is not None and work.looks_up:
-        figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))
-    repeating = found.repeating if found is not None and work.appends else frozenset[FileGroupId]()
-    placed = _placed(keyed, found, Places(shares, work.appends, repeating), lookup)
+    if found_keys is not None and work.looks_up:
+        figures = replace(found_keys.figures, seconds=round(time.monotonic() - began, 3))
+    repeating = found_keys.repeating if found_keys is not None and work.appends else frozenset[FileGroupId]()
+    placed = _placed(keyed, found_keys, Places(shares, work.appends, repeating), lookup)
     return TaggedRows(_together(placed, groups, placement), moment, figures)
 
 
-def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
-    if found is None:
+def _placed(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
+    if found_keys is None:
         return places.named(keyed)
-    if found.is_settled:
-        return sent(_joined(keyed, with_homes(found.keys, places), lookup), leaving=found.moves)
-    return _joined(keyed, places.named(found.keys, sf.col(GROUP)).drop(GROUP), lookup)
+    if found_keys.is_settled:
+        return sent(_joined(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves)
+    return _joined(keyed, places.named(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
 
 
 def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:

@@ -90,23 +90,23 @@ class UniqueKeys:
         hits = places.hits()
         if isinstance(hits, pa.Table):
             return with_spark(winners.sparkSession, hits), places.figures, places.repeating
-        found = self.lookup.work.keep(hits)
-        repeating = replace(places, pairs=found).all_repeating(HOME)
-        found = found.select(KEY, HOME, GROUP)
+        kept_hits = self.lookup.work.keep(hits)
+        repeating = replace(places, pairs=kept_hits).all_repeating(HOME)
+        kept_hits = kept_hits.select(KEY, HOME, GROUP)
         if not places.figures.candidates:
-            return found, places.figures, repeating
-        return found, places.took(counted(found, HOME)[1]), repeating
+            return kept_hits, places.figures, repeating
+        return kept_hits, places.took(counted(kept_hits, HOME)[1]), repeating
 
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         held = self._held(winners, places)
         untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
-        known = places.withColumns(untold)
+        judged = places.withColumns(untold)
         if held is not None:
             on = [KEY, HOME, GROUP]
-            known = places.join(held, on, "left").withColumns(
+            judged = places.join(held, on, "left").withColumns(
                 {name: sf.coalesce(name, value) for name, value in untold.items()}
             )
-        pairs = winners.select(KEY, PATH, _DELETED).join(known, KEY, "left")
+        pairs = winners.select(KEY, PATH, _DELETED).join(judged, KEY, "left")
         order = (KEY, PATH, _DELETED, HOME, GROUP)
         ordered = pairs.select(*order, *untold).repartition(KEY).sortWithinPartitions(*order)
         fields = StructType([*text_fields(KEY, PATH, HOME, GROUP).fields, _flag(LEAVES)])

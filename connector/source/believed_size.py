@@ -62,8 +62,8 @@ def value_of(spark: SparkSession, name: str) -> str:
 
 def parse_bytes(text: str) -> int:
     """Return the bytes of a setting such as ``128m``; 0 where it has no such text."""
-    found = _BYTES.fullmatch(text.strip())
-    return int(found[1]) << _UNITS[found[2].lower()] if found else 0
+    match = _BYTES.fullmatch(text.strip())
+    return int(match[1]) << _UNITS[match[2].lower()] if match else 0
 
 
 def row_width(columns: pa.Schema) -> int:

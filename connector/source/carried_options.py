@@ -59,10 +59,10 @@ _REFUSALS = {
 
 def parse_carried(kind: type[T], option: str, text: str) -> T:
     """Return the value that `spell` wrote as an option's text; an `InvalidOptionError` refuses a user's own text."""
-    found = parse(kind, text)
-    if found is None or spell(found) != text:
+    carried = parse(kind, text)
+    if carried is None or spell(carried) != text:
         raise not_ours(option, text)
-    return found
+    return carried
 
 
 def parse_marked(option: str, text: str) -> bool:
@@ -79,13 +79,13 @@ def spell_predicates(predicates: Sequence[Predicate]) -> str:
 def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
     """Return the predicates of a text by `spell_predicates`; an `InvalidOptionError` refuses a user's own text."""
     try:
-        found: tuple[Predicate, ...] = tuple(_read(spelt) for spelt in json.loads(text))
-        unknown = sorted({name for predicate in found for name in columns_of(predicate)} - set(schema.names))
+        predicates: tuple[Predicate, ...] = tuple(_read(spelt) for spelt in json.loads(text))
+        unknown = sorted({name for predicate in predicates for name in columns_of(predicate)} - set(schema.names))
         if unknown:
             raise ValueError(f"no columns {unknown}")
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise not_ours(WHERE, text) from error
-    return found
+    return predicates
 
 
 def parse_sought(text: str) -> SoughtKeys:
@@ -129,10 +129,10 @@ def _read(said: Any) -> Any:
     ((name, rest),) = said.items()
     if name in _VALUES:
         return _VALUES[name][2](rest)
-    found = _PREDICATES[name](*map(_read, rest))
-    if isinstance(found, Compare) and found.op not in _OPERATORS:
-        raise ValueError(f"{found.op!r} is no operator")
-    return found
+    predicate = _PREDICATES[name](*map(_read, rest))
+    if isinstance(predicate, Compare) and predicate.op not in _OPERATORS:
+        raise ValueError(f"{predicate.op!r} is no operator")
+    return predicate
 
 
 def not_ours(option: str, text: str) -> InvalidOptionError:

@@ -64,7 +64,7 @@ def by_tasks(
                         "Make the DataFrame anew.",
                     ) from error
 
-    size = sum(piece.size for split in splits for piece in split.pieces)
+    size = sum(part.size for split in splits for part in split.parts)
     # Spark estimates the size of a task's output by that of its input, and broadcasts the smaller side of a join. So
     # make the input as large as the files, as in Spark's own scans: the estimate counts a filtered range as a whole.
     each = max(1, size // len(told) // _NUMBER)

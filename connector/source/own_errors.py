@@ -22,20 +22,20 @@ def own_errors() -> Iterator[None]:
     except PyHudiError:
         raise
     except Exception as error:
-        known = from_spark(error) or _of_file_that_is_gone(error)
-        if known is None:
+        own_error = from_spark(error) or _of_file_that_is_gone(error)
+        if own_error is None:
             raise
-        raise known from error
+        raise own_error from error
 
 
 def _of_file_that_is_gone(error: Exception) -> StorageError | None:
-    found = _GONE.search(str(error))
-    if found is None:
+    match = _GONE.search(str(error))
+    if match is None:
         return None
     from ...table.files.names import RUN_AGAIN, met_at_file  # noqa: PLC0415 (what finds the data source imports this module)
 
     return StorageError(
-        f"The base file {found['path']} was removed while Spark read it.",
+        f"The base file {match['path']} was removed while Spark read it.",
         RUN_AGAIN,
-        met=met_at_file(found["path"].rpartition("/")[2]),
+        met=met_at_file(match["path"].rpartition("/")[2]),
     )

@@ -142,14 +142,14 @@ class _PlainScan:
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
         schema, storage = StructType([*to_spark(wanted), *([] if wide is None else [wide])]), self.snapshot.storage
         check_listed(storage, files)
-        found = [(storage.uri(file.path), file.size) for file in files]
+        sized_files = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= FEW or not reads_lists(self.spark):
-            frame = _scan(self.spark, schema, [uri for uri, _ in found])
+            frame = _scan(self.spark, schema, [uri for uri, _ in sized_files])
         else:
             if storage.remote:
                 # Let Spark fail here if it has no class for the store, which it does not check for a list of files.
-                _scan(self.spark, schema, [found[0][0]])
-            frame = read_list(self.spark, found, schema, _READ_AS_THEY_ARE)
+                _scan(self.spark, schema, [sized_files[0][0]])
+            frame = read_list(self.spark, sized_files, schema, _READ_AS_THEY_ARE)
         return frame if wide is None else frame.drop(wide.name)
 
 

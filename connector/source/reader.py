@@ -100,7 +100,7 @@ class HudiReader(DataSourceReader):
             self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=wanted
         )
         if not self._predicates and not self._merged_alone and self._buckets is None:
-            advise_condition(snapshot, len({piece.path for split in splits for piece in split.pieces}), _HOW)
+            advise_condition(snapshot, len({part.path for split in splits for part in split.parts}), _HOW)
         freeze_imports()
         return [InputPartition(split) for split in splits or [Split(())]]
 

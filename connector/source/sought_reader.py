@@ -36,13 +36,13 @@ class SoughtReader(HudiReader):
         """Return what each task reads; only where the reader was made."""
         if self._snapshot is None or self._sought is None:
             raise ValueError("a copy of a reader plans nothing")
-        found = SoughtSlices.of(self._snapshot, self._sought)
-        return found.splits(plan_splits(found.slices, {}, self._split_size))
+        sought_slices = SoughtSlices.of(self._snapshot, self._sought)
+        return sought_slices.splits(plan_splits(sought_slices.slices, {}, self._split_size))
 
     def partitions(self) -> Sequence[InputPartition]:
-        found = self.splits()
+        splits = self.splits()
         freeze_imports()
-        return [InputPartition(split) for split in found or [SoughtSplit(())]]
+        return [InputPartition(split) for split in splits or [SoughtSplit(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         storage = open_storage(self._path, self._storage_options)

@@ -89,9 +89,9 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
     differences = []
     for ours, theirs, field in zip(own, asked.fields, wanted, strict=True):
         if not _shows(ours, field):
-            kept = _name(to_spark(pa.schema([ours])))
-            todo = f"ask for {kept} and cast afterwards"
-            differences.append(ColumnDifference(ours.name, kept, _name(T.StructType([theirs])), todo))
+            stored = _name(to_spark(pa.schema([ours])))
+            todo = f"ask for {stored} and cast afterwards"
+            differences.append(ColumnDifference(ours.name, stored, _name(T.StructType([theirs])), todo))
     if differences:
         raise SchemaMismatchError(
             f"The schema given for reading {where} does not fit the table", "Or leave the schema out.", differences
@@ -108,8 +108,8 @@ def _shows(ours: pa.Field, asked: pa.Field) -> bool:
         return False
     mine, theirs = ours.type, asked.type
     if pa.types.is_struct(mine) and pa.types.is_struct(theirs):
-        known = {field.name: field for field in mine}
-        return all(field.name in known and _shows(known[field.name], field) for field in theirs)
+        fields = {field.name: field for field in mine}
+        return all(field.name in fields and _shows(fields[field.name], field) for field in theirs)
     if pa.types.is_map(mine) and pa.types.is_map(theirs):
         return bool(mine.key_type == theirs.key_type) and _shows(mine.item_field, theirs.item_field)
     if pa.types.is_list(mine) and pa.types.is_list(theirs):

@@ -47,18 +47,18 @@ class HudiWriter(DataSourceArrowWriter):
         schema: StructType,
         *,
         overwrite: bool,
-        known: Mapping[str, str | None] = MappingProxyType({}),
+        spelled: Mapping[str, str | None] = MappingProxyType({}),
     ) -> HudiWriter:
         """Plan a write of rows of ``schema``; ``overwrite`` says that the save mode is ``overwrite``.
 
-        ``known`` has what `HudiTable` spelled of the rows, by option, or None.
+        ``spelled`` has, by option, what `HudiTable` tells about the rows; None if it says nothing of an option.
         """
         from ...operations.planning.micro_batch import plan_batch  # noqa: PLC0415
         from ...timeline.writers.write_notes import is_key  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with worker_call(options.log_level):
-            carried = {option: text for option, text in known.items() if text}
+            carried = {option: text for option, text in spelled.items() if text}
             batch = _batch_in(carried.pop(BATCH, None))
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite, batch=batch)
             key = carried.pop(WRITE_KEY, "")
@@ -72,8 +72,8 @@ class HudiWriter(DataSourceArrowWriter):
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
                 from .carried_options import parse_carried, parse_marked, parse_read  # noqa: PLC0415
 
-                looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
-                past, deletes_read, of_stored = known.get(PAST), known.get(DELETES_READ), known.get(OF_STORED)
+                looked_up, counted, read = spelled.get(LOOKED_UP), spelled.get(COUNTED), spelled.get(READ)
+                past, deletes_read, of_stored = spelled.get(PAST), spelled.get(DELETES_READ), spelled.get(OF_STORED)
                 origin = replace(
                     request.write.origin,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),

@@ -75,12 +75,14 @@ def write_batch(
         return lost
     attempts = _Attempts(stream, path, stopping)
     try:
-        done = attempts.repeat(lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch)))
+        commit_result = attempts.repeat(
+            lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch))
+        )
     except Exception as error:
         if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
             raise
         return lost + _passed_over(df, batch, path, error)
-    return 0 if done.instant else lost
+    return 0 if commit_result.instant else lost
 
 
 @contextmanager

@@ -44,8 +44,8 @@ def create_table(
 
     def columns() -> pa.Schema:
         nonlocal rows
-        found, rows = _columns_of(spark, schema)
-        return to_arrow(found)
+        struct, rows = _columns_of(spark, schema)
+        return to_arrow(struct)
 
     def with_buckets(request: WriteRequest, plan: WritePlan) -> tuple[WritePlan, int | None]:
         if rows is None or request.table.bucket_count is not None or plan.config.index_type != BUCKET:

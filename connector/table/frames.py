@@ -12,11 +12,11 @@ from ...errors import InvalidOptionError, UnsupportedTypeError
 from ...methods.writes import Rows
 
 
-def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | None = None) -> DataFrame:
+def to_frame(spark: SparkSession, rows: Rows, table_columns: Callable[[], pa.Schema] | None = None) -> DataFrame:
     """Return rows as a Spark DataFrame: missing values of pandas become null, and its index is dropped.
 
-    ``known`` returns the table's columns, which give a type to columns of nulls. Raises `InvalidOptionError` for other
-    objects, `UnsupportedTypeError` for types that Spark does not take from Arrow.
+    Columns of nulls get the types that ``table_columns`` returns. Raises `InvalidOptionError` for other objects,
+    `UnsupportedTypeError` for types that Spark does not take from Arrow.
     """
     if isinstance(rows, DataFrame):
         return rows
@@ -30,7 +30,7 @@ def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | N
             "Give a DataFrame of Spark, a DataFrame of pandas or an Arrow table.",
         )
     try:
-        return from_arrow(spark, _typed(table, known))
+        return from_arrow(spark, _typed(table, table_columns))
     except PySparkException as error:
         raise UnsupportedTypeError(
             f"Spark takes no rows of an Arrow table with the columns {', '.join(map(str, table.schema))}: {error}",
@@ -56,14 +56,14 @@ def make_active(spark: SparkSession) -> None:
         spark.createDataFrame([], "nothing int")
 
 
-def _typed(table: pa.Table, known: Callable[[], pa.Schema] | None) -> pa.Table:
+def _typed(table: pa.Table, table_columns: Callable[[], pa.Schema] | None) -> pa.Table:
     """Return a table in types that Spark takes: pandas makes categories dictionaries and empty columns null."""
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in table.schema
     ]
-    if known is not None and any(pa.types.is_null(field.type) for field in fields):
-        types = {field.name: field.type for field in known()}
+    if table_columns is not None and any(pa.types.is_null(field.type) for field in fields):
+        types = {field.name: field.type for field in table_columns()}
         fields = [
             field.with_type(types.get(field.name, field.type)) if pa.types.is_null(field.type) else field
             for field in fields

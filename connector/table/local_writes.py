@@ -56,11 +56,11 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn:
     if turn is None:
         return None
     batches = local_rows(df)
-    done = None if batches is None else _committed_here(request, batches)
+    committed = None if batches is None else _committed_here(request, batches)
     turn.end()
-    if done is None or done[1] is None:
-        return None if done is None else done[0]
-    return with_services_after(df.sparkSession, done[0], done[1], options)
+    if committed is None or committed[1] is None:
+        return None if committed is None else committed[0]
+    return with_services_after(df.sparkSession, committed[0], committed[1], options)
 
 
 def _committed_here(
@@ -71,8 +71,8 @@ def _committed_here(
     plan, seen = plan_seen(replace(request, write=settings))
     if not _is_small(plan, seen, batches):
         return None
-    done = LocalRun(plan).write([batches])
-    return done, seen.timeline if done.instant and plan.replays is None else None
+    commit_result = LocalRun(plan).write([batches])
+    return commit_result, seen.timeline if commit_result.instant and plan.replays is None else None
 
 
 def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch]) -> bool:
@@ -91,9 +91,9 @@ def is_local(df: DataFrame) -> bool:
 
     Spark does not optimize any other query only for the answer of `local_rows`.
     """
-    found = getattr(df, "_jdf", None)
+    java_frame = getattr(df, "_jdf", None)
     try:
-        leaves = None if found is None else found.queryExecution().analyzed().collectLeaves()
+        leaves = None if java_frame is None else java_frame.queryExecution().analyzed().collectLeaves()
         return leaves is not None and leaves.size() == 1 and bool(leaves.head().nodeName() == _LOCAL)
     except Exception:
         logger.debug("Spark does not show the leaves of a query", exc_info=True)
@@ -105,19 +105,19 @@ def local_rows(df: DataFrame) -> list[pa.RecordBatch] | None:
 
     Spark Connect's server takes the rows of local relations by the same method. A job reports errors of the query.
     """
-    found: Any = getattr(df, "_jdf", None)
+    java_frame: Any = getattr(df, "_jdf", None)
     try:
-        plan = found.queryExecution().optimizedPlan()
+        plan = java_frame.queryExecution().optimizedPlan()
         if plan.nodeName() != _LOCAL or plan.isStreaming():
             return None
-        return _rows_of(found, plan)
+        return _rows_of(java_frame, plan)
     except Exception:
         logger.debug("Spark hands no rows over without a job", exc_info=True)
         return None
 
 
-def _rows_of(found: Any, plan: Any) -> list[pa.RecordBatch] | None:
-    converters = found.getClass().getClassLoader().loadClass(_CONVERTERS).getField("MODULE$").get(None)
+def _rows_of(java_frame: Any, plan: Any) -> list[pa.RecordBatch] | None:
+    converters = java_frame.getClass().getClassLoader().loadClass(_CONVERTERS).getField("MODULE$").get(None)
     # No two fields of one struct have one name, and texts have small offsets: as in Spark's tasks of Python.
     streams = converters.toBatchWithSchemaIterator(
         plan.data().iterator(), plan.schema(), _MOST_ROWS, MOST_BYTES, _ZONE, True, False

@@ -45,12 +45,12 @@ def placed_rows(
     target: Target,
     options: HudiOptions,
     request: WriteRequest,
-    kept: ExitStack,
-    known: BatchKeys | None = None,
+    on_exit: ExitStack,
+    batch_keys: BatchKeys | None = None,
 ) -> tuple[DataFrame, dict[str, str]]:
     """Return the rows in the placement for the write, and the options that describe it.
 
-    ``kept`` releases what Spark persists until the rows are written.
+    ``on_exit`` releases, once the rows are written, what Spark persists.
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
@@ -62,7 +62,7 @@ def placed_rows(
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows, whole=whole)):
         return df, left
     if index_for(target.config).needs_lookup:
-        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept, known)
+        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), on_exit, batch_keys)
         tagged = tag(df, work)
         if tagged is None:
             return df, left

@@ -68,8 +68,8 @@ class SparkTasks:
         task = sf.udf(run, BinaryType(), useArrow=False)
         numbers = self._spark.range(0, len(waiting), 1, len(waiting))
         with own_errors():
-            done = numbers.select("id", task("id").alias(self._what)).collect()
-        return [pickle.loads(row[1]) for row in sorted(done, key=lambda row: row[0])]  # noqa: S301 (made above)
+            answers = numbers.select("id", task("id").alias(self._what)).collect()
+        return [pickle.loads(row[1]) for row in sorted(answers, key=lambda row: row[0])]  # noqa: S301 (made above)
 
     def _why_nothing_runs(self) -> str | None:
         """Return the reason why even an empty task fails, in a few words; None if it runs."""
@@ -87,30 +87,41 @@ def _nothing(unit: int) -> int:
     return unit
 
 
-def with_metadata(done: CommitResult, table: Table, before: TableConfig) -> CommitResult:
+def with_metadata(commit_result: CommitResult, table: Table, before: TableConfig) -> CommitResult:
     """Return the result of a write with what it wrote to the metadata table, which Spark's process does not report.
 
     ``before`` are the properties that the table had when the write was planned.
     """
-    found = metadata_of_write(table, done.instant, written_partitions(before))
-    return done if found is None else replace(done, metadata=found, warnings=(*done.warnings, *found.warnings))
+    metadata = metadata_of_write(table, commit_result.instant, written_partitions(before))
+    return (
+        commit_result
+        if metadata is None
+        else replace(commit_result, metadata=metadata, warnings=(*commit_result.warnings, *metadata.warnings))
+    )
 
 
 def with_services_after(
-    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions, *, is_batch: bool = False
+    spark: SparkSession,
+    commit_result: CommitResult,
+    timeline: Timeline,
+    options: HudiOptions,
+    *,
+    is_batch: bool = False,
 ) -> CommitResult:
     """Run the services after a write, and return its result together with theirs.
 
     After a batch of a stream they run in this process.
     """
     storage, upkeep = (
-        open_storage(done.path, options.storage_options, durable=options.durable),
+        open_storage(commit_result.path, options.storage_options, durable=options.durable),
         options.upkeep_after_write(),
     )
     if is_batch:
         means = _own_means(spark, options)
-        return with_services(done, run_after_batch(storage, timeline, upkeep, means, options.stream_settings()))
-    return with_services(done, run_inline(storage, timeline, upkeep, spark_means(spark, options)))
+        return with_services(
+            commit_result, run_after_batch(storage, timeline, upkeep, means, options.stream_settings())
+        )
+    return with_services(commit_result, run_inline(storage, timeline, upkeep, spark_means(spark, options)))
 
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:

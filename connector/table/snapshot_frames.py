@@ -70,7 +70,7 @@ class SnapshotFrames:
 
     def of_keys(self, columns: pa.Schema, sought: SoughtKeys, slices: SoughtSlices) -> DataFrame:
         """Return some columns of the rows of some record keys, which are in some of the slices."""
-        if not slices.found:
+        if not slices.keyed_slices:
             return no_rows(self.spark, to_spark(columns))
         if takes_tasks(self.spark):
             reader = SoughtReader(self.snapshot, columns, self.resolved.options, sought)

@@ -108,6 +108,6 @@ class TableWrites(TableQueries, WriteMethods["DataFrame"]):
         df = to_frame(self._spark, df, self._columns)
         based_on = {BASED_ON: made_from.moment} if made_from.moment else {}
         resolved = self._resolve({**given, **based_on}, WRITING, warn=True)
-        done = write_placed(df, self._path, self._storage, resolved, made_from=made_from)
+        commit_result = write_placed(df, self._path, self._storage, resolved, made_from=made_from)
         self._changed()
-        return done
+        return commit_result

@@ -70,11 +70,11 @@ def write_placed(
     turn = None if made_from.batch is not None else turn_of(df, options, storage.path)
     write = _Write(df, path, storage, resolved, creates, made_from, turn)
     if options.based_on:
-        done = write.attempt(options.write_id or generated_id(), made_from.past)
+        commit_result = write.attempt(options.write_id or generated_id(), made_from.past)
     else:
         with turn or nullcontext():
-            done = shown_retries(storage, options).run(write.attempt)
-    return timed(done, began, resolved.notices)
+            commit_result = shown_retries(storage, options).run(write.attempt)
+    return timed(commit_result, began, resolved.notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,38 +101,40 @@ class _Write:
         commit = replace(request.write.commit, merge_max_bytes=NO_BOUND)
         origin = replace(origin, read=made.read, deletes_read=made.deletes_read)
         here = replace(request.write, colocated=False, commit=commit, origin=origin, past=past)
-        done = write_here(self.df, replace(request, write=here), options, self.turn)
-        if done is not None:
-            return done
+        commit_result = write_here(self.df, replace(request, write=here), options, self.turn)
+        if commit_result is not None:
+            return commit_result
         # Only a write with the user's own id can have completed in an earlier call.
         named = not write_id.startswith(GENERATED_ID) and target.exists
         until = target.table.timeline().greatest_time() if named else None
-        known = BatchKeys.of(target, request.write)
-        self._by_spark(request, target, past, known)
+        batch_keys = BatchKeys.of(target, request.write)
+        self._by_spark(request, target, past, batch_keys)
         # A first write without rows may have left no instant, and so no table.
         table = find_table(self.storage) if self.creates else open_table(self.storage)
         timeline = None if table is None else table.timeline()
-        done = None if table is None or timeline is None else find_write(table, timeline, write_id)
-        if timeline is None or done is None:
+        commit_result = None if table is None or timeline is None else find_write(table, timeline, write_id)
+        if timeline is None or commit_result is None:
             return CommitResult(self.path, "", (options.operation or "upsert").upper(), write_id=write_id)
-        if done.instant <= (until or ""):
-            return done
-        if known is not None:
-            known.complete(timeline, done.instant)
-        done = replace(done, warnings=(*target.notices, *done.warnings))
+        if commit_result.instant <= (until or ""):
+            return commit_result
+        if batch_keys is not None:
+            batch_keys.complete(timeline, commit_result.instant)
+        commit_result = replace(commit_result, warnings=(*target.notices, *commit_result.warnings))
         if target.exists and table is not None:
-            done = with_metadata(done, table, target.config)
-        return with_services_after(self.df.sparkSession, done, timeline, options, is_batch=batch is not None)
+            commit_result = with_metadata(commit_result, table, target.config)
+        return with_services_after(self.df.sparkSession, commit_result, timeline, options, is_batch=batch is not None)
 
-    def _by_spark(self, request: WriteRequest, target: Target, past: PastAttempts, known: BatchKeys | None) -> None:
+    def _by_spark(
+        self, request: WriteRequest, target: Target, past: PastAttempts, batch_keys: BatchKeys | None
+    ) -> None:
         """Let the data source write the rows, placed where that pays."""
         beat = WriteHeartbeat.of_new_write(self.storage, target.config.timezone, request.write.patience)
         settings = {**self._settings(request, past), WRITE_KEY: beat.key}
         make_active(self.df.sparkSession)
-        with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as kept:
-            rows, more = placed_rows(self.df, target, self.resolved.options, request, kept, known)
-            kept.enter_context(beat)
-            kept.enter_context(noted_write(beat))
+        with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as on_exit:
+            rows, more = placed_rows(self.df, target, self.resolved.options, request, on_exit, batch_keys)
+            on_exit.enter_context(beat)
+            on_exit.enter_context(noted_write(beat))
             rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(self.path)
 
     def _settings(self, request: WriteRequest, past: PastAttempts) -> dict[str, str]:

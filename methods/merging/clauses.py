@@ -67,8 +67,8 @@ class Clause:
         Raises `MissingColumnError`, `DuplicateColumnError` or `InvalidOptionError` for wrong columns.
         """
         if self.kind is ClauseKind.DELETE:
-            kept = target.kept_of_deletes
-            return {name: of(TARGET, name) if name in kept else NULL for name in target.schema.names}
+            kept_names = target.kept_of_deletes
+            return {name: of(TARGET, name) if name in kept_names else NULL for name in target.schema.names}
         given = self._of_source(target, source) if self.values is None else self._given(target, with_fields)
         if self.kind is ClauseKind.UPDATE:
             return {name: given.get(name, of(TARGET, name)) for name in target.schema.names}
@@ -85,8 +85,8 @@ class Clause:
         fields: dict[str, dict[tuple[str, ...], Value]] = {}
         for name, value in self.values.items():
             column, *inner = target.field(name, self.method, inside=self.kind is ClauseKind.UPDATE)
-            known = fields.get(column, {})
-            if column in given or (known and not inner) or any(_overlap(inner, path) for path in known):
+            earlier = fields.get(column, {})
+            if column in given or (earlier and not inner) or any(_overlap(inner, path) for path in earlier):
                 raise DuplicateColumnError(
                     f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
                     "twice.",
@@ -102,15 +102,15 @@ class Clause:
         return given
 
     def _of_source(self, target: ChangedTable, source: Sequence[str]) -> dict[str, Value]:
-        there = Counter(name.lower() for name in source)
-        twice = next((name for name in target.schema.names if there[name.lower()] > 1), None)
+        counts = Counter(name.lower() for name in source)
+        twice = next((name for name in target.schema.names if counts[name.lower()] > 1), None)
         if twice is not None:
             raise DuplicateColumnError(
                 f"{self.method} takes every column of the table {target.path} from the source, which has {twice!r} "
                 "twice; Spark ignores the case of names.",
                 "Rename or drop one of the two columns.",
             )
-        missing = [name for name in target.schema.names if name.lower() not in there]
+        missing = [name for name in target.schema.names if name.lower() not in counts]
         if missing:
             raise MissingColumnError(
                 f"{self.method} takes every column of the table {target.path} from the source, which lacks "

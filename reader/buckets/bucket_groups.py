@@ -63,11 +63,11 @@ def bucketed(path: str, slices: Iterable[FileSlice], number_of: Callable[[str], 
 
     Raises UnsupportedTableError for a file group that is none of its partition's buckets.
     """
-    found = tuple(slices)
-    partitions = dict.fromkeys(file_slice.partition_path for file_slice in found)
+    all_slices = tuple(slices)
+    partitions = dict.fromkeys(file_slice.partition_path for file_slice in all_slices)
     numbers = {partition: number_of(partition) for partition in partitions}
     buckets: list[int] = []
-    for file_slice in found:
+    for file_slice in all_slices:
         bucket, number = bucket_of(file_slice.file_id), numbers[file_slice.partition_path]
         if bucket is None or bucket >= number:
             raise UnsupportedTableError(
@@ -76,7 +76,7 @@ def bucketed(path: str, slices: Iterable[FileSlice], number_of: Callable[[str], 
                 "Look at the table with HudiTable.validate(), and read it with to_df() until it is repaired.",
             )
         buckets.append(bucket)
-    return BucketedSlices(path, found, tuple(buckets), numbers)
+    return BucketedSlices(path, all_slices, tuple(buckets), numbers)
 
 
 def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGroup]:
@@ -86,18 +86,18 @@ def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGrou
     OptionConflictError where that is 1 although there are more buckets.
     """
     divisor = _common_divisor(sides)
-    found: dict[int, list[list[FileSlice]]] = {}
+    by_remainder: dict[int, list[list[FileSlice]]] = {}
     for place, side in enumerate(sides):
         for file_slice, bucket in zip(side.slices, side.buckets, strict=True):
-            found.setdefault(bucket % divisor, [[] for _ in sides])[place].append(file_slice)
+            by_remainder.setdefault(bucket % divisor, [[] for _ in sides])[place].append(file_slice)
     sizes = {
         remainder: sum(file_slice.size for slices in of_sides for file_slice in slices)
-        for remainder, of_sides in found.items()
+        for remainder, of_sides in by_remainder.items()
     }
     groups = []
     for remainders in spread(sizes, most):
         slices = [
-            tuple(file_slice for remainder in remainders for file_slice in found[remainder][place])
+            tuple(file_slice for remainder in remainders for file_slice in by_remainder[remainder][place])
             for place in range(len(sides))
         ]
         groups.append(BucketGroup(BucketChoice(divisor, remainders), tuple(slices)))

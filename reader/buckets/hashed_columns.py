@@ -64,13 +64,13 @@ class HashedColumns:
         fields = config.record_key_fields
         chosen = config.hash_fields or fields
         hashed = tuple(field for field in fields if field in chosen)
-        known = {field: _type_of(schema, field, path) for field in fields}
-        kinds = [_kind(known[field]) for field in hashed]
+        types = {field: _type_of(schema, field, path) for field in fields}
+        kinds = [_kind(types[field]) for field in hashed]
         odd = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
-        odd += [field for field, kind in known.items() if not _has_known_marks(kind)]
+        odd += [field for field, kind in types.items() if not _has_known_marks(kind)]
         if odd:
             raise UnsupportedTableError(
-                f"The record key of the table {path} has the column {odd[0]!r} of type {sql_name(known[odd[0]])}. Its "
+                f"The record key of the table {path} has the column {odd[0]!r} of type {sql_name(types[odd[0]])}. Its "
                 "values have several spellings in keys, so equal values may be in different buckets.",
                 ADVICE,
             )
@@ -80,7 +80,7 @@ class HashedColumns:
                 f"({key.COMPLEX_KEY_ENCODING}), so equal values may be in different buckets.",
                 ADVICE,
             )
-        texts = tuple(field for field in fields if is_text(known[field]))
+        texts = tuple(field for field in fields if is_text(types[field]))
         if config.has_two_key_rules and texts:
             raise UnsupportedTableError(
                 f"The table {path} is, or was before an upgrade, of version {key.NEWEST_FLAT_VERSION}, and its record "
@@ -93,7 +93,7 @@ class HashedColumns:
             fields,
             hashed,
             tuple(kind for kind in kinds if kind is not None),
-            tuple(sql_name(known[field]) for field in hashed),
+            tuple(sql_name(types[field]) for field in hashed),
             texts,
             len(fields) > 1 or bool(config.names_key_field),
         )
@@ -177,13 +177,13 @@ def _refuse_hashed_names(side: HashedColumns) -> None:
 
 
 def _type_of(schema: pa.Schema, field: str, path: str) -> pa.DataType:
-    found = find_field(schema, field)
-    if found is None:
+    column = find_field(schema, field)
+    if column is None:
         raise MissingColumnError(
             f"The table {path} has no column {field!r}, which its record key is made of.",
             "Write rows to the table first, or correct its properties.",
         )
-    return found.type
+    return column.type
 
 
 def _kind(kind: pa.DataType) -> str | None:

@@ -35,14 +35,14 @@ def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]
         )
 
     def number_of(partition_path: str) -> int:
-        found = numbers.of(partition_path)
-        if found is None:
+        number = numbers.of(partition_path)
+        if number is None:
             raise UnsupportedTableError(
                 f"Java and Python may read a rule of buckets of the table {path} differently for its partition "
                 f"{partition_path!r}, so the number of buckets there is unknown.",
                 ADVICE,
             )
-        return found
+        return number
 
     return number_of
 

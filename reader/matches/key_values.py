@@ -23,27 +23,26 @@ from .sought_keys import SoughtKeys
 _COMPOSITE = 2
 
 
-def key_columns(config: TableConfig, schema: pa.Schema, known: Collection[str]) -> list[str] | None:
+def key_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[str]) -> list[str] | None:
     """Return the columns whose values make the record keys of rows, and those of its partitions that are known.
 
-    None where the values of the columns ``known`` make no certain keys: writers spell times, floats and fractions in
-    several ways.
+    None if the columns ``with_values`` make no certain keys: writers spell times, floats and fractions in several ways.
     """
     fields = config.record_key_fields
     if not fields or config.generates_keys or config.names_key_field is None:
         return None
-    return _with_partitions(config, schema, known, fields)
+    return _with_partitions(config, schema, with_values, fields)
 
 
-def hashed_columns(config: TableConfig, schema: pa.Schema, known: Collection[str]) -> list[str] | None:
+def hashed_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[str]) -> list[str] | None:
     """Return the columns of a composite key whose values make the bucket, and those of its partitions that are known.
 
-    None where the values of the columns ``known`` make no certain bucket.
+    None if the columns ``with_values`` make no certain bucket.
     """
     if not has_buckets(config) or config.names_key_field is None or len(config.record_key_fields) < _COMPOSITE:
         return None
     fields = Pruning(config, schema, ()).bucket_columns()
-    return _with_partitions(config, schema, known, fields)
+    return _with_partitions(config, schema, with_values, fields)
 
 
 def keys_of_values(
@@ -56,8 +55,8 @@ def keys_of_values(
     """
     given = tuple(name for name in config.record_key_fields if name in values.column_names)
     by = () if len(given) == len(config.record_key_fields) else given
-    kept = pa.schema([schema.field(name) for name in values.column_names])
-    rows = values.cast(pa.schema([field.with_nullable(True) for field in kept])).combine_chunks()
+    value_schema = pa.schema([schema.field(name) for name in values.column_names])
+    rows = values.cast(pa.schema([field.with_nullable(True) for field in value_schema])).combine_chunks()
     if any(_has_strange(rows.column(name)) for name in values.column_names):
         return None
     ways = spellings(config)
@@ -79,8 +78,8 @@ def keys_by(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, by: Se
 def number_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns of a record key of whole numbers, each of which has a single spelling; else none."""
     fields = config.record_key_fields
-    known = key_columns(config, schema, fields)
-    return fields if known and all(pa.types.is_integer(schema.field(name).type) for name in fields) else ()
+    columns = key_columns(config, schema, fields)
+    return fields if columns and all(pa.types.is_integer(schema.field(name).type) for name in fields) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +92,22 @@ class KeyNumbers:
     @classmethod
     def of(cls, fields: Iterable[pa.Field], keys: pa.StringArray) -> KeyNumbers | None:
         """Return those in some of the fields by `number_columns`; None where some key has no number in any of them."""
-        found: dict[pa.Field, pa.Array] = {}
+        by_field: dict[pa.Field, pa.Array] = {}
         for field in fields:
             values = plain(parse_record_keys(keys, [field.name], KeyParser.RELEASE_1).flatten())
             with suppress(pa.ArrowInvalid):
                 numbers = values.cast(field.type)
                 if len(numbers) == len(keys) and not numbers.null_count:
-                    found[field] = pc.unique(numbers)
-        return cls(pa.schema(list(found)), tuple(found.values())) if found else None
+                    by_field[field] = pc.unique(numbers)
+        return cls(pa.schema(list(by_field)), tuple(by_field.values())) if by_field else None
 
     def mask(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         """Return which rows have such a number, or none, in each field."""
         masks = []
         for name, numbers in zip(self.schema.names, self.numbers, strict=True):
             column = plain(rows.column(name))
-            found = pc.is_in(column, value_set=numbers)
-            masks.append(pc.or_(found, column.is_null()) if column.null_count else found)
+            matches = pc.is_in(column, value_set=numbers)
+            masks.append(pc.or_(matches, column.is_null()) if column.null_count else matches)
         return reduce(pc.and_, masks)
 
 
@@ -118,11 +117,11 @@ def _all_zero(count: int, kind: pa.DataType) -> pa.Array:
 
 
 def _with_partitions(
-    config: TableConfig, schema: pa.Schema, known: Collection[str], fields: Sequence[str]
+    config: TableConfig, schema: pa.Schema, with_values: Collection[str], fields: Sequence[str]
 ) -> list[str] | None:
-    if not all(name in known and _is_certain(schema, name) for name in fields):
+    if not all(name in with_values and _is_certain(schema, name) for name in fields):
         return None
-    partitions = [name for name in config.partition_fields if name in known and _is_certain(schema, name)]
+    partitions = [name for name in config.partition_fields if name in with_values and _is_certain(schema, name)]
     return list(dict.fromkeys([*fields, *partitions]))
 
 

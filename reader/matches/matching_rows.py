@@ -22,7 +22,7 @@ from ..scan import MergeTerms, RowReader, naming_partition
 from ..skipping.pruning import spellings
 from ..skipping.search import Search
 from .key_values import KeyNumbers, keys_by, number_columns
-from .sought_slices import SoughtPiece, SoughtSplit
+from .sought_slices import SoughtPart, SoughtSplit
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 # Of a row group with fewer rows than one in so many that may be wanted, the keys are read first: a group without any
@@ -49,11 +49,11 @@ class MatchingRows:
 
     def read(self, split: SoughtSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split; errors about a file name its partition and table."""
-        for sought in split.pieces:
-            with naming_partition(self.storage, sought.piece):
+        for sought in split.parts:
+            with naming_partition(self.storage, sought.part):
                 yield from self._of_slice(sought, split.by)
 
-    def _of_slice(self, sought: SoughtPiece, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _of_slice(self, sought: SoughtPart, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         search = Search((), self.table_schema, None if by else sought.keys)
         keys_of = _keys_of if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
         fields = number_columns(self.terms.config, self.table_schema)
@@ -61,13 +61,13 @@ class MatchingRows:
         chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
         if chosen.numbers is not None and len(read) == len(fields) and not by and self._writes_are_counted:
             chosen = replace(chosen, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
-        if sought.piece.merged is None:
+        if sought.part.merged is None:
             yield from self._of_base_file(sought, search, chosen)
             return
         reader = RowReader(self.storage, self.schema, self.table_schema, terms=self.terms)
         # Rows of one key may have several values in its columns, of which merging leaves those of the last.
-        found = reader.merged(sought.piece.merged, search, None if by else chosen.of)
-        for rows in map(chosen.of, found) if by else found:
+        merged = reader.merged(sought.part.merged, search, None if by else chosen.of)
+        for rows in map(chosen.of, merged) if by else merged:
             if rows.num_rows:
                 yield conform(rows, self.schema)
 
@@ -77,10 +77,10 @@ class MatchingRows:
         config = self.terms.config
         return config.table_type == COPY_ON_WRITE and len(spellings(config)) == 1
 
-    def _of_base_file(self, sought: SoughtPiece, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
-        path = sought.piece.path
+    def _of_base_file(self, sought: SoughtPart, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
+        path = sought.part.path
         # Dictionaries are faster to decode, and only the chosen rows become plain.
-        with BaseFileReader(self.storage, path, plain=(), stated=sought.piece.stated) as reader:
+        with BaseFileReader(self.storage, path, plain=(), stated=sought.part.stated) as reader:
             groups = search.row_groups(reader.parquet, path)
             if not groups:
                 return
@@ -94,16 +94,16 @@ class MatchingRows:
                     continue
                 schema = keyless if chosen.spells(reader, group) else self.schema
                 for batch in reader.batches(schema, batch_rows=rows, row_groups=[group]):
-                    found = chosen.of(batch)
-                    if found.num_rows:
-                        yield conform(found, self.schema)
+                    matching = chosen.of(batch)
+                    if matching.num_rows:
+                        yield conform(matching, self.schema)
 
-    def _with_few(self, sought: SoughtPiece, search: Search, reader: BaseFileReader) -> frozenset[int]:
+    def _with_few(self, sought: SoughtPart, search: Search, reader: BaseFileReader) -> frozenset[int]:
         """Return the row groups with so few wanted rows that their keys are read first."""
         if search.keys is None:
             return frozenset()
         metadata = reader.parquet.metadata
-        possible = len(KeyFooter.of(metadata.metadata or {}, sought.piece.path).possible(sought.keys))
+        possible = len(KeyFooter.of(metadata.metadata or {}, sought.part.path).possible(sought.keys))
         groups = range(metadata.num_row_groups)
         return frozenset(group for group in groups if possible * _FEW < metadata.row_group(group).num_rows)
 
@@ -142,8 +142,8 @@ class _Chosen:
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         keys = self.keys_of(rows)
-        found: Mask = self.probe.find(keys) >= 0
-        return found if not keys.null_count else found | ~np.asarray(keys.is_valid())
+        matches: Mask = self.probe.find(keys) >= 0
+        return matches if not keys.null_count else matches | ~np.asarray(keys.is_valid())
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         near = rows if self.numbers is None else self.near(rows)

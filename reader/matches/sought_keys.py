@@ -62,11 +62,11 @@ class SoughtKeys:
     def parse(cls, text: str) -> SoughtKeys:
         """Return the keys of a text by `spell`; raises ValueError for any other text."""
         with pa.ipc.open_stream(base64.b64decode(text, validate=True)) as stream:
-            found = stream.read_all()
-        if found.column_names[:1] != [RECORD_KEY] or found.schema.field(0).type != pa.string():
+            table = stream.read_all()
+        if table.column_names[:1] != [RECORD_KEY] or table.schema.field(0).type != pa.string():
             raise ValueError("these are no record keys")
-        by = json.loads((found.schema.metadata or {}).get(_BY, b"[]"))
-        return cls(found.replace_schema_metadata(None).combine_chunks(), tuple(by))
+        by = json.loads((table.schema.metadata or {}).get(_BY, b"[]"))
+        return cls(table.replace_schema_metadata(None).combine_chunks(), tuple(by))
 
     def by_partition(self, config: TableConfig, schema: pa.Schema) -> Callable[[str], pa.StringArray]:
         """Return what gives the keys that a partition may hold, each once, in the order of their bytes."""
@@ -105,8 +105,8 @@ class SoughtKeys:
 def _numbered_places(places: pa.Table) -> tuple[np.ndarray, list[tuple[object, ...]]]:
     """Return the number of each row's place, and the places."""
     numbers = np.arange(places.num_rows)
-    found = places.append_column(_ROW, pa.array(numbers)).group_by(places.column_names)
-    grouped = found.aggregate([(_ROW, "list")])
+    numbered = places.append_column(_ROW, pa.array(numbers)).group_by(places.column_names)
+    grouped = numbered.aggregate([(_ROW, "list")])
     codes = np.empty(places.num_rows, np.int64)
     lists = plain(grouped.column(f"{_ROW}_list"))
     codes[lists.flatten().to_numpy()] = np.repeat(np.arange(grouped.num_rows), pc.list_value_length(lists).to_numpy())

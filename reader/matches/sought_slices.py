@@ -12,7 +12,7 @@ from ...errors import TableConfigError, UnsupportedTableError
 from ...index.registry import placing_index_for
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ..plan import Piece, Split
+from ..plan import SlicePart, Split
 from ..snapshot import Snapshot
 from .sought_keys import SoughtKeys
 
@@ -21,22 +21,22 @@ _Places = Callable[[str, pa.StringArray, Sequence[FileSlice]], Iterator[tuple[Fi
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtPiece:
+class SoughtPart:
     """A file slice, and the keys to look for in it: unique, in the order of their bytes."""
 
-    piece: Piece
+    part: SlicePart
     keys: pa.StringArray
 
     @property
     def size(self) -> int:
-        return self.piece.size
+        return self.part.size
 
 
 @dataclass(frozen=True, slots=True)
 class SoughtSplit:
     """What a single task reads; ``by`` is as in `SoughtKeys`."""
 
-    pieces: tuple[SoughtPiece, ...]
+    parts: tuple[SoughtPart, ...]
     by: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ class SoughtSplit:
 class SoughtSlices:
     """The file slices that may hold rows of the keys, each with at least one key."""
 
-    found: tuple[tuple[FileSlice, pa.StringArray], ...]
+    keyed_slices: tuple[tuple[FileSlice, pa.StringArray], ...]
     by: tuple[str, ...] = ()
 
     @classmethod
@@ -52,12 +52,12 @@ class SoughtSlices:
         """Find the slices by partition and, in a table with buckets, by the keys' hashes."""
         keys_of = sought.by_partition(snapshot.config, snapshot.schema)
         places = _places(snapshot)
-        found: list[tuple[FileSlice, pa.StringArray]] = []
+        keyed_slices: list[tuple[FileSlice, pa.StringArray]] = []
         for path, slices in _by_partition(snapshot.slices()):
             keys = keys_of(path)
             if len(keys):
-                found += places(path, keys, slices)
-        return cls(tuple(found), sought.by)
+                keyed_slices += places(path, keys, slices)
+        return cls(tuple(keyed_slices), sought.by)
 
     @property
     def size(self) -> int:
@@ -66,26 +66,25 @@ class SoughtSlices:
     @property
     def pairs(self) -> int:
         """The number of pairs of a slice and a key that is looked for in it."""
-        return sum(len(keys) for _, keys in self.found)
+        return sum(len(keys) for _, keys in self.keyed_slices)
 
     @property
     def slices(self) -> list[FileSlice]:
-        return [file_slice for file_slice, _ in self.found]
+        return [file_slice for file_slice, _ in self.keyed_slices]
 
     def splits(self, plan: Iterable[Split]) -> list[SoughtSplit]:
         """Return a plan of reading the slices, none of which is cut, with the keys to look for in each."""
-        keys = {file_slice.files[0]: keys for file_slice, keys in self.found}
+        keys = {file_slice.files[0]: keys for file_slice, keys in self.keyed_slices}
         return [
-            SoughtSplit(tuple(SoughtPiece(piece, keys[piece.path]) for piece in split.pieces), self.by)
-            for split in plan
+            SoughtSplit(tuple(SoughtPart(part, keys[part.path]) for part in split.parts), self.by) for split in plan
         ]
 
 
 def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
-    found: dict[str, list[FileSlice]] = {}
+    by_path: dict[str, list[FileSlice]] = {}
     for file_slice in slices:
-        found.setdefault(file_slice.partition_path, []).append(file_slice)
-    return iter(found.items())
+        by_path.setdefault(file_slice.partition_path, []).append(file_slice)
+    return iter(by_path.items())
 
 
 def _everywhere(

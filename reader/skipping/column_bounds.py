@@ -50,16 +50,16 @@ class ColumnStatsSource:
         at = 0
         for file_slice, of_slice in zip(slices, files, strict=True):  # O(files)
             end = at + len(of_slice)
-            known: dict[str, Span] = {}
+            by_column: dict[str, Span] = {}
             for name, spans in stated.items():
                 mine = [span for span in spans[at:end] if span is not None]
                 if len(mine) == end - at:
                     # A log file's blocks may lack a column each.
-                    known[name] = joined(mine, or_null=bool(file_slice.logs))
+                    by_column[name] = joined(mine, or_null=bool(file_slice.logs))
             at = end
-            if may_match_all(self.search.predicates, known, self.search.schema):
+            if may_match_all(self.search.predicates, by_column, self.search.schema):
                 left.append(file_slice)
-                if len(known) == len(columns):
+                if len(by_column) == len(columns):
                     whole.append(file_slice)
         return Answer(left, JudgedFiles(bounds=base_paths(whole)))
 

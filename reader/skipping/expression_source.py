@@ -81,13 +81,13 @@ class ExpressionIndexSource:
         """Return which slices can hold rows that satisfy a predicate."""
         every = np.ones(len(slices), np.bool_)
         if isinstance(predicate, AnyOf):
-            found = ~every
+            matches = ~every
             for alternative in predicate.alternatives:
                 holds = every.copy()
                 for each in alternative:
                     holds &= self._may(each, slices, file_may)
-                found |= holds
-            return found
+                matches |= holds
+            return matches
         for said in self.expression.said_by(predicate):
             every &= np.array(
                 [any(file_may(path, said) for path in file_slice.files) for file_slice in slices], np.bool_
@@ -158,10 +158,10 @@ def _values(said: OnColumn) -> frozenset[str] | None:
         values = said.values
     else:
         return None
-    known = [value for value in values if value is not None]
-    if not all((isinstance(value, str) and value.isascii()) or type(value) is int for value in known):
+    not_null = [value for value in values if value is not None]
+    if not all((isinstance(value, str) and value.isascii()) or type(value) is int for value in not_null):
         return None
-    return frozenset(map(str, known))
+    return frozenset(map(str, not_null))
 
 
 def _keys_of_files(slices: Sequence[FileSlice], key_of: Callable[[str, str], str]) -> tuple[pa.StringArray, list[str]]:
@@ -195,7 +195,7 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
 
 def _bound(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
     """Return one bound of each record; None where it has none of the type."""
-    found: list[Any] = [None] * len(wrapped)
+    bounds: list[Any] = [None] * len(wrapped)
     present = {field.name for field in children(wrapped.type)}
     for name in _WRAPPERS.get(str(kind), ()):
         if name in present:
@@ -203,5 +203,5 @@ def _bound(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
             # A day compares as its number.
             plain = values.cast(pa.int32()) if pa.types.is_date(values.type) else values
             others = plain.to_pylist()  # O(files)
-            found = [mine if mine is not None else other for mine, other in zip(found, others, strict=True)]
-    return found
+            bounds = [mine if mine is not None else other for mine, other in zip(bounds, others, strict=True)]
+    return bounds

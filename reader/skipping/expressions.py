@@ -170,10 +170,10 @@ class IndexedExpression:
     def _in_any_zone(self, predicate: OnColumn) -> Iterator[OnColumn]:
         """Yield what holds of a writer's values, whose session may have had another time zone."""
         if isinstance(predicate, OneOf):
-            known = [value for value in predicate.values if value is not None]
-            if known and all(isinstance(value, type(known[0])) for value in known):
-                yield from self._in_any_zone(Compare(predicate.column, ">=", min(known)))
-                yield from self._in_any_zone(Compare(predicate.column, "<=", max(known)))
+            not_null = [value for value in predicate.values if value is not None]
+            if not_null and all(isinstance(value, type(not_null[0])) for value in not_null):
+                yield from self._in_any_zone(Compare(predicate.column, ">=", min(not_null)))
+                yield from self._in_any_zone(Compare(predicate.column, "<=", max(not_null)))
             return
         if not isinstance(predicate, Compare) or predicate.op == "!=":
             return
@@ -203,8 +203,8 @@ class IndexedExpression:
         if self.function == IDENTITY:
             yield predicate
         elif isinstance(predicate, OneOf):
-            known = [value for value in predicate.values if value is not None]
-            values = [self._value(value) for value in known]
+            not_null = [value for value in predicate.values if value is not None]
+            values = [self._value(value) for value in not_null]
             if all(value is not None for value in values):
                 yield OneOf(self.column, tuple(values))
         elif isinstance(predicate, Compare) and (value := self._value(predicate.value)) is not None:
@@ -222,10 +222,10 @@ class IndexedExpression:
 
 def expression_arguments(function: str, given: Sequence[str]) -> tuple[str, ...] | None:
     """Return all arguments of a function that is called with some; None where it is not called so."""
-    found = FUNCTIONS.get(function)
-    if found is None or function == IDENTITY or len(given) > len(found.options):
+    described = FUNCTIONS.get(function)
+    if described is None or function == IDENTITY or len(given) > len(described.options):
         return None
-    defaults = list(found.options.values())[len(given) :]
+    defaults = list(described.options.values())[len(given) :]
     return None if None in defaults else (*given, *(text for text in defaults if text is not None))
 
 

@@ -70,9 +70,9 @@ def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequen
         ]
 
 
-def _without(slices: Sequence[FileSlice], asked: Sequence[FileSlice], kept: Sequence[FileSlice]) -> list[FileSlice]:
-    """Return slices but those among ``asked`` that are not among ``kept``."""
-    gone = {file_slice.base_file.path for file_slice in asked} - {file_slice.base_file.path for file_slice in kept}
+def _without(slices: Sequence[FileSlice], asked: Sequence[FileSlice], matching: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return the slices without those of ``asked`` that are not ``matching``."""
+    gone = {file_slice.base_file.path for file_slice in asked} - {file_slice.base_file.path for file_slice in matching}
     return [file_slice for file_slice in slices if file_slice.base_file.path not in gone]
 
 

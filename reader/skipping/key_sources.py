@@ -132,9 +132,9 @@ class BloomFilterSource:
         keys = FilterKeys(self.keys)
         names = list(asked)
         for at in range(0, len(names), _FILTERS_AT_ONCE):  # O(files)
-            for found in partition.find(pa.array(names[at : at + _FILTERS_AT_ONCE])):
-                filters = stored_filters(found, asked)
-                for key, footer in zip(found.field("key").to_pylist(), filters, strict=True):  # O(files)
+            for records in partition.find(pa.array(names[at : at + _FILTERS_AT_ONCE])):
+                filters = stored_filters(records, asked)
+                for key, footer in zip(records.field("key").to_pylist(), filters, strict=True):  # O(files)
                     if footer is not None:
                         yield asked[key], len(footer.possible(keys)) > 0
 

@@ -57,11 +57,11 @@ class PartitionBounds:
         proposed = trusted.ask(PARTITION_STATS, lambda partition: self._without_rows(partition, columns))
         if not proposed:
             return proposed
-        found = trusted.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
-        if not found or self.config.table_type != MERGE_ON_READ:
-            return found
-        logged = trusted.ask(FILES, lambda partition: _with_logs(partition, found))
-        return None if logged is None else found - logged
+        paths = trusted.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
+        if not paths or self.config.table_type != MERGE_ON_READ:
+            return paths
+        logged = trusted.ask(FILES, lambda partition: _with_logs(partition, paths))
+        return None if logged is None else paths - logged
 
     def _without_rows(self, partition: MetadataPartition, columns: Sequence[pa.Field]) -> frozenset[str]:
         hashes = {column.name: hash_of_column(column.name) for column in columns}
@@ -116,10 +116,10 @@ def _stated(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span
     paths = pc.struct_field(records, ["fileName"]).to_pylist()  # O(partitions)
     rows = pc.fill_null(pc.struct_field(records, ["valueCount"]), 0).to_pylist()  # O(partitions)
     spans = spans_of(column_spans(records, column.type), pa.array(np.arange(len(records), dtype=np.int32)))
-    found = zip(keys.filter(chosen).to_pylist(), paths, rows, spans, strict=True)  # O(partitions)
+    entries = zip(keys.filter(chosen).to_pylist(), paths, rows, spans, strict=True)  # O(partitions)
     return [
         (path, count, span)
-        for key, path, count, span in found
+        for key, path, count, span in entries
         if path is not None and span is not None and key == key_of_partition_bounds(column.name, path)
     ]
 
@@ -169,11 +169,11 @@ def _stated_of_files(
     }
     asked = [("rows", "sum"), ("least", "min"), ("greatest", "max")]
     asked += [(name, "any") for name in ("below", "above", "nulls", "values")]
-    for found in pa.table(rows).group_by("place").aggregate(asked).to_pylist():  # O(partitions)
-        least_of_all = None if found["below_any"] else found["least_min"]
-        greatest_of_all = None if found["above_any"] else found["greatest_max"]
-        span = Span(least_of_all, greatest_of_all, found["nulls_any"], found["values_any"])
-        yield found["place"], found["rows_sum"], span
+    for group in pa.table(rows).group_by("place").aggregate(asked).to_pylist():  # O(partitions)
+        least_of_all = None if group["below_any"] else group["least_min"]
+        greatest_of_all = None if group["above_any"] else group["greatest_max"]
+        span = Span(least_of_all, greatest_of_all, group["nulls_any"], group["values_any"])
+        yield group["place"], group["rows_sum"], span
 
 
 def _with_logs(partition: MetadataPartition, paths: frozenset[str]) -> frozenset[str]:

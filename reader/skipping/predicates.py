@@ -196,17 +196,17 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
 
     Every row matches a predicate on an expression.
     """
-    found = pa.array(np.ones(rows.num_rows, np.bool_))
+    matches = pa.array(np.ones(rows.num_rows, np.bool_))
     for predicate in predicates:
         if isinstance(predicate, OnExpression):
             continue
         if isinstance(predicate, AnyOf):
             alternatives = [satisfied(rows, alternative) for alternative in predicate.alternatives]
-            kept = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
+            holds = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
         else:
-            kept = pc.fill_null(_satisfies(predicate, plain(rows.column(predicate.column))), False)
-        found = pc.and_(found, kept)
-    return found
+            holds = pc.fill_null(_satisfies(predicate, plain(rows.column(predicate.column))), False)
+        matches = pc.and_(matches, holds)
+    return matches
 
 
 def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
@@ -218,20 +218,22 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
         _check_comparable(predicate.prefix, predicate.column, column.type)
         return pc.starts_with(column, predicate.prefix)
     values = (predicate.value,) if isinstance(predicate, Compare) else predicate.values
-    known = [value for value in values if value is not None]
-    for value in known:
+    not_null = [value for value in values if value is not None]
+    for value in not_null:
         _check_comparable(value, predicate.column, column.type)
-    if (isinstance(predicate, Compare) and not known) or (isinstance(predicate, NoneOf) and len(known) < len(values)):
+    if (isinstance(predicate, Compare) and not not_null) or (
+        isinstance(predicate, NoneOf) and len(not_null) < len(values)
+    ):
         return pa.nulls(len(column), pa.bool_())
     wide = column.cast(_widest(column.type))
     if isinstance(predicate, Compare):
         return _compares(wide, predicate.op, predicate.value)
-    wanted = pa.array(known, wide.type)
+    wanted = pa.array(not_null, wide.type)
     if pa.types.is_floating(wide.type):
         # A set tells -0.0 and 0.0 apart, which are equal; their sums with 0.0 are both 0.0.
         wide, wanted = pc.add(wide, 0.0), pc.add(wanted, 0.0)
     among = pc.is_in(wide, wanted)
-    if any(map(_is_nan, known)):
+    if any(map(_is_nan, not_null)):
         among = pc.or_(among, pc.fill_null(pc.is_nan(wide), False))
     return among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(among))
 
@@ -242,8 +244,8 @@ def _compares(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
     is_last = pc.is_nan(column)
     if _is_nan(value):
         return _COMPARISONS[op](is_last, pa.scalar(True))
-    found = _COMPARISONS[op](column, pa.scalar(value, column.type))
-    return pc.if_else(is_last, pa.scalar(op in {">", ">=", "!="}), found)
+    compared = _COMPARISONS[op](column, pa.scalar(value, column.type))
+    return pc.if_else(is_last, pa.scalar(op in {">", ">=", "!="}), compared)
 
 
 def _check_comparable(value: Any, name: str, kind: pa.DataType) -> None:

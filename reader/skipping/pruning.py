@@ -56,12 +56,12 @@ class Pruning:
         values = parse_partition_path(path, self.config)
         if values is None:
             return True
-        known = [
+        field_spans = [
             [(field, span) for span in _spans(text, self.schema.field(field).type)]
             for field, text in values.items()
             if field in self.schema.names
         ]
-        return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*known))
+        return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*field_spans))
 
     def file_may_match(self, numbers: Callable[[], BucketNumbers]) -> Callable[[DataFile], bool]:
         """Return a test of the files that the index assigns to the keys that the predicates allow.
@@ -119,9 +119,9 @@ class Pruning:
         if not combinations:
             return pa.array([], pa.string())
         fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
-        known = dict(zip(columns, zip(*combinations, strict=True), strict=True))
+        by_column = dict(zip(columns, zip(*combinations, strict=True), strict=True))
         anything = (None,) * len(combinations)
-        arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
+        arrays = [pa.array(by_column.get(field.name, anything), field.type) for field in fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         return pa.concat_arrays([KeyGenerator(spelling, schema).record_keys(batch) for spelling in spellings(config)])
 
@@ -164,13 +164,13 @@ class Pruning:
         return allowed
 
     def _values_of_any(self, field: str, predicate: AnyOf) -> tuple[Any, ...] | None:
-        found: list[Any] = []
+        allowed: list[Any] = []
         for alternative in predicate.alternatives:
             values = replace(self, predicates=alternative)._allowed(field)
             if values is None:
                 return None
-            found += values
-        return tuple(found)
+            allowed += values
+        return tuple(allowed)
 
 
 def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> dict[str, Any] | None:
@@ -181,9 +181,11 @@ def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> dict[
     texts = parse_partition_path(path, config)
     if texts is None:
         return None
-    known = {name: text for name, text in texts.items() if name in schema.names}
-    values = {name: None if text is None else _parse(text, schema.field(name).type) for name, text in known.items()}
-    return {name: value for name, value in values.items() if value is not None or known[name] is None}
+    of_columns = {name: text for name, text in texts.items() if name in schema.names}
+    values = {
+        name: None if text is None else _parse(text, schema.field(name).type) for name, text in of_columns.items()
+    }
+    return {name: value for name, value in values.items() if value is not None or of_columns[name] is None}
 
 
 def spellings(config: TableConfig) -> list[TableConfig]:

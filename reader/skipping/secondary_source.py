@@ -38,8 +38,8 @@ class SecondaryIndexSource:
         if len(definition.columns) != 1 or definition.columns[0] not in schema.names:
             return None
         field = schema.field(definition.columns[0])
-        known = [values for each in predicates if (values := _allowed(each, field)) is not None]
-        fewest = min(known, key=len, default=None)
+        allowed = [values for each in predicates if (values := _allowed(each, field)) is not None]
+        fewest = min(allowed, key=len, default=None)
         if fewest is None or len(fewest) > _MOST_VALUES:
             return None
         return cls(rows, definition, tuple(sorted(fewest)))
@@ -73,10 +73,10 @@ def _allowed(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
     if isinstance(predicate, AnyOf):
         joined: set[str] = set()
         for alternative in predicate.alternatives:
-            known = [values for each in alternative if (values := _allowed(each, field)) is not None]
-            if not known:
+            allowed = [values for each in alternative if (values := _allowed(each, field)) is not None]
+            if not allowed:
                 return None
-            joined |= min(known, key=len)
+            joined |= min(allowed, key=len)
         return frozenset(joined)
     if isinstance(predicate, IsNull) and predicate.column == field.name:
         return frozenset((NULL + END,))
@@ -95,7 +95,7 @@ def _prefixes(values: Iterable[Any], kind: pa.DataType) -> frozenset[str] | None
     """
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
-    known = [value for value in values if value is not None]
-    if any(comparable(value, kind) is None for value in known):
+    not_null = [value for value in values if value is not None]
+    if any(comparable(value, kind) is None for value in not_null):
         return None
-    return frozenset(beginnings(pa.array(list(map(str, known)), pa.string())).to_pylist())  # O(values asked for)
+    return frozenset(beginnings(pa.array(list(map(str, not_null)), pa.string())).to_pylist())  # O(values asked for)

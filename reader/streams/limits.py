@@ -85,6 +85,6 @@ def _first_readable(settled: SettledWrites, end: str) -> str:
     if clean is None:
         return least
     # A clean by file versions keeps the slices that were the newest at its plan.
-    kept = earliest_kept(clean) or cleans[-1].requested_time
-    times = (write.visible_since for write in timeline.writes if write.requested_time <= kept)
+    earliest = earliest_kept(clean) or cleans[-1].requested_time
+    times = (write.visible_since for write in timeline.writes if write.requested_time <= earliest)
     return max([least, *times])

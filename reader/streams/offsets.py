@@ -46,15 +46,15 @@ class WriteSum:
 
         The sum may hold ``undone`` times, which are no longer present. Up to two times are found.
         """
-        found = WriteSum.of(present)
+        present_sum = WriteSum.of(present)
         hashes = {_hash(time): time for time in present}
         gone = sorted(undone)
         # A restore undoes all writes from one on, of which the sum has those that were there when it was made.
         suffixes = (gone[number:] for number in range(len(gone), -1, -1))
         subsets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
         for taken in islice(chain(suffixes, subsets), _MOST_SETS):
-            excess = (found.total - self.total + sum(map(_hash, taken))) % _MOST
-            late = found.count - self.count + len(taken)
+            excess = (present_sum.total - self.total + sum(map(_hash, taken))) % _MOST
+            late = present_sum.count - self.count + len(taken)
             if not late and not excess:
                 return ()
             if late == 1 and excess in hashes:
@@ -110,10 +110,10 @@ class Offset:
         return replace(self, time=max(writes[time].visible_since for time in asked), after=after)
 
     def to_fields(self) -> dict[str, Any]:
-        found: dict[str, Any] = {TIME: self.time}
+        fields: dict[str, Any] = {TIME: self.time}
         if self.writes is not None:
-            found |= {_COUNT: self.writes.count, _SUM: f"{self.writes.total:0{2 * _BYTES}x}"}
-        return found | {_AFTER: self.after} if self.after else found
+            fields |= {_COUNT: self.writes.count, _SUM: f"{self.writes.total:0{2 * _BYTES}x}"}
+        return fields | {_AFTER: self.after} if self.after else fields
 
 
 INITIAL = Offset(_INITIAL)

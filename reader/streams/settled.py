@@ -52,10 +52,10 @@ def times_until(writes: Mapping[str, Instant], time: str) -> frozenset[str]:
 
 def completed_writes(timeline: Timeline, archived: tuple[Instant, ...]) -> Mapping[str, Instant]:
     active = {write.requested_time: write for write in timeline.instants if write.is_write}
-    found = {write.requested_time: write for write in archived if write.is_write}
+    archived_writes = {write.requested_time: write for write in archived if write.is_write}
     # An archived instant whose files are on the timeline still counts by these: an undo may have begun.
-    found = {time: write for time, write in found.items() if time not in active}
-    return found | {time: write for time, write in active.items() if write.state == State.COMPLETED}
+    archived_writes = {time: write for time, write in archived_writes.items() if time not in active}
+    return archived_writes | {time: write for time, write in active.items() if write.state == State.COMPLETED}
 
 
 def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Timeline, str]:
@@ -82,9 +82,9 @@ def _pending(timeline: Timeline) -> list[str]:
     """Return the times at which readers will see pending writes, as far as they are known before."""
     pending = [write for write in timeline.pending if write.is_write]
     times = {write: timeline.files.layout.visible_at(write) for write in pending}
-    known = {write.requested_time: time for write, time in times.items() if time is not None}
-    going = on_the_way_out(timeline) if known else ()
-    return [time for requested, time in known.items() if requested not in going]
+    visible_times = {write.requested_time: time for write, time in times.items() if time is not None}
+    going = on_the_way_out(timeline) if visible_times else ()
+    return [time for requested, time in visible_times.items() if requested not in going]
 
 
 def _waiting(decision: decisions.Decision | None, timeline: Timeline) -> str | None:
@@ -94,7 +94,7 @@ def _waiting(decision: decisions.Decision | None, timeline: Timeline) -> str | N
     decided = decision.instant
     if not decided.is_write or decided.state != State.COMPLETED:
         return None
-    known = timeline.write_at(decided.requested_time)
-    if known is None or known.state == State.COMPLETED or known.requested_time in on_the_way_out(timeline):
+    write = timeline.write_at(decided.requested_time)
+    if write is None or write.state == State.COMPLETED or write.requested_time in on_the_way_out(timeline):
         return None
     return decided.visible_since

@@ -53,7 +53,7 @@ class TableStream:
     _last: Offset | None = None
     _target: str | None = None
     _seen: tuple[Offset, tuple[Instant, ...]] | None = None
-    _known: tuple[Offset, frozenset[str]] | None = None
+    _checked_writes: tuple[Offset, frozenset[str]] | None = None
     _archived: tuple[str, tuple[Instant, ...]] | None = None
 
     def initial(self) -> Offset:
@@ -97,7 +97,7 @@ class TableStream:
             return given
         times = times_until(settled.all, end)
         self._last = Offset(end, WriteSum.of(times), start.time)
-        self._known = self._last, times
+        self._checked_writes = self._last, times
         return self._last
 
     def _until(self, settled: SettledWrites, start: Offset) -> str:
@@ -179,19 +179,19 @@ class TableStream:
         if offset.writes is None:
             return
         present = times_until(writes, offset.time)
-        if self._known is not None and self._known[0] == offset:
-            late = tuple(sorted(present - self._known[1]))
-            lost = self._known[1] - present
+        if self._checked_writes is not None and self._checked_writes[0] == offset:
+            late = tuple(sorted(present - self._checked_writes[1]))
+            lost = self._checked_writes[1] - present
             gone = len(lost)
             if lost and lost - _undone(table, timeline):
                 raise _other_writes(table, offset, present)
         else:
-            found = offset.writes
-            gone = max(0, found.count - len(present))
+            noted_sum = offset.writes
+            gone = max(0, noted_sum.count - len(present))
             explained: tuple[str, ...] | None = ()
-            if found != WriteSum.of(present):
+            if noted_sum != WriteSum.of(present):
                 gone_since = _undone(table, timeline) - present
-                explained = found.explain(present, [time for time in gone_since if time < offset.time])
+                explained = noted_sum.explain(present, [time for time in gone_since if time < offset.time])
             if explained is None:
                 raise _other_writes(table, offset, present)
             late = explained
@@ -204,7 +204,7 @@ class TableStream:
                 table.path,
                 gone,
             )
-        self._known = offset, present
+        self._checked_writes = offset, present
 
 
 def _undone(table: Table, timeline: Timeline) -> frozenset[str]:

@@ -151,7 +151,7 @@ def test_a_read_is_planned_with_one_listing_a_partition(s3: S3Server) -> None:
         snapshot = open_snapshot(url)
         splits = snapshot.plan(snapshot.schema, (), 128 << 20)
 
-    assert sum(len(split.pieces) for split in splits) == 24
+    assert sum(len(split.parts) for split in splits) == 24
     assert sum(requests.values()) <= READ.of(0, 6, 24)
 
 

@@ -17,7 +17,7 @@ SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType(
 
 def planned(path: Path, key: str | None) -> HudiWriter:
     options = HudiOptions(record_key=("id",), buckets=1)
-    return HudiWriter.planned(str(path / "t"), options, SCHEMA, overwrite=False, known={WRITE_KEY: key})
+    return HudiWriter.planned(str(path / "t"), options, SCHEMA, overwrite=False, spelled={WRITE_KEY: key})
 
 
 def test_the_plan_has_the_key_that_the_call_chose(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ def test_row_groups_without_a_row_of_the_window_are_left_out(tmp_path: Path) -> 
     whole, window = (open_snapshot(str(tmp_path / "t"), query=query) for query in (None, Changes(done.instant)))
 
     groups = [
-        [number for split in one.plan(one.schema, (), 1) for piece in split.pieces for number in piece.row_groups or ()]
+        [number for split in one.plan(one.schema, (), 1) for part in split.parts for number in part.row_groups or ()]
         for one in (whole, window)
     ]
 

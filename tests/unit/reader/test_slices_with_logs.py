@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, UnsupportedTableError
-from pyhudi.reader.plan import Piece, Split
+from pyhudi.reader.plan import SlicePart, Split
 from pyhudi.reader.query import Changes
 from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.skipping.predicates import Compare, Predicate
@@ -105,7 +105,7 @@ def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage
     if logged:
         one.add_log(Rows([row("a51", 20, 7)]))
     base = one.file_slice.base_file
-    split = Split((Piece(base.path, "", None, base.size, one.file_slice if logged else None),))
+    split = Split((SlicePart(base.path, "", None, base.size, one.file_slice if logged else None),))
 
     def shown(key: str) -> list[str]:
         asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)

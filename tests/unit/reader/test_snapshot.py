@@ -74,7 +74,7 @@ def test_every_type_that_apache_hudi_writes_is_read(tmp_path: Path) -> None:
 def test_batches_have_exactly_the_schema_asked_for(tmp_path: Path) -> None:
     snapshot = open_snapshot(unpack("v9_cow_types", tmp_path))
 
-    [split] = [Split(tuple(piece for one in snapshot.plan(snapshot.schema, (), MIB) for piece in one.pieces))]
+    [split] = [Split(tuple(part for one in snapshot.plan(snapshot.schema, (), MIB) for part in one.parts))]
 
     for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split):
         assert batch.schema.equals(snapshot.schema)
@@ -165,7 +165,7 @@ def test_a_large_file_is_cut_between_row_groups(tmp_path: Path) -> None:
     splits = snapshot.plan(snapshot.schema, (), slice_.base_file.size // 2)
 
     assert len(splits) > 1
-    numbers = [number for split in splits for piece in split.pieces for number in piece.row_groups or ()]
+    numbers = [number for split in splits for part in split.parts for number in part.row_groups or ()]
     assert sorted(numbers) == list(range(len(numbers)))
     assert rows(snapshot, "id", split_size=slice_.base_file.size // 2).num_rows == 140_000
 
