@@ -22,42 +22,42 @@ class LookupOptions(OptionPart):
 
     prune_by_ranges: bool = option(
         LOOKUP.prunes_by_ranges,
-        "Whether a lookup skips files by their least and greatest key before it reads their bloom filters.",
+        "Skip files by their least and greatest key before reading their bloom filters.",
         "hoodie.bloom.index.prune.by.ranges",
     )
     lookup_keys_per_task: Count = option(
         LOOKUP.keys_per_task,
-        "How many pairs of a key and a candidate file each of Spark's tasks tests.",
+        "How many pairs of a key and a candidate file one Spark task tests.",
         "hoodie.bloom.index.keys.per.bucket",
     )
     cache_input: bool = option(
         LOOKUP.caches,
-        "Whether Spark keeps the rows between the lookup and the write; else their query runs twice.",
+        "Let Spark keep the rows between the lookup and the write. Otherwise the query of the rows runs twice.",
         "hoodie.bloom.index.use.caching",
         "hoodie.simple.index.use.caching",
     )
     update_partition_path: bool = option(
         LOOKUP.moves_rows,
-        "Whether an incoming row with another partition than the stored row moves there; else it is updated in the old "
-        "partition. Only for GLOBAL_BLOOM and GLOBAL_SIMPLE.",
+        "Move a stored row to the partition of the incoming row. Otherwise the row is updated in its old partition. "
+        "Only for GLOBAL_BLOOM and GLOBAL_SIMPLE.",
         "hoodie.bloom.index.update.partition.path",
         "hoodie.simple.index.update.partition.path",
     )
     unnoted_index_files: Count = option(
         LOOKUP.most_elsewhere,
-        "How many files a write opens to look in other partitions for its keys, in a table of another engine that "
-        "notes no index; a write that would open more asks for the index.",
+        "For a table of another engine that records no index: how many files a write may open to look for its keys "
+        "in other partitions. A write that would open more is refused and asks for the index.",
         "hoodie.pyhudi.unnoted.index.max.files",
     )
     index_cache_bytes: SizeOrNone = option(
         LOOKUP.cache_bytes,
-        "Bytes of record keys, 16 for each key, that a process keeps from one batch of a stream to the next, so that "
-        "no lookup reads a file again whose keys it knows; 0 for none.",
+        "Bytes of record keys, 16 for each key, that a process keeps between the batches of a stream, so that no "
+        "lookup reads the same file again; 0 keeps none.",
         CACHE_BYTES,
     )
     filter_type: FilterType = option(
         BLOOM.dynamic.of(lambda kind: kind == DYNAMIC, default=DYNAMIC),
-        "Whether a bloom filter grows with its file's keys or has one size.",
+        "DYNAMIC_V0: a bloom filter grows with the keys of its file. SIMPLE: it has one size.",
         "hoodie.bloom.index.filter.type",
     )
     filter_entries: Count = option(
@@ -70,23 +70,23 @@ class LookupOptions(OptionPart):
     )
     filter_most_entries: Count = option(
         BLOOM.most_entries,
-        "Up to how many keys a growing bloom filter keeps that share of false positives.",
+        "Up to how many keys a growing bloom filter keeps its share of false positives.",
         "hoodie.bloom.index.filter.dynamic.max.entries",
     )
     small_file_limit: SizeOrNone = option(
         SIZES.small,
-        "Base files of fewer bytes take new keys in, where the index looks keys up; with 0 new keys always open file "
+        "Base files with fewer bytes take in new keys, if the index looks keys up. With 0, new keys always open file "
         "groups.",
         "hoodie.parquet.small.file.limit",
     )
     max_file_size: Size = option(
         SIZES.largest,
-        "Bytes that base files are filled up to, where the index looks keys up.",
+        "Bytes up to which base files are filled, if the index looks keys up.",
         "hoodie.parquet.max.file.size",
     )
     record_size_estimate: Count = option(
         SIZES.record_bytes,
-        "Bytes that a row takes in a base file, where no commit of the table shows it.",
+        "Bytes of a row in a base file, if no commit of the table shows them.",
         "hoodie.copyonwrite.record.size.estimate",
     )
     record_size_threshold: Annotated[float, Field(ge=0)] = option(
@@ -96,7 +96,7 @@ class LookupOptions(OptionPart):
     )
     small_file_candidates: Count = option(
         SIZES.most_rewritten,
-        "How many small files of a partition take new keys in where other rows go to log files.",
+        "How many small files of a partition take in new keys, if other rows go to log files.",
         "hoodie.merge.small.file.group.candidates.limit",
     )
 

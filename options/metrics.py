@@ -21,31 +21,29 @@ class MetricsOptions(OptionPart):
 
     metrics_file: str = option(
         METRICS.file,
-        "A text file for a collector, such as node_exporter's, that gets the figures of each commit; in a folder, "
-        "which ends with a slash, the file with the table's name.",
+        "A text file for a collector such as node_exporter's, which gets the figures of each commit. If the path "
+        "ends with a slash, it is a folder, in which the file has the table's name.",
         "hoodie.metrics.pyhudi.file",
     )
-    metrics_on: bool = option(False, "Whether each commit pushes its figures to a Prometheus gateway.", _ON)
+    metrics_on: bool = option(False, "Push the figures of each commit to a Prometheus gateway.", _ON)
     metrics_reporter: str = option(
         _DEFAULT,
-        f"What the figures are pushed to: pyhudi pushes to {_GATEWAY} alone, and refuses the others where figures are "
-        "to be pushed.",
+        f"What the figures are pushed to. pyhudi pushes to {_GATEWAY} alone, and refuses any other reporter if "
+        "hoodie.metrics.on is true.",
         _TYPE,
     )
     metrics_reporter_class: str = option(
-        "", "A class of Java that reports; pyhudi refuses it where figures are to be pushed.", _CLASS
+        "", "A Java class that reports. pyhudi refuses it if hoodie.metrics.on is true.", _CLASS
     )
     metrics_host: str = option("localhost", "The gateway's host.", "hoodie.metrics.pushgateway.host")
     metrics_port: Count = option(9091, "The gateway's port.", "hoodie.metrics.pushgateway.port")
     metrics_job: str = option(
-        METRICS.job, "The gateway's job; the table's name without it.", "hoodie.metrics.pushgateway.job.name"
+        METRICS.job, "The gateway's job; by default the table's name.", "hoodie.metrics.pushgateway.job.name"
     )
-    metrics_labels: str = option(
-        "", "Labels of the gateway's group, as name:value pairs with commas between them.", _LABELS
-    )
+    metrics_labels: str = option("", "Labels of the gateway's group, as name:value pairs separated by commas.", _LABELS)
     metrics_prefix: str = option(
         METRICS.prefix,
-        "What the names of the figures begin with; the table's name without it.",
+        "What the names of the figures begin with; by default the table's name.",
         "hoodie.metrics.reporter.metricsname.prefix",
     )
 

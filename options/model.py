@@ -29,13 +29,13 @@ class CommonOptions(OptionPart):
 
     path: str | None = option(None, "Where the table is.", "path", "hoodie.base.path")
     defaults: bool = option(
-        True, "Whether options are taken from hudi-defaults.conf where none is given.", "hoodie.pyhudi.defaults.enabled"
+        True, "Take options that are not given from hudi-defaults.conf.", "hoodie.pyhudi.defaults.enabled"
     )
     metadata_enable: bool | None = option(
         WRITE.metadata_enable,
-        "True has a write build Apache Hudi's [metadata table](metadata-table.md#asking-for-one) if there is none; "
-        "false lets a read do [without it](reading.md#the-metadata-table). Without the option a table keeps what it "
-        "has. A write with false is refused if the table has one: `drop_index` drops it.",
+        "`true`: a write builds Apache Hudi's [metadata table](metadata-table.md#asking-for-one) if the table has "
+        "none. `false`: a read works [without it](reading.md#the-metadata-table), and a write is refused if the "
+        "table has one, because only `drop_index` drops it.",
         "hoodie.metadata.enable",
         otherwise="what the table has",
     )
@@ -49,42 +49,42 @@ class StreamOptions(OptionPart):
 
     stream_identifier: str = option(
         STREAM.identifier,
-        "Apache Hudi's name of the stream, by which a query continues where another engine's ended; queries into one "
-        "table need different names.",
+        "Apache Hudi's name of the stream. A query continues after the last batch of this name, even if another "
+        "engine wrote it. Queries into one table need different names.",
         "hoodie.datasource.write.streaming.checkpoint.identifier",
     )
     stream_retries: Threshold = option(
         STREAM.retries,
-        "How often the commit of a batch that failed is repeated, with the rows that it has.",
+        "How often the commit of a failed batch is repeated, with the same rows.",
         "hoodie.datasource.write.streaming.retry.count",
     )
     stream_retry_wait_ms: Count = option(
         STREAM.retry_wait_s.of(lambda ms: ms / 1000, default=2000),
-        "Milliseconds before the first repetition; each further pause is twice as long.",
+        "Milliseconds before the first repetition. Each further pause is twice as long.",
         "hoodie.datasource.write.streaming.retry.interval.ms",
     )
     stream_ignores_failures: bool = option(
         STREAM.ignores_failures,
-        "Whether a stream passes over a batch whose commit failed, the repetitions included, as the store failed or "
-        "another engine's write was in the way: its rows are lost. Any other failure fails the query all the same.",
+        "Skip a batch whose commit still fails after all repetitions because of the store or another engine. Its "
+        "rows are lost. Any other failure ends the query.",
         "hoodie.datasource.write.streaming.ignore.failed.batch",
     )
     stream_without_compaction: bool = option(
         False,
-        "Whether a stream leaves all compactions to `run_services()` or another job.",
+        "Leave all compactions to `run_services()` or another job.",
         "hoodie.datasource.write.streaming.disable.compaction",
     )
     stream_compacts: bool = option(
         True,
-        "Whether a stream compacts between its batches, where hoodie.compact.inline lets writes compact; Apache Hudi "
-        "does so in threads of the driver.",
+        "Compact between batches, if hoodie.compact.inline lets writes compact. Apache Hudi does this in threads of "
+        "the driver.",
         "hoodie.datasource.compaction.async.enable",
     )
 
     stream_upkeep_ms: Threshold = option(
         STREAM.upkeep_s.of(lambda ms: ms / 1000, default=500),
-        "Milliseconds that the table services after each batch of a stream may take together: compactions are cut so "
-        "small that they probably fit, and `run_services()` does the rest; 0 for no services after batches.",
+        "Milliseconds that the table services after a batch may take together; 0 turns them off. Compactions are cut "
+        "to sizes that probably fit, and `run_services()` does the rest.",
         "hoodie.pyhudi.stream.upkeep.ms",
     )
 

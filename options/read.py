@@ -41,28 +41,28 @@ class ReadOptions(OptionPart):
 
     columns: Fields | None = option(
         None,
-        "The columns to read, in this order; all without it.",
+        "The columns to read, in this order.",
         "columns",
         "hoodie.pyhudi.read.columns",
         otherwise="all",
     )
     meta: bool = option(
         True,
-        "Whether a read shows the five meta columns of Hudi where `columns` does not name columns; without them a "
-        "temporary view takes `INSERT INTO view VALUES (…)`.",
+        "Show Hudi's five meta columns in a read that does not name `columns`. Without them a temporary view takes "
+        "`INSERT INTO view VALUES (…)`."
         "hoodie.pyhudi.read.meta",
         "meta",
     )
     query_type: QueryType = option(
         "snapshot",
-        "What a read shows: the whole table, the rows that changed, or what base files alone hold, which is as old as "
-        "the newest compaction (`read_optimized`; of a copy-on-write table that is the whole table).",
+        "`snapshot` shows the whole table, `incremental` the rows that changed, and `read_optimized` base files "
+        "alone, which are as old as the newest compaction. In a copy-on-write table, base files are the whole table.",
         QUERY_TYPE,
         "hoodie.datasource.view.type",
     )
     as_of: QueryTime | None = option(
         None,
-        "Reads the table as of this time: with every write that was requested until then, whenever it completed.",
+        "Read the table as of this time, with every write that was requested until then, even if it completed later.",
         AS_OF,
         "as_of",
     )
@@ -70,46 +70,52 @@ class ReadOptions(OptionPart):
         None, "An incremental query shows what completed after this time.", BEGIN, "since"
     )
     end_time: QueryTime | None = option(
-        None, "An incremental query shows what completed until this time, as it was then; now without it.", END, "until"
+        None,
+        "An incremental query shows what completed until this time, as it was then. Without it the query ends now.",
+        END,
+        "until",
     )
     incremental_glob: PathGlob = option(
-        "", "An incremental query reads only files whose path ends with a match of this pattern.", _GLOB
+        "", "An incremental query reads only files whose paths end with a match of this pattern.", _GLOB
     )
     incremental_full_scan: bool = option(
         False,
-        "Whether an incremental query searches the whole table where the archive does not tell what commits wrote.",
+        "Let an incremental query search the whole table if the archive does not say what the commits wrote.",
         FULL_SCAN,
     )
     incremental_end_schema: bool = option(
         False,
-        "Whether an incremental query shows the columns that the table had at its end, not those that it has now.",
+        "Let an incremental query show the columns that the table had at the query's end, instead of its present "
+        "columns.",
         _SCHEMA_OF_END,
     )
-    split_size: Size = option(128 * MIB, "Bytes of files that one task reads.", "hoodie.pyhudi.read.split.size")
+    split_size: Size = option(
+        128 * MIB, "About how many bytes of files one task reads at most.", "hoodie.pyhudi.read.split.size"
+    )
     pushes_filters: bool = option(
         False,
-        "Whether filters that Spark pushes into this `load()` leave out partitions, buckets, files and row groups. "
-        "Spark pushes where `spark.sql.python.filterPushdown.enabled` is true (4.1 and later), and then plans every "
-        "query on one `load()` with the last filter that it pushed: use each `load()` for one query.",
+        "Use the filters that Spark pushes into this `load()` to skip partitions, buckets, files and row groups. "
+        "Spark pushes filters if `spark.sql.python.filterPushdown.enabled` is true (4.1 and later). It then plans "
+        "every query on one `load()` with the last filter that it pushed, so use each `load()` for one query.",
         "hoodie.pyhudi.read.filter.pushdown",
     )
     skips_files: bool = option(
         True,
-        "Whether a read leaves out files by what the metadata table and the footers say of their columns; partitions "
-        "and buckets are left out without it, too.",
+        "Skip files by what the metadata table and the footers say of their columns. Partitions and buckets are "
+        "skipped without this option, too.",
         "hoodie.enable.data.skipping",
     )
     merge_memory: Size = option(
         GIB,
-        "Bytes that a task may take for merging one base file with its log files; what the log files hold beyond that "
-        "waits on disk.",
+        "Bytes that a task may take to merge one base file with its log files. Further rows of the log files wait on "
+        "disk.",
         "hoodie.memory.merge.max.size",
     )
 
     stream_start: StreamStart = option(
         "earliest",
-        "After which completion time a streaming read begins: `earliest` reads all rows, `latest` what completes "
-        "from now on. It counts where the checkpoint is new.",
+        "A streaming read with a new checkpoint begins after this completion time. `earliest` reads all rows, "
+        "`latest` only what completes from now on.",
         START.lower(),
     )
     stream_commits: Count | None = option(
@@ -121,8 +127,8 @@ class ReadOptions(OptionPart):
     )
     stream_bytes: Size | None = option(
         None,
-        "Bytes of the files that the commits of one batch of a streaming read wrote at most; a batch has at least one "
-        "commit.",
+        "How many bytes of files the commits of one batch of a streaming read wrote at most. A batch has at least "
+        "one commit.",
         "hoodie.pyhudi.stream.max.bytes.per.trigger",
         "maxbytespertrigger",
         otherwise="no limit",

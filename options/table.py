@@ -58,14 +58,14 @@ class TableOptions(OptionPart):
 
     table_name: str | None = option(
         TABLE.name,
-        "Name of a new table; without it the last part of the path.",
+        "Name of a new table.",
         "hoodie.datasource.write.table.name",
         otherwise="the last part of the path",
     )
-    database: str | None = option(TABLE.database, "Database that a new table belongs to.")
+    database: str | None = option(TABLE.database, "Database of a new table.")
     table_type: TableType | None = option(
         TABLE.table_type,
-        "Type of a new table, also as `cow` or `mor`.",
+        "Type of a new table: COPY_ON_WRITE (`cow`) or MERGE_ON_READ (`mor`).",
         "hoodie.table.type",
         "hoodie.datasource.write.storage.type",
         "type",
@@ -73,30 +73,30 @@ class TableOptions(OptionPart):
     )
     table_version: int | None = option(
         TABLE.version,
-        "Version of a new table, see [Table versions](versions.md); 9 without it. An existing table keeps its own.",
+        "Version of a new table; see [Table versions](versions.md). An existing table keeps its version.",
         "hoodie.table.version",
         supported=list(VERSIONS),
         otherwise="9",
     )
     record_key: Fields | None = option(
         TABLE.record_key_fields,
-        "The columns whose values identify a row within its partition; a new table needs them.",
+        "The columns whose values identify a row within its partition. A new table needs them.",
         "hoodie.table.recordkey.fields",
         "recordkey",
         "record_key",
     )
     partition_fields: PartitionFields | None = option(
         TABLE.partition_fields.of(_names),
-        "The columns that a new table is partitioned by; none without it. The key generator CUSTOM wants each as "
-        "`column:SIMPLE` or `column:TIMESTAMP`.",
+        "The columns by which a new table is partitioned; without them it has no partitions. The key generator "
+        "CUSTOM wants each as `column:SIMPLE` or `column:TIMESTAMP`.",
         "hoodie.table.partition.fields",
         "partitionby",
         "partition_by",
     )
     ordering_fields: Fields | None = option(
         TABLE.ordering_fields,
-        "The columns whose greater values win when two rows have one key, compared one after another; without them the "
-        "later row wins.",
+        "If two rows have one key, the row with the greater values in these columns wins; they are compared one "
+        "after another. Without them the later row wins.",
         "hoodie.datasource.write.precombine.field",
         "hoodie.datasource.write.ordering.fields",
         "hoodie.table.precombine.field",
@@ -106,30 +106,30 @@ class TableOptions(OptionPart):
     )
     key_generator_type: Generator | None = option(
         TABLE.key_generator,
-        "How keys and partition paths are made of columns; without it SIMPLE, COMPLEX, NON_PARTITION or CUSTOM, as the "
-        "columns ask for.",
+        "How keys and partition paths are made of columns. The default is SIMPLE, COMPLEX, NON_PARTITION or CUSTOM, "
+        "depending on the columns.",
         "hoodie.table.keygenerator.type",
         otherwise="as the columns ask",
     )
     key_generator_class: Generator | None = option(
         None,
-        "The same, named by Apache Hudi's Java class.",
+        "The key generator, named by Apache Hudi's Java class.",
         "hoodie.datasource.write.keygenerator.class",
         "hoodie.table.keygenerator.class",
     )
     hive_style: bool | None = option(
         TABLE.hive_style,
-        "Whether a new table's folders read `column=value`; false without it.",
+        "Name a new table's partition folders `column=value`.",
         otherwise="false",
     )
     url_encode: bool | None = option(
         TABLE.url_encode,
-        "Whether a new table escapes special characters in its folders; false without it.",
+        "Escape special characters in the names of a new table's partition folders.",
         otherwise="false",
     )
     index_type: IndexType | None = option(
         TABLE.index_type,
-        "Index of a new table, see [Indexes](indexes.md): BUCKET computes a key's file group, the others look it up.",
+        "Index of a new table; see [Indexes](indexes.md). BUCKET computes a key's file group, the others look it up.",
         "index",
         supported=["BUCKET", *LOOKUP_INDEXES],
         unsupported=sorted(INDEXES_NOT_DONE),
@@ -143,119 +143,126 @@ class TableOptions(OptionPart):
     )
     time_unit: TimeUnit | None = option(
         None,
-        "Unit of the numbers where the type is SCALAR; seconds without it.",
+        "Unit of the numbers if the type is SCALAR.",
         TIME_UNIT,
         older_time_option(TIME_UNIT),
         otherwise="SECONDS",
     )
     time_input_format: str | None = option(
         None,
-        "The Joda-Time patterns of values that are texts; the first that fits a text reads it.",
+        "Joda-Time patterns of values that are texts. The first pattern that fits a text reads it.",
         TIME_INPUT_FORMAT,
         older_time_option(TIME_INPUT_FORMAT),
     )
     time_input_delimiter: str | None = option(
         None,
-        "The regular expression that separates those patterns; a comma without it.",
+        "Regular expression that separates the patterns of hoodie.keygen.timebased.input.dateformat.",
         TIME_INPUT_DELIMITER,
         older_time_option(TIME_INPUT_DELIMITER),
         otherwise=",",
     )
     time_input_zone: str | None = option(
         None,
-        "The time zone of texts that name none; without it the path shows the time as it is written.",
+        "Time zone of texts that name none. Without it the path shows the time as it is written.",
         TIME_INPUT_ZONE,
         older_time_option(TIME_INPUT_ZONE),
         otherwise="none",
     )
     time_output_format: str | None = option(
-        None, "The Joda-Time pattern of the partition path.", TIME_OUTPUT_FORMAT, older_time_option(TIME_OUTPUT_FORMAT)
+        None, "Joda-Time pattern of the partition path.", TIME_OUTPUT_FORMAT, older_time_option(TIME_OUTPUT_FORMAT)
     )
     time_output_zone: str | None = option(
         None,
-        "The time zone in which the path shows the time; UTC without it where the values are numbers.",
+        "Time zone of the time in the partition path. The default holds for values that are numbers.",
         TIME_OUTPUT_ZONE,
         older_time_option(TIME_OUTPUT_ZONE),
         otherwise="UTC",
     )
     time_zone: str | None = option(
-        None, "Sets both time zones; it takes precedence over each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
+        None,
+        "Time zone of both input and output. It takes precedence over the separate options.",
+        TIME_ZONE,
+        older_time_option(TIME_ZONE),
     )
     buckets: Buckets | None = option(
         TABLE.bucket_count,
-        "Number of buckets in every partition under the index BUCKET, which a rescale changes later; 8 without it.",
+        "Number of buckets in each partition of a new table with the index BUCKET. `rescale_buckets` changes it later.",
         "buckets",
         otherwise="8",
     )
     hash_fields: Fields | None = option(
         TABLE.hash_fields,
-        "The record key columns that choose the bucket; all of them without it.",
+        "The record key columns that choose the bucket.",
         otherwise="the record key",
     )
     bucket_engine: BucketEngine | None = option(
         None,
-        "The kind of buckets.",
+        "Kind of the buckets.",
         "hoodie.index.bucket.engine",
         supported=["SIMPLE"],
         otherwise="SIMPLE",
     )
     merge_mode: MergeMode | None = option(
         TABLE.merge_mode,
-        "Which row wins when two rows have one key: event time with an ordering field, commit time without.",
+        "Which row wins if two rows have one key: the row with the greater ordering value (EVENT_TIME_ORDERING) or "
+        "the later row (COMMIT_TIME_ORDERING).",
         "hoodie.record.merge.mode",
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
         otherwise="as the ordering fields ask",
     )
     payload: PayloadName | None = option(
         TABLE.payload,
-        "The merge mode, named by one of Apache Hudi's older payload classes. AWSDmsAvroPayload brings the delete "
-        "marker `Op` = `D` along.",
+        "The merge mode, named by one of Apache Hudi's older payload classes. AWSDmsAvroPayload also sets the delete "
+        "marker `Op` = `D`.",
         "hoodie.compaction.payload.class",
         supported=list(PAYLOADS),
     )
     delete_field: str = option(
         TABLE.delete_field.of(lambda text: text or None, default=""),
-        "The column by which rows of an upsert are deletes, beside `_hoodie_is_deleted`; goes with the marker.",
+        "Column that marks rows of an upsert as deletes, beside `_hoodie_is_deleted`. It is given together with the "
+        "marker.",
     )
     delete_marker: str = option(
         TABLE.delete_marker.of(lambda text: text or None, default=""),
-        "The column's value, as text, in rows that are deletes. A table keeps field and marker from its creation; for "
-        "a table without them, they hold for this write alone.",
+        "Value of the delete column, as text, in rows that are deletes. A new table keeps column and marker; for a "
+        "table without them, they hold for this write alone.",
     )
     partial_update_mode: PartialUpdateMode | None = option(
         TABLE.partial_update_mode,
-        "Which values of a row leave a column to the older row of its key: null (IGNORE_DEFAULTS), or a text that "
-        "marks an unavailable value (FILL_UNAVAILABLE); see [Merge-on-read](merge-on-read.md#partial-updates).",
+        "Which values of a row leave the value of the older row of its key in place: null (IGNORE_DEFAULTS), or a "
+        "text that marks an unavailable value (FILL_UNAVAILABLE); see "
+        "[Merge-on-read](merge-on-read.md#partial-updates).",
         supported=["IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "NONE"],
         otherwise="NONE",
     )
     unavailable: str = option(
         TABLE.unavailable.of(lambda text: text or None, default=""),
-        "The text, or bytes, that marks an unavailable value under FILL_UNAVAILABLE; Debezium's without it.",
+        "Text, or bytes, that marks an unavailable value under FILL_UNAVAILABLE. The default is Debezium's.",
         UNAVAILABLE_VALUE,
         otherwise=UNAVAILABLE_OF_DEBEZIUM,
     )
     isolation: Isolation | None = option(
         TABLE.isolation,
-        "Whether a merge, an update or a delete by a condition conflicts with commits that changed which rows satisfy "
-        "its conditions, or only with those that changed the same file groups; see [Isolation](isolation.md). A write "
-        "may differ from its table.",
+        "What a merge, an update or a delete by a condition conflicts with. `snapshot`: commits that changed the "
+        "same file groups. `serializable`: also commits that changed which rows satisfy its conditions. A write may "
+        "differ from its table; see [Isolation](isolation.md).",
         otherwise="serializable",
     )
     sort_by: Fields | None = option(
         TABLE.sort_by,
-        "The columns by which the rows of each base file of a new table are sorted, so that a query reads fewer of "
-        "them; see [Sorting](sorting.md). `HudiTable.sort` changes them later.",
+        "The columns by which the rows of each base file of a new table are sorted, so that queries read fewer rows; "
+        "see [Sorting](sorting.md). `HudiTable.sort` changes them later.",
         otherwise="unsorted",
     )
     sort_curve: SortCurve | None = option(
         TABLE.sort_curve,
-        "How several sort columns make an order: one after the other, or along a curve that does them equal justice.",
+        "Order of several sort columns: one after the other (linear), or along a curve that serves them equally "
+        "(zorder, hilbert).",
         otherwise="linear",
     )
     timezone: Timezone | None = option(
         TABLE.timezone,
-        "The zone of a new table's instant times; UTC without it.",
+        "Time zone of a new table's instant times.",
         otherwise="UTC",
     )
 

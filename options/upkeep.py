@@ -61,37 +61,33 @@ _warned: set[str] = set()
 class UpkeepOptions(OptionPart):
     """How a table is kept small; nothing here is kept in the table."""
 
-    table_services: bool = option(
-        True, "False does without cleaning, archiving and compacting after writes.", "hoodie.table.services.enabled"
-    )
+    table_services: bool = option(True, "Clean, archive and compact after writes.", "hoodie.table.services.enabled")
     upkeep_seconds: Annotated[float, Field(ge=0)] = option(
         10.0,
-        "Seconds that the services after a write of `pyhudi.arrow` may take together: compactions are cut so small "
-        "that they probably fit, and `run_services()` does the rest; 0 for no services after writes.",
+        "Seconds that the services after a write of `pyhudi.arrow` may take together; 0 turns them off. Compactions "
+        "are cut to sizes that probably fit, and `run_services()` does the rest.",
         "hoodie.pyhudi.upkeep.seconds",
         "upkeep_seconds",
     )
-    clean_automatic: bool = option(
-        CLEAN.automatic, "Whether each write cleans once it is complete.", "hoodie.clean.automatic"
-    )
+    clean_automatic: bool = option(CLEAN.automatic, "Clean after each write.", "hoodie.clean.automatic")
     clean_policy: CleanPolicy = option(
         CLEAN.policy, "Which file slices a clean keeps.", "hoodie.clean.policy", "hoodie.cleaner.policy"
     )
     clean_commits: Count = option(
         CLEAN.commits,
-        "For how many commits KEEP_LATEST_COMMITS keeps the file slices.",
+        "KEEP_LATEST_COMMITS keeps the file slices of this many commits.",
         COMMITS,
         "hoodie.cleaner.commits.retained",
     )
     clean_hours: Count = option(
         CLEAN.hours,
-        "For how many hours KEEP_LATEST_BY_HOURS keeps the slices of commits.",
+        "KEEP_LATEST_BY_HOURS keeps the file slices of the commits of this many hours.",
         "hoodie.clean.hours.retained",
         "hoodie.cleaner.hours.retained",
     )
     clean_file_versions: Count = option(
         CLEAN.file_versions,
-        "How many slices of each file group KEEP_LATEST_FILE_VERSIONS keeps.",
+        "KEEP_LATEST_FILE_VERSIONS keeps this many slices of each file group.",
         "hoodie.clean.fileversions.retained",
         "hoodie.cleaner.fileversions.retained",
     )
@@ -109,33 +105,32 @@ class UpkeepOptions(OptionPart):
     )
     clean_incremental: bool = option(
         CLEAN.incremental,
-        "Whether a clean looks only at what changed since the previous clean.",
+        "Let a clean look only at what changed since the previous clean.",
         "hoodie.clean.incremental.enabled",
         "hoodie.cleaner.incremental.mode",
     )
-    archive_automatic: bool = option(
-        ARCHIVE.automatic, "Whether each write archives once it is complete.", "hoodie.archive.automatic"
-    )
+    archive_automatic: bool = option(ARCHIVE.automatic, "Archive after each write.", "hoodie.archive.automatic")
     keep_min_commits: Count = option(
-        ARCHIVE.min_commits, "How many commits archiving leaves on the timeline, at least.", LEAST
+        ARCHIVE.min_commits, "How many commits archiving leaves on the timeline at least.", LEAST
     )
     keep_max_commits: Count = option(
-        ARCHIVE.max_commits, "How many commits there may be on the timeline before some are archived.", MOST
+        ARCHIVE.max_commits, "How many commits the timeline may have before some are archived.", MOST
     )
     archive_batch: Count = option(
         ARCHIVE.batch,
-        "How many files of one level of the archive are merged into one of the next.",
+        "How many files of one level of the archive are merged into one file of the next level.",
         "hoodie.timeline.compaction.batch.size",
     )
 
     compact_inline: bool = option(
         COMPACTION.inline,
-        "Whether each write to a merge-on-read table compacts once it is complete, where that is due.",
+        "Compact a merge-on-read table after each write, if a compaction is due.",
         "hoodie.compact.inline",
     )
     compact_schedule_inline: bool = option(
         COMPACTION.schedule_inline,
-        "Whether each write to such a table plans a compaction where that is due, if it does not compact itself.",
+        "Plan a compaction after each write to a merge-on-read table, if it is due and the write does not compact "
+        "itself.",
         "hoodie.compact.schedule.inline",
     )
     compact_trigger: CompactionTrigger = option(
@@ -153,64 +148,64 @@ class UpkeepOptions(OptionPart):
     )
     compaction_strategy: CompactionStrategy = option(
         COMPACTION.strategy,
-        "Which file groups a compaction merges, by the name of Apache Hudi's class.",
+        "Which file groups a compaction merges, named by Apache Hudi's class.",
         "hoodie.compaction.strategy",
         supported=[LOG_SIZE, LOG_COUNT, BOUNDED_IO, UNBOUNDED, BY_DAY, BY_REGEX],
     )
     compaction_target_io: Count = option(
         COMPACTION.target_io_mb,
-        "About how many MB one compaction reads and writes, for strategies with a bound.",
+        "About how many MB one compaction reads and writes, if its strategy has a bound.",
         "hoodie.compaction.target.io",
     )
     compaction_log_bytes: Threshold = option(
         COMPACTION.log_bytes,
-        "File groups with fewer bytes of log files wait, by LogFileSizeBasedCompactionStrategy.",
+        "LogFileSizeBasedCompactionStrategy skips file groups with fewer bytes of log files.",
         "hoodie.compaction.logfile.size.threshold",
     )
     compaction_log_files: Threshold = option(
         COMPACTION.log_files,
-        "File groups with fewer log files wait, by LogFileNumBasedCompactionStrategy.",
+        "LogFileNumBasedCompactionStrategy skips file groups with fewer log files.",
         "hoodie.compaction.logfile.num.threshold",
     )
     compaction_partitions: Count = option(
         COMPACTION.partitions,
-        "How many of the newest days DayBasedCompactionStrategy looks at.",
+        "DayBasedCompactionStrategy looks at this many of the newest days.",
         "hoodie.compaction.daybased.target.partitions",
     )
     compaction_partition_regex: Pattern = option(
         COMPACTION.partition_regex,
-        "What PartitionRegexBasedCompactionStrategy looks for in partition paths.",
+        "PartitionRegexBasedCompactionStrategy compacts partitions whose paths contain a match of this expression.",
         "hoodie.compaction.partition.path.regex",
     )
     log_compact_inline: bool = option(
         LOG_COMPACTION.inline,
-        "Whether each write to such a table joins log files into fewer once it is complete, where that is due.",
+        "Join the log files of a merge-on-read table into fewer after each write, if a log compaction is due.",
         "hoodie.log.compaction.inline",
     )
     log_compact_blocks: Count = option(
         LOG_COMPACTION.blocks,
-        "After how many delta commits a log compaction is due, and how many log files, or blocks in them, a file group "
-        "needs to be part of it.",
+        "After how many delta commits a log compaction is due. A file group takes part if it has as many log files, "
+        "or blocks in them.",
         "hoodie.log.compaction.blocks.threshold",
     )
 
     index_column_stats: bool | None = option(
         None,
-        "Whether a write with hoodie.metadata.enable=true builds [column_stats](metadata-table.md#what-it-is-for), the "
+        "Let a write with hoodie.metadata.enable=true build [column_stats](metadata-table.md#what-it-is-for), the "
         "bounds of columns in each file, if the table lacks it.",
         "hoodie.metadata.index.column.stats.enable",
         otherwise="true",
     )
     index_partition_stats: bool | None = option(
         None,
-        "Whether such a write builds partition_stats, the bounds of columns in each partition, if the table is "
-        "partitioned and lacks it.",
+        "Let a write with hoodie.metadata.enable=true build partition_stats, the bounds of columns in each "
+        "partition, if the table is partitioned and lacks it.",
         "hoodie.metadata.index.partition.stats.enable",
         otherwise="what hoodie.metadata.index.column.stats.enable says",
     )
     index_columns: Fields | None = option(
         INDEXES.columns,
-        "The columns whose bounds such a write indexes; the first 32 without it.",
+        "The columns whose bounds a write with hoodie.metadata.enable=true indexes.",
         "hoodie.metadata.index.column.stats.column.list",
         otherwise="the first 32",
     )
