@@ -104,10 +104,10 @@ class MetInstant:
     """The instant that a write or a service met, by which programs decide what to do next.
 
     Attributes:
-        instant: Its requested time; empty where the error does not tell it.
+        instant: Its requested time; empty if the error does not tell it.
         kind: What made it: "write", "rescale", "restore", "rollback", "clean", "compaction", "log compaction",
-            "clustering" or "archiving"; "upgrade" where the table went to another version, which is no instant.
-        partition_path: The partition in which the two met; None for the whole table, or where the error does not tell
+            "clustering" or "archiving"; "upgrade" if the table went to another version, which is no instant.
+        partition_path: The partition in which the two met; None for the whole table, or if the error does not tell
             it.
         file_id: The file group at which they met, in that partition.
         file: The name of the file that is gone, of data or of the timeline.
@@ -301,7 +301,7 @@ class SchemaMismatchError(DataError):
     Args:
         what: As in `PyHudiError`; the differences follow it.
         todo: As in `PyHudiError`.
-        differences: The columns that do not fit; none where the error is about a value.
+        differences: The columns that do not fit; none if the error is about a value.
     """
 
     code = "SCHEMA_MISMATCH"
@@ -450,7 +450,7 @@ def from_spark(exception: BaseException) -> PyHudiError | None:
         exception: What ``df.write`` or an action on a read raised.
 
     Returns:
-        An error of the class that was raised in Spark's worker, or None where the text holds none.
+        An error of the class that was raised in Spark's worker, or None if the text holds none.
     """
     matches = list(_PATTERN.finditer(str(exception)))
     if not matches:
@@ -475,7 +475,7 @@ _NAMES = re.compile(r"[0-9A-Za-z_.-]*")
 def _spell(met: MetInstant) -> str:
     """Return the line in which an error's text carries what was met: ASCII, with a sum of its bytes.
 
-    It comes without the place where that would make it longer than 1 KiB, and is empty where it is longer still.
+    It comes without the place if that would make it longer than 1 KiB, and is empty if it is longer still.
     """
     told = {name: value for name, value in asdict(met).items() if isinstance(value, str)}
     for fields in (told, {name: told[name] for name in ("instant", "kind")}):

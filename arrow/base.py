@@ -48,7 +48,7 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
 
     @property
     def schema(self) -> pa.Schema:
-        """The data columns of the table; Hudi's meta columns come before them where a read shows these.
+        """The data columns of the table; Hudi's meta columns come before them if a read shows these.
 
         Raises:
             PyHudiError: The table cannot be read.
@@ -103,7 +103,7 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
             )
 
     def _above(self) -> str:
-        """Return a sentence about the nearest table above the path; empty where there is none."""
+        """Return a sentence about the nearest table above the path; empty if there is none."""
         above = table_above(self._path, self.storage_options)
         return "" if above is None else f" There is one above it, at {above}."
 

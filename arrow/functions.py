@@ -35,7 +35,7 @@ def write(
     threads: int | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Write rows to the table at a path as one instant, and create it with that where there is none.
+    """Write rows to the table at a path as one instant, and create it with that if there is none.
 
     Args:
         path: The table's path.

@@ -1,4 +1,4 @@
-"""Rows of any Arrow types in the types of a Hudi table, where each value has an exact place there.
+"""Rows of any Arrow types in the types of a Hudi table, if each value has an exact place there.
 
 Layouts become plain: dictionaries, runs, views, large and fixed-size lists and texts. Unsigned and small whole numbers
 take the next signed type, half floats become floats. A timestamp becomes microseconds: with a zone it is a moment,
@@ -44,7 +44,7 @@ class HudiTypes:
     def of(cls, given: pa.Schema, stored: pa.Schema | None, *, local: bool = False) -> HudiTypes:
         """Return the types for rows of a table with some columns, None for a new one.
 
-        In new columns timestamps without zone stay as they are where they are ``local``, and are moments else.
+        In new columns timestamps without zone stay as they are if they are ``local``, and are moments else.
         """
         fields, zoneless = [], []
         for field in given:
@@ -185,7 +185,7 @@ def _text_of(value: pa.Scalar) -> str:
 
 
 def _first_failing(convert: Callable[[int, int], Any], rows: int) -> int | None:
-    """Return the first row at which a conversion fails, found by halves; None where it fails for no single row."""
+    """Return the first row at which a conversion fails, found by halves; None if it fails for no single row."""
     start, end = 0, rows
     while end - start > 1:
         half = (start + end) // 2
@@ -205,7 +205,7 @@ def _fails(convert: Callable[[int, int], Any], start: int, rows: int) -> bool:
 
 
 def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values in a type of `_hudi_type`; pa.ArrowInvalid where a value does not fit."""
+    """Return values in a type of `_hudi_type`; pa.ArrowInvalid if a value does not fit."""
     types = pa.types
     if isinstance(array, pa.ExtensionArray):
         return _converted(array.storage, kind)

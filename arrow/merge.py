@@ -152,7 +152,7 @@ def update(
 def _carry_out(
     work: MergeWork, options: Mapping[str, Any], clauses: Sequence[Clause], source: MergeSource | None, on: On
 ) -> CommitResult:
-    """Write the changed rows of a merge or an update as one instant; anew where another write of the data came first.
+    """Write the changed rows of a merge or an update as one instant; anew if another write of the data came first.
 
     In each attempt the changed rows are computed once, and wait in memory or on disk to be counted, checked, written.
     """

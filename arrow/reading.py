@@ -34,7 +34,7 @@ class ReadRequest:
     read_optimized: bool = False
 
     def query(self, path: str) -> dict[str, Any]:
-        """Return the options of the query; raises `OptionConflictError` where there is no such query."""
+        """Return the options of the query; raises `OptionConflictError` if there is no such query."""
         return options_of_query(
             "read",
             path,

@@ -279,7 +279,7 @@ class ReadMethods(ArrowMethods):
 
 
 def _require(package: str, method: str, path: str) -> None:
-    """Raise `InvalidOptionError` where a package is not installed."""
+    """Raise `InvalidOptionError` if a package is not installed."""
     if find_spec(package) is None:
         raise InvalidOptionError(
             f"{method}() of the table {path} needs the package {package}, which is not installed.",

@@ -32,7 +32,7 @@ class GivenRows:
     Attributes:
         schema: Their columns; None for an iterator without a batch, which has no rows of any columns.
         open: Returns the batches, from the first row on.
-        nbytes: The bytes of all rows; None where that is not known before they came.
+        nbytes: The bytes of all rows; None if that is not known before they came.
         once: Whether a second call of ``open`` does not return all rows.
     """
 

@@ -160,14 +160,14 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
         timestamps: Timestamps | None = None,
         **options: Any,
     ) -> CommitResult:
-        """Write rows as one instant, and create the table with it where there is none.
+        """Write rows as one instant, and create the table with it if there is none.
 
         Args:
             df: Rows, as `upsert` takes them.
             mode: What to do with an existing table, as Spark's ``df.write.mode`` does: ``append`` carries out the
-                option ``operation``, which is an upsert by default, and an insert where the table generates its keys;
+                option ``operation``, which is an upsert by default, and an insert if the table generates its keys;
                 ``upsert`` is an upsert whatever the option says; ``overwrite`` replaces the table; ``error`` fails, and
-                ``ignore`` writes nothing, where there is a table.
+                ``ignore`` writes nothing, if there is a table.
             record_key: The columns that identify a row; None for a table that generates its keys. A new table needs it.
             partition_by: The columns that a new table is partitioned by.
             order_by: The ordering fields of a new table.
@@ -179,7 +179,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             options: Options of this write; pass keys with dots as ``**{"hoodie.…": value}``.
 
         Returns:
-            The instant, and the counts of inserted, updated and deleted rows; no instant where nothing was written.
+            The instant, and the counts of inserted, updated and deleted rows; no instant if nothing was written.
 
         Raises:
             MissingOptionError: There is no table, and ``record_key`` is not given.
@@ -206,7 +206,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
         return self._write_rows(df, given, timestamps, creates=not table_exists, overwrite=mode == "overwrite")
 
     def append(self, df: Rows, **options: Any) -> CommitResult:
-        """Write rows as ``df.write.mode("append")`` of Spark does: an upsert, or an insert where keys are generated.
+        """Write rows as ``df.write.mode("append")`` of Spark does: an upsert, or an insert if keys are generated.
 
         Args:
             df: Rows with the table's columns. ``insert`` adds them without looking their keys up.

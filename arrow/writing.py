@@ -1,4 +1,4 @@
-"""One write of rows in this process: planned, carried out by its threads, and run again where another came first."""
+"""One write of rows in this process: planned, carried out by its threads, and run again if another came first."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .rows import GivenRows, RowsComingOnce, first_bytes
 if TYPE_CHECKING:
     from ..operations.planning.plan import WritePlan
 
-# Up to so many bytes one task hands its rows to the commit, which merges them again where another write came first.
+# Up to so many bytes one task hands its rows to the commit, which merges them again if another write came first.
 _FEW_BYTES = 16 * MIB
-# So many bytes pay for a task of their own where each task opens files.
+# So many bytes pay for a task of their own if each task opens files.
 _BYTES_OF_A_TASK = 64 * MIB
 # The commit merges any number of rows in bounded memory.
 _NO_BOUND = 1 << 62
@@ -39,7 +39,7 @@ class TypedRows:
 
     Attributes:
         again: Opens the rows; each call returns all of them.
-        nbytes: Their bytes; None where that is not known before they came.
+        nbytes: Their bytes; None if that is not known before they came.
     """
 
     schema: pa.Schema

@@ -6,7 +6,7 @@ For each number of threads child processes write that many rows of 18 columns as
 eight buckets, upsert as many again as a stream, half of them new, and read the table as a stream, all columns of it.
 `hoodie.write.task.max.size` and `hoodie.memory.merge.max.size` are the limit. Each child's resident memory is watched
 from outside through /proc; that of a child that imports the same and does nothing is no part of it. Exits with code 1
-where a write or read takes more than the limit.
+if a write or read takes more than the limit.
 """
 
 from __future__ import annotations

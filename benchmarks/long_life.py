@@ -98,7 +98,7 @@ def grow(storage: Storage, commits: int) -> None:
 
 
 def write(table: str) -> None:
-    """Write ten rows, and clean and archive where it is time to."""
+    """Write ten rows, and clean and archive if it is time to."""
     request = WriteRequest(path=table, operation="upsert", overwrite=False, schema=_SCHEMA)
     rows = pa.table([[uuid.uuid4().hex for _ in range(10)], ["new"] * 10, [1] * 10], schema=_SCHEMA)
     plan = plan_write(request)

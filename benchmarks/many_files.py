@@ -70,7 +70,7 @@ def timed(phases: dict[str, float], phase: str, work: Callable[[], Any]) -> Any:
 
 
 def expect(actual: Any, wanted: Any) -> None:
-    """Stop where a system finds other rows than it should."""
+    """Stop if a system finds other rows than it should."""
     if actual != wanted:
         raise SystemExit(f"found {actual}, expected {wanted}")
 

@@ -142,7 +142,7 @@ def measures_of(sizes: Sizes) -> Any:
 
 
 def table_in(folder: Path, make: Callable[[str], None]) -> str:
-    """Return the path of a table, which is made where no earlier run did."""
+    """Return the path of a table, which is made if no earlier run did."""
     path = folder / "t"
     if not (folder / "made").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def environment(venv: str) -> dict[str, str]:
 
 
 def run_in(command: Sequence[object], venv: str, log: Path) -> str | None:
-    """Run a command in a virtual environment and return the last line that it printed; None where it failed.
+    """Run a command in a virtual environment and return the last line that it printed; None if it failed.
 
     A Java process that outlives its driver, as Apache Hudi's does after some streams, ends with the command.
 

@@ -96,8 +96,8 @@ class Run:
             row: Name of the way to read.
             read: Opens the table.
             whole: Whether all columns are read as well.
-            named: Opens it for some columns alone, where the way to do so is to name them.
-            where: Opens it for the rows of a condition, where the way to do so is to give the condition.
+            named: Opens it for some columns alone, if the way to do so is to name them.
+            where: Opens it for the rows of a condition, if the way to do so is to give the condition.
         """
         at_point = f"l_orderkey = {point_key(self.scale)} and l_linenumber = 1"
         three = {"l_orderkey": "count", "l_extendedprice": "sum", "l_shipdate": "max"}
@@ -113,6 +113,6 @@ class Run:
         return [total[0], str(total[1]), str(total[2]), at_key]
 
     def writes(self, row: str, upsert: Callable[[str], Any], load: Callable[[str], Any] | None = None) -> None:
-        """Time the load, which is an upsert where nothing else is given, and the two upserts."""
+        """Time the load, which is an upsert if nothing else is given, and the two upserts."""
         for phase, part, write in (("load", "base", load or upsert), ("up1", "up1", upsert), ("up2", "up2", upsert)):
             self.timed(row, phase, lambda part=part, write=write: write(str(self.data / part)))

@@ -124,7 +124,7 @@ def iceberg(run: Run, *, mode: str) -> tuple[SparkSession, Peer]:
 
 def _merge(target: str, rows: DataFrame, partition: str) -> None:
     rows.createOrReplaceTempView("s")
-    # The others find writes of other partitions apart from a merge only where it names its own.
+    # The others find writes of other partitions apart from a merge only if it names its own.
     rows.sparkSession.sql(
         f"merge into {target} t using s on t.p = '{partition}' and t.id = s.id "
         "when matched and s.ts >= t.ts then update set * when not matched then insert *"

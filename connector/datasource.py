@@ -193,7 +193,7 @@ class PyHudiDataSource(DataSource):
             overwrite: Whether each batch replaces the data, as in output mode complete.
 
         Returns:
-            The writer; where Spark plans a batch, with its plan.
+            The writer; if Spark plans a batch, with its plan.
 
         Raises:
             PyHudiError: The options, the columns or the table do not allow the write.

@@ -169,7 +169,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
     ) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
 
-        pyhudi evaluates the condition on the newest snapshot, and again where another writer has changed an affected
+        pyhudi evaluates the condition on the newest snapshot, and again if another writer has changed an affected
         file group in the meantime, or has written a row for which the condition holds. With
         ``hoodie.pyhudi.isolation=snapshot`` such a row stays. A row whose key or partition changes moves.
 

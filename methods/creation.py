@@ -23,7 +23,7 @@ from ..table.table import Table
 if TYPE_CHECKING:
     from ..operations.planning.plan import WritePlan
 
-# Returns the plan with the number of buckets that was measured, and the number; None where it measured none.
+# Returns the plan with the number of buckets that was measured, and the number; None if it measured none.
 WithBuckets: TypeAlias = "Callable[[WriteRequest, WritePlan], tuple[WritePlan, int | None]]"
 
 
@@ -70,7 +70,7 @@ def holds_table(path: str, storage_options: Mapping[str, str]) -> bool:
 
 
 def table_above(path: str, storage_options: Mapping[str, str]) -> str | None:
-    """Return the path of the nearest table in whose folder a path lies; None where it lies in none."""
+    """Return the path of the nearest table in whose folder a path lies; None if it lies in none."""
     scheme, mark, rest = path.rpartition("://")
     while "/" in rest.rstrip("/"):
         rest = rest.rstrip("/").rpartition("/")[0]
@@ -89,7 +89,7 @@ def create_table(
     dry_run: bool = False,
     with_buckets: WithBuckets | None = None,
 ) -> bool:
-    """Create an empty table; False where it was there. With ``dry_run`` the arguments are checked, and no more.
+    """Create an empty table; False if it was there. With ``dry_run`` the arguments are checked, and no more.
 
     ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
     """

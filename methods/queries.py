@@ -28,7 +28,7 @@ class QueryMethods(TableMethods[Frame]):
 
         Returns:
             The columns partition, buckets, files, bytes and suggested, a row for each partition. Files and bytes are
-            those of the newest file slices, log files included; ``buckets`` is null where the number is unknown.
+            those of the newest file slices, log files included; ``buckets`` is null if the number is unknown.
 
         Raises:
             UnsupportedTableError: The table's properties note no bucket index.
@@ -47,12 +47,12 @@ class QueryMethods(TableMethods[Frame]):
             read_optimized_lacks, read_optimized_until, metadata, newest_instant, completed, written_by and
             properties. Partitions, files and bytes count what a snapshot read opens; log files are counted
             apart from base files. ``buckets`` is the number of buckets of each partition that
-            ``other_buckets`` does not name, null for other indexes and where it is unknown.
+            ``other_buckets`` does not name, null for other indexes and if it is unknown.
             ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized
             queries lack the rows of ``read_optimized_lacks`` writes and show everything that was complete
             at ``read_optimized_until``. ``metadata`` lists the partitions of the metadata table with their state,
             file groups, files and bytes, and when each was compacted; it is empty without a metadata table, and
-            null where this is damaged.
+            null if this is damaged.
 
         Raises:
             PyHudiError: The table cannot be read.

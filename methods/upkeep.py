@@ -33,7 +33,7 @@ class UpkeepMethods(TableMethods[Frame]):
         that needs a deleted slice ends in Spark's error ``FAILED_READ_FILE``.
 
         Args:
-            retain: How many commits to keep readable; file versions or hours, where the policy counts these.
+            retain: How many commits to keep readable; file versions or hours, if the policy counts these.
             dry_run: Whether only to return what a clean would delete.
             options: Options of this call, such as ``**{"hoodie.clean.commits.retained": 20}``.
 
@@ -66,7 +66,7 @@ class UpkeepMethods(TableMethods[Frame]):
     def compact_metadata(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Merge the log files of the table's metadata table into base files, and clean and archive it.
 
-        Completed writes do so where log files have a fifth of the bytes of base files, or a file group has 50 of them.
+        Completed writes do so if log files have a fifth of the bytes of base files, or a file group has 50 of them.
         Pending plans of Apache Hudi are carried out first. Writes may run at the same time.
 
         Args:
@@ -251,7 +251,7 @@ class UpkeepMethods(TableMethods[Frame]):
         Args:
             by: The sort columns, also as one text with commas; none at all to have later writes keep no order; by
                 default those of the table.
-            curve: ``linear`` sorts by the first column, and by the next where it is equal; ``zorder`` and ``hilbert``
+            curve: ``linear`` sorts by the first column, and by the next if it is equal; ``zorder`` and ``hilbert``
                 keep rows near each other that are near in every column. By default that of the table, or ``linear``
                 for other columns.
             partitions: Paths of the partitions to sort; by default all. Later writes keep the order in all.

@@ -145,11 +145,11 @@ class WriteMethods(TableMethods[Frame]):
 
     @property
     def _application(self) -> str:
-        """The name of the application where no option names it."""
+        """The name of the application if no option names it."""
         return ""
 
     def _refuse_nothing(self, which: object) -> None:
-        """Raise `InvalidOptionError` where a delete got neither rows nor a condition."""
+        """Raise `InvalidOptionError` if a delete got neither rows nor a condition."""
         if which is None:
             raise InvalidOptionError(
                 f"delete() of the table {self._path} got neither rows nor a condition.",
@@ -168,7 +168,7 @@ class WriteMethods(TableMethods[Frame]):
 def delete_partitions(
     path: str, resolved: ResolvedOptions, partitions: Sequence[str], application: str = ""
 ) -> CommitResult:
-    """Delete partitions by paths, with ``*`` for anything; ``application`` counts where no option names it."""
+    """Delete partitions by paths, with ``*`` for anything; ``application`` counts if no option names it."""
     from ..operations.write.run import write  # noqa: PLC0415 (see __init__.py)
 
     began, options = time.monotonic(), resolved.options

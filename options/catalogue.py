@@ -37,7 +37,7 @@ class KnownKey:
 
     Attributes:
         why: A clause that says what pyhudi does instead.
-        default: Apache Hudi's default, lower-case; empty where it has none. Only refused keys have default and scope.
+        default: Apache Hudi's default, lower-case; empty if it has none. Only refused keys have default and scope.
     """
 
     effect: Effect
@@ -47,7 +47,7 @@ class KnownKey:
 
 
 def find_known(key: str) -> KnownKey | None:
-    """Return the entry of a lower-case key; None where the catalogue has none."""
+    """Return the entry of a lower-case key; None if the catalogue has none."""
     entry = CATALOGUE.get(key)
     if entry is not None:
         return entry
@@ -203,7 +203,7 @@ _NO_MEANING = {
             finalize.write.parallelism file.listing.parallelism rollback.parallelism markers.delete.parallelism""",
         "hoodie.bulkinsert.": "shuffle.parallelism sort.suffix.record_key user.defined.partitioner.class",
     },
-    "a clean deletes all that its policy lets go, and leaves no instant where that is nothing": {
+    "a clean deletes all that its policy lets go, and leaves no instant if that is nothing": {
         "hoodie.clean.": "max.commits.to.clean",
         "hoodie.write.": "empty.clean.interval.hours",
     },

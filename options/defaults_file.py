@@ -40,7 +40,7 @@ class Line:
 def read_defaults() -> list[Line]:
     """Return the settings of this machine's defaults files, in their order.
 
-    Raises InvalidOptionError where the environment names a folder without such a file, or a file includes itself, and
+    Raises InvalidOptionError if the environment names a folder without such a file, or a file includes itself, and
     StorageError.
     """
     lines = _lines_of_the_machine()

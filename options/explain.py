@@ -30,8 +30,8 @@ class ExplainedOption:
     """One option of one table.
 
     Attributes:
-        key: Apache Hudi's key where it has one.
-        value: Text; empty where there is none. Secrets are starred out.
+        key: Apache Hudi's key if it has one.
+        value: Text; empty if there is none. Secrets are starred out.
         source: ``given``, a setting of the session, a line of a defaults file, the table, or ``default``.
         note: Why the value is not used, or what else a user has to know.
     """
@@ -48,7 +48,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
     __slots__ = ()
 
     def find(self, key: str) -> ExplainedOption:
-        """Return an option under any of its names; raise KeyError where there is none."""
+        """Return an option under any of its names; raise KeyError if there is none."""
         lower = key.lower()
         names = {lower, OPTIONS[str(name_of(lower))].key} if name_of(lower) else {lower}
         for option in self:
@@ -69,7 +69,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
 
 
 def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:
-    """Return each option with its value and source, without the unset options where ``defaults`` is False."""
+    """Return each option with its value and source, without the unset options if ``defaults`` is False."""
     rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
     rows += [_further(option) for key, option in resolved.said.items() if name_of(key) is None]
     rows += [

@@ -31,7 +31,7 @@ class Hint:
     Attributes:
         of: The system that has the option.
         words: A sentence or two with a ``{}`` for each option of pyhudi's.
-        options: Those options, each with the value to give, or a function of the given value that returns None where
+        options: Those options, each with the value to give, or a function of the given value that returns None if
             pyhudi has no such value. An empty value leaves the choice to the user.
     """
 
@@ -40,7 +40,7 @@ class Hint:
     options: Ours = ()
 
     def named(self, text: str) -> list[tuple[str, str]]:
-        """Return pyhudi's options, each with its value; the value is empty where the user has to choose it."""
+        """Return pyhudi's options, each with its value; the value is empty if the user has to choose it."""
         return [(key, value if isinstance(value, str) else value(text) or "") for key, value in self.options]
 
     def told(self, text: str) -> str:
@@ -282,7 +282,7 @@ _THEIRS: Theirs = {
         "compaction.trigger.strategy": (_IN_PLACE, ((OPTIONS["compact_trigger"].key, _trigger),)),
         "compaction.target_io": (_IN_PLACE, ((OPTIONS["compaction_target_io"].key, _count),)),
         "compaction.async.enabled": (
-            "A write compacts once it is complete, where that is due, unless {}.",
+            "A write compacts once it is complete, if that is due, unless {}.",
             ((OPTIONS["compact_inline"].key, "false"),),
         ),
         "compaction.schedule.enabled": (

@@ -12,7 +12,7 @@ METRICS = FieldsOf(MetricsSettings)
 _ON, _TYPE, _CLASS = "hoodie.metrics.on", "hoodie.metrics.reporter.type", "hoodie.metrics.reporter.class"
 _LABELS = "hoodie.metrics.pushgateway.report.labels"
 _GATEWAY = "PROMETHEUS_PUSHGATEWAY"
-# The type of a reporter that Apache Hudi takes where an option names none.
+# The type of a reporter that Apache Hudi takes if an option names none.
 _DEFAULT = "GRAPHITE"
 
 
@@ -51,7 +51,7 @@ class MetricsOptions(OptionPart):
         """Return where the figures of commits go.
 
         Raises `UnsupportedOptionError` for another reporter, and `InvalidOptionError` for labels that are no pairs, or
-        where the package that pushes is not installed.
+        if the package that pushes is not installed.
         """
         if not self.metrics_on:
             return MetricsSettings(file=self.metrics_file, prefix=self.metrics_prefix)
@@ -72,7 +72,7 @@ class MetricsOptions(OptionPart):
 
 
 def _check_package() -> None:
-    """Raise InvalidOptionError where the package that pushes is not installed."""
+    """Raise InvalidOptionError if the package that pushes is not installed."""
     if find_spec("prometheus_client") is None:
         raise InvalidOptionError(
             "hoodie.metrics.on=true pushes metrics with the package prometheus-client, which is not installed.",

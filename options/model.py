@@ -114,7 +114,7 @@ class HudiOptions(
     TableOptions,
     CommonOptions,
 ):
-    """The typed options of one read or write; None where an option is not set."""
+    """The typed options of one read or write; None if an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
 
@@ -128,7 +128,7 @@ class HudiOptions(
         return replace(made, indexes=self.indexes_to_build()) if self.metadata_enable else made
 
     def refuse_one_write(self, path: str) -> None:
-        """Raise OptionConflictError where the stream to a table got options about one write."""
+        """Raise OptionConflictError if the stream to a table got options about one write."""
         for key, value in {
             "hoodie.pyhudi.write.id": self.write_id,
             "hoodie.pyhudi.write.based.on": self.based_on,
@@ -140,7 +140,7 @@ class HudiOptions(
                 )
 
     def refuse_other_than_complete(self, path: str) -> None:
-        """Raise OptionConflictError where each batch of a stream is to replace a table, and the operation does not."""
+        """Raise OptionConflictError if each batch of a stream is to replace a table, and the operation does not."""
         if self.operation == "insert_overwrite":
             raise OptionConflictError(
                 f"The stream to the table {path} has the output mode complete, which replaces the table with each "

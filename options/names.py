@@ -19,8 +19,8 @@ class OptionInfo:
     Attributes:
         name: The field of `HudiOptions`.
         otherwise: What a default of None comes to, in words; empty for nothing.
-        supported: The values that pyhudi does, where Apache Hudi has more.
-        unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.
+        supported: The values that pyhudi does, if Apache Hudi has more.
+        unsupported: Apache Hudi's values that pyhudi does not do, if ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each.
         since: The first version of pyhudi that has it.
     """
@@ -55,12 +55,12 @@ def describe_options() -> list[OptionInfo]:
 
 
 def name_of(key: str) -> str | None:
-    """Return the field of `HudiOptions` that a lower-case key fills; None where it fills none."""
+    """Return the field of `HudiOptions` that a lower-case key fills; None if it fills none."""
     return _NAMES.get(key)
 
 
 def nearest(key: str) -> str | None:
-    """Return the accepted key that a misspelt key resembles most; None where it resembles none."""
+    """Return the accepted key that a misspelt key resembles most; None if it resembles none."""
     accepted = (name for name, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
     near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
     return near[0] if near else None

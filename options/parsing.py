@@ -107,7 +107,7 @@ def parse_with_notices(
 def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
     """Return options by lower-case key as the texts that Spark carries, without None.
 
-    Raises OptionConflictError where two keys differ in case alone and have two values.
+    Raises OptionConflictError if two keys differ in case alone and have two values.
     """
     texts: dict[str, str] = {}
     for key, value in options.items():
@@ -124,7 +124,7 @@ def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def path_of(options: Mapping[str, Any]) -> str | None:
-    """Return the path among unparsed options; None where there is none."""
+    """Return the path among unparsed options; None if there is none."""
     texts = texts_of(options)
     return next((texts[key].strip() for key in OPTIONS["path"].keys if key in texts), None)
 

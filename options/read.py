@@ -25,7 +25,7 @@ def options_of_query(
     until: str | date | None,
     read_optimized: bool,
 ) -> dict[str, Any]:
-    """Return the options of the query that a call's arguments ask for; OptionConflictError where there is none."""
+    """Return the options of the query that a call's arguments ask for; OptionConflictError if there is none."""
     if read_optimized and since is not None:
         raise OptionConflictError(
             f"{call}() of the table {path} got since={since!r} together with read_optimized, which reads the "
@@ -155,7 +155,7 @@ class ReadOptions(OptionPart):
         return None if self.as_of is None else AsOf(self.as_of)
 
     def to_stream(self) -> StreamTerms:
-        """Return what a streaming read shows; raises OptionConflictError where an option shows one moment or window."""
+        """Return what a streaming read shows; raises OptionConflictError if an option shows one moment or window."""
         given = {
             AS_OF: self.as_of,
             BEGIN: self.begin_time,
@@ -183,7 +183,7 @@ class ReadOptions(OptionPart):
         )
 
     def refuse_query(self) -> None:
-        """Raise OptionConflictError where a write got options of a query."""
+        """Raise OptionConflictError if a write got options of a query."""
         given = {AS_OF: self.as_of, **self._of_changes()}
         named = [key for key, value in given.items() if value]
         if self.query_type == "incremental":

@@ -36,7 +36,7 @@ def storage_name(key: str) -> str:
 def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the options of the store, by the store's own names; ``texts`` has lower-case keys.
 
-    Raises OptionConflictError where one option has two values under its two names.
+    Raises OptionConflictError if one option has two values under its two names.
     """
     options: dict[str, str] = {}
     for key, text in texts.items():

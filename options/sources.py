@@ -51,7 +51,7 @@ class GivenOption:
     Attributes:
         key: In lower case.
         place: The source; empty for the operation itself.
-        unused: A clause that says why it does not count; empty where it does.
+        unused: A clause that says why it does not count; empty if it does.
     """
 
     key: str
@@ -91,8 +91,8 @@ def resolve_options(
 ) -> ResolvedOptions:
     """Return the options of one operation; settings of other ``scopes`` do not count.
 
-    ``given`` is what the operation got; settings of a Spark session count where there is one. Raises what
-    `parse_options` raises, OptionError for an unusable defaults file, and TableError where properties that a setting
+    ``given`` is what the operation got; settings of a Spark session count if there is one. Raises what
+    `parse_options` raises, OptionError for an unusable defaults file, and TableError if properties that a setting
     depends on cannot be read.
     """
     texts = texts_of(given)
@@ -140,7 +140,7 @@ def _settings(conf: Any) -> Mapping[str, str]:
 
 
 def find_config(storage: Storage) -> TableConfig | None:
-    """Return the properties of the table at a storage's root; None where there is no table yet."""
+    """Return the properties of the table at a storage's root; None if there is no table yet."""
     try:
         return load_config(storage)
     except TableNotFoundError:
@@ -226,7 +226,7 @@ def _without_other_index(
 
 
 def _stranger(given: GivenOption, prefix: str) -> str:
-    """Return why a setting is no option for sessions and files; empty where it is."""
+    """Return why a setting is no option for sessions and files; empty if it is."""
     name = name_of(given.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"

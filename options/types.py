@@ -235,7 +235,7 @@ class OptionPart(BaseModel):
 class SettingsField:
     """The field of a settings value that an option sets; ``by`` converts the option's value, if given.
 
-    ``key`` is the option's key, where the settings name it.
+    ``key`` is the option's key, if the settings name it.
     """
 
     kind: type
@@ -281,8 +281,8 @@ def option(
     Args:
         default: Its default, or the field of a settings value that it sets and whose default it has; None leaves the
             choice to the table, and ``otherwise`` says what None comes to.
-        supported: The values that pyhudi does, where Apache Hudi has more.
-        unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.
+        supported: The values that pyhudi does, if Apache Hudi has more.
+        unsupported: Apache Hudi's values that pyhudi does not do, if ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each; without it the supported values.
         since: The first version of pyhudi that has it.
     """

@@ -225,8 +225,8 @@ class UpkeepOptions(OptionPart):
     def upkeep(self) -> Upkeep:
         """Return how the table is kept small.
 
-        As in Apache Hudi (``ArchivalUtils``), more commits than ``hoodie.keep.min.commits`` stay on the timeline where
-        a clean keeps their slices. Raises OptionConflictError where archiving would begin with no more commits than it
+        As in Apache Hudi (``ArchivalUtils``), more commits than ``hoodie.keep.min.commits`` stay on the timeline if
+        a clean keeps their slices. Raises OptionConflictError if archiving would begin with no more commits than it
         leaves.
         """
         least, most = self.keep_min_commits, self.keep_max_commits

@@ -122,7 +122,7 @@ def _among(node: _Node, schema: pa.Schema) -> SqlTerm:
 
 
 def _chosen(node: _Node, schema: pa.Schema) -> SqlTerm:
-    """Read a choice that is false or null where its condition does not hold, as DuckDB writes ``IN``."""
+    """Read a choice that is false or null if its condition does not hold, as DuckDB writes ``IN``."""
     condition, value, other = node.arguments
     if other.constant is None or other.constant.as_py():  # one value
         return UNKNOWN

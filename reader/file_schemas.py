@@ -20,7 +20,7 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
     """Return the slices by the data columns of their base files.
 
     Reads one small file for each instant that wrote a base file, not for each slice: the instant's own, or the footer
-    of one of its base files where the instant was archived.
+    of one of its base files if the instant was archived.
     """
     by_instant: dict[str, list[FileSlice]] = {}
     for file_slice in slices:

@@ -46,7 +46,7 @@ UNKNOWN = UnknownTerm()
 
 
 def column_in(schema: pa.Schema, name: str) -> ColumnTerm | None:
-    """Return a column of a table by its exact name; None where there is none, or its type is nested."""
+    """Return a column of a table by its exact name; None if there is none, or its type is nested."""
     if schema.names.count(name) != 1 or pa.types.is_nested(schema.field(name).type):
         return None
     return ColumnTerm(name, schema.field(name).type)
@@ -87,7 +87,7 @@ def only_where(term: SqlTerm) -> SqlTerm:
 
 
 def _value_beside(kind: pa.DataType, constant: pa.Scalar) -> ConstantTerm | None:
-    """Return a constant as predicates on a column of a type take it; None where the types compare otherwise."""
+    """Return a constant as predicates on a column of a type take it; None if the types compare otherwise."""
     types, other = pa.types, constant.type
     is_alike = (
         (types.is_integer(kind) and types.is_integer(other))

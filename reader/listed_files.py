@@ -26,7 +26,7 @@ from .window import Window
 class Moment:
     """The part of a timeline that a query shows: completed instants, or the rows of a window's commits alone.
 
-    ``history`` holds the archived instants, too, where the moment is before the timeline's first write.
+    ``history`` holds the archived instants, too, if the moment is before the timeline's first write.
     """
 
     timeline: Timeline

@@ -27,7 +27,7 @@ from .listed_files import ListedFiles, Moment, SliceFilter
 def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     """Return a timeline with the archived instants, which covers a moment before the first write.
 
-    None where the archive begins later, or does not determine the moment exactly.
+    None if the archive begins later, or does not determine the moment exactly.
     """
     history = with_archived(seen.table.archive, seen.timeline)
     if history is None:
@@ -77,7 +77,7 @@ def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
 
 
 def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
-    """Return the least time in the name of a file whose write is unknown; "" where there is none.
+    """Return the least time in the name of a file whose write is unknown; "" if there is none.
 
     The write may be missing from the archive, or may never have completed. ``files`` are of a moment among archived
     writes.

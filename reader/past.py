@@ -1,4 +1,4 @@
-"""The file slices that a query shows, or an error where cleaning has removed some of them."""
+"""The file slices that a query shows, or an error if cleaning has removed some of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ShownSlices:
     """Finds the file slices that a query shows.
 
     ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: with ``counts``
-    they are counted, by the names in commits where a partition is not listed. Without ``metadata``, which is of the
+    they are counted, by the names in commits if a partition is not listed. Without ``metadata``, which is of the
     moment of ``now``, the store lists the files.
     """
 
@@ -56,7 +56,7 @@ class ShownSlices:
     def find(self) -> ReadSlices:
         """Return the slices in order of partition path and file id.
 
-        Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
+        Raises UnreadableTimeError if a clean removed a file among them, or the archive lacks what a commit of the
         window wrote.
         """
         window, moment = self.moment.window, self.moment
@@ -97,7 +97,7 @@ class ShownSlices:
         return files, lost
 
     def _metadata_listing(self) -> MetadataListing | None:
-        """Return a listing that may ask the metadata table; None where it may have files that are gone.
+        """Return a listing that may ask the metadata table; None if it may have files that are gone.
 
         A clean, a rollback and a restore delete files first, and tell the metadata table then. A clean leaves those
         that the newest moment shows.
@@ -152,7 +152,7 @@ class ShownSlices:
     def _written_in(self, window: Window) -> frozenset[str] | None:
         """Return the partitions that a window's commits wrote to; None to look at all partitions.
 
-        Raises UnreadableTimeError where they are unknown, and the query does not allow a full scan.
+        Raises UnreadableTimeError if they are unknown, and the query does not allow a full scan.
         """
         timeline = self.seen.timeline
         active = {instant.requested_time for instant in timeline.writes}

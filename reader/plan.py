@@ -22,7 +22,7 @@ class SlicePart:
     Attributes:
         path: The base file, or the first log file of a slice without one, relative to the table's root.
         row_groups: The file's row groups to read; None for all.
-        stated: The base file's size as its completed instant states it; 0 where it states none.
+        stated: The base file's size as its completed instant states it; 0 if it states none.
     """
 
     path: str

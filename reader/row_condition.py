@@ -45,7 +45,7 @@ class RowCondition:
 
     Attributes:
         term: The whole condition.
-        predicates: What every row satisfies for which it holds; none where nothing is known of columns alone.
+        predicates: What every row satisfies for which it holds; none if nothing is known of columns alone.
     """
 
     term: SqlTerm
@@ -140,7 +140,7 @@ def _compare(term: CompareTerm) -> Compare | None:
 
 
 def _in_type_of(kind: pa.DataType, value: Any) -> Any:
-    """Return a constant as predicates on a column of a type take it; None where the type does not have it exactly."""
+    """Return a constant as predicates on a column of a type take it; None if the type does not have it exactly."""
     if pa.types.is_floating(kind) and value is not None and not isinstance(value, (str, bool)):
         # A float column is compared as a double, in which a decimal or a large whole number is rounded.
         value = float(value)

@@ -40,7 +40,7 @@ GIB = 1 << 30
 # the rest, and at least so many bytes.
 _ENTRIES_SHARE = 0.6
 _IN_FLIGHT = 176 << 20
-# Several threads merge at once where each gets so much.
+# Several threads merge at once if each gets so much.
 _LEAST_OF_A_MERGE = 192 << 20
 _LEAST_ENTRIES = 1 << 20
 _HOW = "where=... opens only those that can hold the wanted rows, and explain(where=...) says which"
@@ -97,7 +97,7 @@ def scan(
 
 
 def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
-    """Return some columns of a snapshot, in this order; raises `MissingColumnError` where it lacks a column."""
+    """Return some columns of a snapshot, in this order; raises `MissingColumnError` if it lacks a column."""
     for name in names:
         if name not in snapshot.schema.names:
             raise MissingColumnError(

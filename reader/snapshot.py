@@ -58,7 +58,7 @@ class Snapshot:
         seen: The table as of the moment at which the query was made.
         now: The timeline as it was when the table was opened.
         metadata: The metadata table as of the moment at which the table was opened.
-        schema: Canonical, the meta columns first. Only these where an empty table does not define its columns.
+        schema: Canonical, the meta columns first. Only these if an empty table does not define its columns.
         bases_alone: Whether to ignore log files, and slices that have no base file.
         file_search: How it comes to the files of its slices.
     """
@@ -96,7 +96,7 @@ class Snapshot:
     def slices(self, predicates: Sequence[Predicate] = ()) -> list[FileSlice]:
         """Return the file slices that may hold rows which satisfy every predicate; opens no file of the table.
 
-        Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
+        Raises UnreadableTimeError if a clean removed a file among them, or the archive lacks what a commit of the
         window wrote.
         """
         return self._in_partitions(predicates, partial(self._search, predicates), counts=False).slices

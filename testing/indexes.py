@@ -58,7 +58,7 @@ class Model:
         self.ever: set[str] = set()
 
     def upsert(self, *rows: Row) -> None:
-        """Add or update rows: the greater ts wins, and the later row where both are the same.
+        """Add or update rows: the greater ts wins, and the later row if both are the same.
 
         Args:
             rows: Values of id, p, ts and value.
@@ -93,7 +93,7 @@ class Model:
             row: Values of id, p, ts and value.
 
         Returns:
-            True where it does.
+            True if it does.
         """
         return self.name_of(row) in self.rows
 
@@ -137,7 +137,7 @@ class IndexContract(_Base):
         return {}
 
     def setUp(self) -> None:
-        """Make the test's folder, and register the index where `entry_point` is set."""
+        """Make the test's folder, and register the index if `entry_point` is set."""
         super().setUp()
         folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
         self.folder = folder.name

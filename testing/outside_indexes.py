@@ -175,7 +175,7 @@ class OutsideIndexContract(IndexContract):
         self.check(table, model)
 
     def test_a_table_that_is_made_anew(self) -> None:
-        """The index forgets a deleted table, even where a new table takes its place."""
+        """The index forgets a deleted table, even if a new table takes its place."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 1, "first") for number in range(8)]
             table.write(rows_of(*first))

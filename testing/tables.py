@@ -118,7 +118,7 @@ class DrivenTable:
         return LocalRun(planned).write(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH) for rows in parts)
 
     def finish(self, planned: WritePlan, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
-        """Commit what the tasks return; abort and raise where anything fails.
+        """Commit what the tasks return; abort and raise if anything fails.
 
         Args:
             planned: The write's plan.
@@ -151,7 +151,7 @@ class DrivenTable:
         """Return the table's file slices as they are now.
 
         Returns:
-            A view that fails where a file is missing.
+            A view that fails if a file is missing.
         """
         storage = self.storage
         return open_view(open_table(storage).timeline())

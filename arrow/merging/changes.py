@@ -272,7 +272,7 @@ class _ClauseRows:
 
 
 def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
-    """Return which values of a column are placeholders for the stored value; None where the column has none."""
+    """Return which values of a column are placeholders for the stored value; None if the column has none."""
     mode, word = table.config.partial_update_mode, table.config.unavailable_value
     if mode is None or name in table.kept_of_deletes:
         return None

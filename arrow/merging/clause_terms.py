@@ -64,7 +64,7 @@ class ReadyClause:
 
 
 def chosen(clauses: Sequence[ReadyClause], side: Side, rows: pa.RecordBatch) -> Numbers:
-    """Return for each joined row the number of the first clause for its side that takes it; -1 where none does."""
+    """Return for each joined row the number of the first clause for its side that takes it; -1 if none does."""
     numbers = np.full(rows.num_rows, -1, np.int64)
     for number, ready in enumerate(clauses):
         if ready.clause.side is not side:

@@ -237,7 +237,7 @@ def _joined(source: pa.RecordBatch, target: pa.RecordBatch, equal: Sequence[Equa
 
 
 def _join_key(values: pa.Array, met: pa.DataType) -> pa.Array:
-    """Return values that are the same bytes where Spark takes the values for equal, in a type that Arrow joins by."""
+    """Return values that are the same bytes if Spark takes the values for equal, in a type that Arrow joins by."""
     values = pc.cast(plain(values), met, safe=False)
     if pa.types.is_decimal(met):
         return values.cast(pa.string())

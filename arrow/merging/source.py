@@ -22,7 +22,7 @@ _OWN = "_pyhudi_"
 
 
 def source_columns(given: pa.Schema, table: ChangedTable) -> pa.Schema:
-    """Return the columns of a source, by the table's spelling where a name differs in case alone.
+    """Return the columns of a source, by the table's spelling if a name differs in case alone.
 
     Raises `DuplicateColumnError` for two columns of one name, and for a name that pyhudi uses itself.
     """
@@ -83,7 +83,7 @@ class PlacedSource:
 
 
 def places_of(rows: pa.RecordBatch, table: ChangedTable) -> tuple[pa.Array, pa.Array]:
-    """Return the record keys and partition paths that a write computes for rows; null where a row has no key."""
+    """Return the record keys and partition paths that a write computes for rows; null if a row has no key."""
     generator = KeyGenerator(table.config, table.schema)
     generator.check(rows.schema)
     blank = reduce(pc.and_, (_is_blank(rows, name) for name in table.config.record_key_fields))

@@ -1,4 +1,4 @@
-"""The rows of the table that a merge or an update reads: those with the keys of the source where keys tell them."""
+"""The rows of the table that a merge or an update reads: those with the keys of the source if keys tell them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class StoredRows:
         return as_they_come(reader.read, splits, threads)
 
     def _sought(self, source: pa.RecordBatch, match: RowMatch) -> SoughtKeys | None:
-        """Return the keys of the rows that may match; None where the source does not tell them."""
+        """Return the keys of the rows that may match; None if the source does not tell them."""
         config, schema = self.snapshot.config, self.snapshot.schema
         if match.by_key:
             rows = pa.Table.from_batches([source.select([KEY, PATH])])
@@ -91,7 +91,7 @@ class StoredRows:
 def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: ChangedTable) -> list[Predicate] | None:
     """Return what rows of the table satisfy that match a row of the source, by columns that are equal in both.
 
-    None where no row can match.
+    None if no row can match.
     """
     bounded = [
         name for name in match.same if name in source.schema.names and is_bounded(source.schema.field(name).type)

@@ -79,7 +79,7 @@ class Sides:
     def value(self, value: Value, side: Side, what: str) -> SqlTerm:
         """Return the term of a value; text is SQL, and what is neither text nor an expression is a constant.
 
-        Raises `InvalidOptionError` or `MissingColumnError` where it cannot be read; ``what`` names it.
+        Raises `InvalidOptionError` or `MissingColumnError` if it cannot be read; ``what`` names it.
         """
         if isinstance(value, str):
             return parse_value_text(value, self._names(side), what)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 def table_of(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], kind: str = "", digits: int = 2) -> str:
-    """Return rows of numbers as a table of Markdown, with a dash where a row lacks one.
+    """Return rows of numbers as a table of Markdown, with a dash if a row lacks one.
 
     Args:
         rows: The numbers by row and column.
@@ -35,7 +35,7 @@ class Bound:
 
     @property
     def line(self) -> str:
-        """The line of a table; it says where the promise is missed."""
+        """The line of a table; it says if the promise is missed."""
         is_kept = self.measured >= self.least if self.most is None else self.measured <= self.most
         word, bound = ("at least", self.least) if self.most is None else ("at most", self.most)
         mark = "" if is_kept else ", missed"

@@ -38,7 +38,7 @@ def cell(name: str, value: Any) -> str:
 
 
 def stored_value(name: str, value: Any) -> str:
-    """Return a value of a user's row as it is, as text that a terminal can show; null where there is none."""
+    """Return a value of a user's row as it is, as text that a terminal can show; null if there is none."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -76,7 +76,7 @@ class CommandLine:
         return shell_words(words)
 
     def has_to_ask(self) -> bool:
-        """Return whether the user has to confirm before the table changes; raise where no terminal is there to ask."""
+        """Return whether the user has to confirm before the table changes; raise if no terminal is there to ask."""
         if not self.entry.interactive or not changes(self.asked) or self.asked.yes:
             return False
         require_terminal(self.asked.operation, self.asked.path)

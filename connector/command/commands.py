@@ -21,7 +21,7 @@ class ReadCommand:
 
     Attributes:
         rows: Returns the function that returns the rows, which gets the table's store and the arguments.
-        nothing: What it says where there are no rows.
+        nothing: What it says if there are no rows.
     """
 
     name: str

@@ -12,7 +12,7 @@ class NotConfirmedError(Exception):
 
 
 def require_terminal(command: str, path: str) -> None:
-    """Raise `MissingOptionError` where no terminal is there to ask, so that the command ends with code 2."""
+    """Raise `MissingOptionError` if no terminal is there to ask, so that the command ends with code 2."""
     if not sys.stdin.isatty():
         raise MissingOptionError(
             f"The command {command} changes the table {path}, and no terminal is there to ask for a confirmation.",

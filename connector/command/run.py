@@ -32,7 +32,7 @@ _INTERRUPTED = 130
 def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: WriteJob) -> int:
     """Run one command line; None for that of this process.
 
-    Raises `SystemExit` where it is invalid (code 2), or asks for help (code 0).
+    Raises `SystemExit` if it is invalid (code 2), or asks for help (code 0).
     """
     parser, words = build_parser(entry), sys.argv[1:] if arguments is None else arguments
     asked = parser.parse_args(with_path_in_place(words) if entry.interactive else words)

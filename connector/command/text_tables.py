@@ -1,4 +1,4 @@
-"""Tables for people: by rich, where the extra ``cli`` brought it and a terminal shows them, else in plain columns."""
+"""Tables for people: by rich, if the extra ``cli`` brought it and a terminal shows them, else in plain columns."""
 
 from __future__ import annotations
 

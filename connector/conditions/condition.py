@@ -93,7 +93,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Pa
 def condition_predicates(
     spark: SparkSession, where: Where, schema: pa.Schema, path: str, alias: str = ""
 ) -> tuple[Predicate, ...]:
-    """Return predicates of a condition, none where it is not understood; its columns may have an alias before them."""
+    """Return predicates of a condition, none if it is not understood; its columns may have an alias before them."""
     if isinstance(where, Mapping):
         return WantedValues.of(where, schema, path).predicates() if where else ()
     judge = Judge(spark, schema, alias)
@@ -119,7 +119,7 @@ class Judge:
         return "connect" in type(self._spark).__module__
 
     def cut(self, where: str | Column, whole: Column) -> list[Column]:
-        """Return the conjuncts of a condition, or the whole condition where they do not mean the same to Spark."""
+        """Return the conjuncts of a condition, or the whole condition if they do not mean the same to Spark."""
         parts = conjuncts(where) if isinstance(where, str) else []
         given = [sf.expr(part) for part in parts] if len(parts) > 1 else [whole]
         return given if len(given) < 2 or self.agrees(whole, reduce(Column.__and__, given)) else [whole]

@@ -40,7 +40,7 @@ class Literal:
     """A constant beside a column.
 
     Attributes:
-        value: As in predicates; None for null, a `TimeLiteral` where only Spark knows the value.
+        value: As in predicates; None for null, a `TimeLiteral` if only Spark knows the value.
         bare: Makes the constant for Spark, in its own type.
         own: The type of the constant.
         column: The column's type.
@@ -66,7 +66,7 @@ _WIDTHS = {name: width for width, name in _INTEGERS.items()}
 def readings(text: str, kind: pa.DataType) -> Iterator[Literal]:
     """Yield the possible meanings of Spark's text of a constant beside a column of type ``kind``, the likeliest first.
 
-    Nothing is yielded where the value is uncertain.
+    Nothing is yielded if the value is uncertain.
     """
     types, constant = pa.types, _Constant(text)
     if types.is_string(kind):

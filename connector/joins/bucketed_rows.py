@@ -50,7 +50,7 @@ class BucketedRows:
         return cls(rows, hashed, bucketed(rows.path, rows.slices(), numbers))
 
     def check_shown(self, names: Sequence[str]) -> None:
-        """Refuse columns by which rows come together where the side does not show them."""
+        """Refuse columns by which rows come together if the side does not show them."""
         missing = [name for name in names if name not in self.rows.wanted.names]
         if missing:
             raise InvalidOptionError(
@@ -93,7 +93,7 @@ def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGr
 
 
 def wanted_groups(spark: SparkSession, size: int) -> int:
-    """Return twice the cores, or more where a group would have very many bytes, within bounds."""
+    """Return twice the cores, or more if a group would have very many bytes, within bounds."""
     return min(_MOST_GROUPS, max(2 * _cores(spark), math.ceil(size / _BYTES_OF_A_GROUP)))
 
 

@@ -47,7 +47,7 @@ class Work:
     Attributes:
         open: Returns the newest snapshot for a write with the given options.
         write: Upserts rows, with the options and what the rows were made from.
-        retries: Returns what runs the write again where another one came first, for the options.
+        retries: Returns what runs the write again if another one came first, for the options.
     """
 
     path: str
@@ -147,7 +147,7 @@ def _carry_out(
 
 
 def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame:
-    """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` where it counts.
+    """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` if it counts.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
     delete, because the new row replaces the old row. Of a row of the table there is one delete.
@@ -173,7 +173,7 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
 
 
 def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
-    """Return how a row comes to its place, where a delete in log files may outdo a row that comes there."""
+    """Return how a row comes to its place, if a delete in log files may outdo a row that comes there."""
     target = changes.target
     if target.config.table_type != MERGE_ON_READ or not target.ordering_fields:
         return []

@@ -58,7 +58,7 @@ class MergeChanges:
 
     Attributes:
         rows: The table's columns with their new values, and the columns named by the constants of this module.
-        reads: What was read, where that counts.
+        reads: What was read, if that counts.
         held: Rows of the table, among them each that is in the place of a row which an insert adds.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
         is_few: Whether the rows are few, as those of the source are whose keys they have.
@@ -159,7 +159,7 @@ def _check_names(rows: DataFrame, target: MergeTarget) -> None:
 
 
 def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequence[Clause]) -> DataFrame:
-    """Return the rows that the clauses can apply to, joined where they need both sides."""
+    """Return the rows that the clauses can apply to, joined if they need both sides."""
     if given is None:
         return table
     sides = frozenset(clause.side for clause in clauses)

@@ -25,7 +25,7 @@ _WIDER = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.Dou
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Raise an error of pyhudi where Spark does not understand an expression; ``what`` names the expression."""
+    """Raise an error of pyhudi if Spark does not understand an expression; ``what`` names the expression."""
     try:
         yield
     except PyHudiError:
@@ -85,7 +85,7 @@ def cast_values(
 
     With ``spark.sql.ansi.enabled=false`` Spark's own cast wraps large numbers and turns other text into null. pyhudi's
     result must not depend on that setting. Raises `MissingColumnError` for a column that ``frame`` lacks, and
-    `SchemaMismatchError` where Spark has no cast, or would cast a struct by position.
+    `SchemaMismatchError` if Spark has no cast, or would cast a struct by position.
     """
     # One call names all columns: each call to Spark's own process takes as long as the work behind it.
     with explained(what):

@@ -50,7 +50,7 @@ class NearRows:
 
     Attributes:
         source: The source, kept by the executors.
-        rows: The rows; None where the table is to be scanned.
+        rows: The rows; None if the table is to be scanned.
         values: The values that the source has in the columns which are equal in matches, of rows that may match.
         is_whole: Whether the rows of every key of the source are among them.
         is_few: Whether they and the source's rows are few.
@@ -68,7 +68,7 @@ class NearRows:
     ) -> NearRows | None:
         """Return the rows near to a source as `match` returns it, whose columns were ``columns`` before.
 
-        None where keys do not tell them: a clause is about rows without a match, or `on` does not equate the key.
+        None if keys do not tell them: a clause is about rows without a match, or `on` does not equate the key.
         """
         shown = target.shown
         if any(clause.side is Side.BY_SOURCE for clause in clauses):
@@ -95,7 +95,7 @@ class NearRows:
         return cls(checkpoint, rows, values, values.num_rows == count and not sought.by, few)
 
     def hinted(self, rows: DataFrame) -> DataFrame:
-        """Return rows of the table, which a join sends to all its tasks where they are few."""
+        """Return rows of the table, which a join sends to all its tasks if they are few."""
         return sf.broadcast(rows) if self.is_few else rows
 
     def holds(self, target: MergeTarget, clauses: Sequence[Clause], values: Sequence[Mapping[str, Any]]) -> bool:
@@ -118,7 +118,7 @@ class _Equal:
 
     Attributes:
         names: Those of the source's own columns.
-        keys: Those that tell the record key; None where the source has computed keys.
+        keys: Those that tell the record key; None if the source has computed keys.
     """
 
     names: tuple[str, ...]
@@ -152,7 +152,7 @@ class _Equal:
 
 
 def _count(rows: DataFrame) -> int:
-    """Count rows that the executors keep, by Spark's job without a shuffle where this process can start it."""
+    """Count rows that the executors keep, by Spark's job without a shuffle if this process can start it."""
     plan = getattr(rows, "_jdf", None)
     return rows.count() if plan is None else int(plan.queryExecution().toRdd().count())
 

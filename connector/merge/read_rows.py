@@ -38,12 +38,12 @@ class MergeReads:
 
     Attributes:
         by_source: The rows that clauses about rows without a match read.
-        matched: The predicates of rows that may match a row of the source; None where no clause is about matches.
+        matched: The predicates of rows that may match a row of the source; None if no clause is about matches.
         absence: Whether rows of the source without a match change the table.
         columns: Columns of the table that have the value of a source column in each match, of types with bounds.
-        bounds: The least and the greatest value of these in the source, where Spark notes them.
+        bounds: The least and the greatest value of these in the source, if Spark notes them.
         notes_bounds: Whether Spark does so.
-        places: The table, where rows match by their places, at which values may differ or be absent.
+        places: The table, if rows match by their places, at which values may differ or be absent.
     """
 
     by_source: tuple[ReadRows, ...]
@@ -76,7 +76,7 @@ class MergeReads:
         return cls(alone, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
 
     def of_values(self, values: pa.Table) -> MergeReads:
-        """Return what is read where the source's values are known, of all its rows that may match."""
+        """Return what is read if the source's values are known, of all its rows that may match."""
         if self.matched is None:
             return self
         if not values.num_rows:
@@ -127,7 +127,7 @@ def _between(name: str, noted: Mapping[str, Any]) -> list[Predicate]:
 
 
 def _answer(bounds: Observation) -> Mapping[str, Any]:
-    """Return the values that Spark noted; none where its plan left the source out, as beside an empty table."""
+    """Return the values that Spark noted; none if its plan left the source out, as beside an empty table."""
     answers: list[Mapping[str, Any]] = []
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""Distributes rows as the sort mode of a bulk insert demands, where each task opens its own file groups.
+"""Distributes rows as the sort mode of a bulk insert demands, if each task opens its own file groups.
 
 Each task sorts its rows itself. Spark only brings rows with neighbouring keys, or of one partition path, into one task.
 """
@@ -23,7 +23,7 @@ _BY_PATH = frozenset({"PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_
 
 
 def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[str]) -> DataFrame | None:
-    """Return the rows distributed for a sort mode; None where the mode needs no shuffle.
+    """Return the rows distributed for a sort mode; None if the mode needs no shuffle.
 
     ``columns`` replace the record key as sort columns under every mode. Raises `MissingColumnError` if the rows lack
     one.

@@ -35,7 +35,7 @@ class BatchKeys:
 
     @classmethod
     def of(cls, target: Target, settings: WriteSettings) -> BatchKeys | None:
-        """Return what is known for a write; None where it is no batch of a stream, or its index looks nothing up."""
+        """Return what is known for a write; None if it is no batch of a stream, or its index looks nothing up."""
         if settings.batch is None or not target.exists:
             return None
         index = lookup_for(target.config, settings.lookup)
@@ -66,7 +66,7 @@ class BatchKeys:
         self.keys.complete()
 
     def _note(self, rule: SliceRule, group: FileGroupId, stats: list[WriteStat]) -> None:
-        """Know the slice that a commit made of a known one, where it has the same keys."""
+        """Know the slice that a commit made of a known one, if it has the same keys."""
         before = self.slices.get(group)
         keys = None if before is None else self.keys.keys_of(before)
         if before is None or keys is None:
@@ -75,7 +75,7 @@ class BatchKeys:
         if after is None:
             return
         if after.base is before.base:
-            # An append keeps the keys where the batch has no others.
+            # An append keeps the keys if the batch has no others.
             keeps = group.partition_path not in self.opened
         else:
             keeps = not (before.logs or stats[0].num_inserts or stats[0].num_deletes)

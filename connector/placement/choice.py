@@ -1,6 +1,6 @@
 """Chooses whether `HudiTable` places rows by file group before writing, or leaves the merge to the commit.
 
-Placing is worth its shuffle where executors have more cores than the commit uses, and enough rows to use them.
+Placing is worth its shuffle if executors have more cores than the commit uses, and enough rows to use them.
 Otherwise the commit is faster: the driver's host is idle by then, and the commit merges each file group in a thread.
 Both choices give the same rows; a wrong estimate costs only time.
 """

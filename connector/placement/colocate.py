@@ -1,12 +1,12 @@
 """Brings the rows of each file group into one task, so that executors do all the merging.
 
 A file group's slot is ``(hash of its partition path + its bucket) mod n``. Because partitions start at different slots,
-a few buckets use all tasks. Spark computes the slot itself where it can (`slot_expression`); otherwise only the key and
+a few buckets use all tasks. Spark computes the slot itself if it can (`slot_expression`); otherwise only the key and
 partition columns go through Python, and on Spark 4.0 whole rows (``mapInArrow``, which needs pandas; without it
 `HudiTable` writes like a plain ``df.write``). Spark distributes rows by hash, so each slot is replaced by an integer
 whose hash (``Murmur3Hash``, seed 42) leads to it. Without a fixed number of tasks, adaptive execution joins small slots
 and never splits a slot. With a fixed number, Spark 4.1 and later distribute rows by slot (``repartitionById``).
-A shuffle changes the order of rows, so where the order decides ties, each row carries its former position.
+A shuffle changes the order of rows, so if the order decides ties, each row carries its former position.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def colocate(
     """Return the same rows with those of each file group in one Spark partition.
 
     Write the result with the option ``hoodie.pyhudi.colocated=true``, without any step in between that moves rows.
-    `HudiTable` does both by itself where it is worthwhile. The added column ``_pyhudi_position``, which no table
+    `HudiTable` does both by itself if it is worthwhile. The added column ``_pyhudi_position``, which no table
     stores, holds the former position of each row and decides ties; without the column any row of a tie may win. Rows of
     a table that generates its keys are returned unchanged.
 
     Args:
         df: Rows to write.
         table: The table, or its path.
-        tasks: Number of partitions. None: Spark's adaptive execution chooses; where that is off, at most
+        tasks: Number of partitions. None: Spark's adaptive execution chooses; if that is off, at most
             ``spark.sql.shuffle.partitions``.
         buckets: The number of buckets of a table by Apache Hudi, whose properties do not record it.
 
@@ -135,7 +135,7 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
 
 
 def with_numbers(placement: Placement, seen: SeenTable) -> Placement:
-    """Return the placement with the numbers of buckets of the moment; raises where they are unknown."""
+    """Return the placement with the numbers of buckets of the moment; raises if they are unknown."""
     if not has_buckets(placement.config):
         return placement
     numbers = bucket_numbers(seen.table, seen.timeline)
@@ -165,7 +165,7 @@ def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
 
 
 def default_tasks(spark: SparkSession, table: Table) -> int:
-    """Return the number of tasks where neither the user nor Spark chooses: that of shuffles, if there are file groups.
+    """Return the number of tasks if neither the user nor Spark chooses: that of shuffles, if there are file groups.
 
     A write may open partitions, so four times the buckets of those that exist are the most; none exist, no limit.
     """

@@ -1,6 +1,6 @@
 """Adds the record key and the partition path of each row as columns, in the spelling of the write.
 
-Spark computes them itself where it can (`key_text`). Otherwise only the key and partition columns go through Python;
+Spark computes them itself if it can (`key_text`). Otherwise only the key and partition columns go through Python;
 on Spark 4.0, which has no such functions, whole rows do, for which Spark needs pandas.
 """
 
@@ -47,7 +47,7 @@ def has_arrow_batches() -> bool:
 def left_to_the_commit(table: str) -> None:
     """Log that the commit, instead of Spark tasks, looks up the keys of a write."""
     logger.warning(
-        "The commit of the write to %s looks up the keys of its rows by itself: Spark hands them to tasks only where "
+        "The commit of the write to %s looks up the keys of its rows by itself: Spark hands them to tasks only if "
         "pandas is installed. Install it where the program runs.",
         table,
     )

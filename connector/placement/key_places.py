@@ -165,7 +165,7 @@ class FoundKeys:
     """All keys of a write, once for each file group that contains them, or once if none does.
 
     Attributes:
-        keys: Partition path, key, and file id; null where the table lacks the key.
+        keys: Partition path, key, and file id; null if the table lacks the key.
         new: The number of keys that the table lacks, by partition path.
         is_settled: Whether ``keys`` also names each row's target partition, null for none, and whether it leaves its
             own.
@@ -188,7 +188,7 @@ class KeyPlaces:
 
     Attributes:
         pairs: An Arrow table if they are few. The file id is null for a key that the table lacks; the partition is
-            present only where it may differ from the pair's path. A DataFrame may have the column `REPEATS`.
+            present only if it may differ from the pair's path. A DataFrame may have the column `REPEATS`.
         figures: The costs of the lookup, for a join without the false positives, which `took` adds.
         repeating: File groups that hold one of the keys several times, if the pairs are few.
     """
@@ -230,11 +230,11 @@ class KeyLookup:
     met: KeysMet
 
     def find(self, keyed: DataFrame) -> FoundKeys | None:
-        """Return the file groups of keys within their own partitions; None where the commit has to find them.
+        """Return the file groups of keys within their own partitions; None if the commit has to find them.
 
         The commit has to do so if this Spark cannot read the candidate files; and, on merge-on-read tables, if several
         file groups seem to contain a key: log files may have deleted it in some of them, where a row would bring it
-        back. So it does where rows were made of stored rows, which may be some rows of a key alone.
+        back. So it does if rows were made of stored rows, which may be some rows of a key alone.
         """
         places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
         if places is None:
@@ -357,7 +357,7 @@ class KeyLookup:
 def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
     """Return the number of keys that the table lacks, by partition, and the number of file groups that contain others.
 
-    ``by`` is the column of partitions. The file id in ``keys`` is null where the table lacks the key.
+    ``by`` is the column of partitions. The file id in ``keys`` is null if the table lacks the key.
     """
     if isinstance(keys, pa.Table):
         by_group = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])

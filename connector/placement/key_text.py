@@ -42,7 +42,7 @@ class KeyText:
 
     @classmethod
     def of(cls, placement: Placement, schema: StructType) -> KeyText | None:
-        """Return the SQL for rows of ``schema``; None where only Python can compute keys."""
+        """Return the SQL for rows of ``schema``; None if only Python can compute keys."""
         try:
             given, stored = deciding_types(placement, schema)
         except UnsupportedTypeError:
@@ -59,7 +59,7 @@ def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema,
 
 
 def path_text(placement: Placement, schema: StructType, given: pa.Schema, stored: pa.Schema) -> str | None:
-    """Return the partition path of a row as SQL; None where only Python can compute it.
+    """Return the partition path of a row as SQL; None if only Python can compute it.
 
     ``given`` and ``stored`` are from `deciding_types`.
     """
@@ -104,7 +104,7 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, stored
 
 
 def _spelt(field: str, given: pa.Schema, stored: pa.Schema, *, spelt_alike: bool) -> str | None:
-    """Return the text of a key or partition column as SQL; None where only Python can compute it.
+    """Return the text of a key or partition column as SQL; None if only Python can compute it.
 
     ``spelt_alike`` says that Spark casts the column to the same text as pyhudi does.
     """

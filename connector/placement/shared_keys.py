@@ -1,4 +1,4 @@
-"""Refuses new rows that could share a record key where Spark folds the rows of a key, before a task sees them.
+"""Refuses new rows that could share a record key if Spark folds the rows of a key, before a task sees them.
 
 Tasks check all rows that they get (`operations/locating/shared_keys`).
 """

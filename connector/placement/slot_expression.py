@@ -42,7 +42,7 @@ _MOST_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def slot_expression(placement: Placement, schema: StructType) -> Column | None:
-    """Return the slot of rows of ``schema``, a bigint; None where only Python can compute it."""
+    """Return the slot of rows of ``schema``, a bigint; None if only Python can compute it."""
     try:
         columns = _Columns.of(placement, schema)
     except UnsupportedTypeError:
@@ -59,7 +59,7 @@ def slot_expression(placement: Placement, schema: StructType) -> Column | None:
 
 
 def _count(numbers: BucketNumbers, path: str) -> str | None:
-    """Return the number of buckets of a row's partition as SQL; None where only Python can find so many expressions."""
+    """Return the number of buckets of a row's partition as SQL; None if only Python can find so many expressions."""
     rule = numbers.rule
     if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
         return None

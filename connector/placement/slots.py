@@ -31,7 +31,7 @@ class Placement:
         schema: The table's columns; None if unknown.
         tasks: The number of slots.
         exactly: Whether each slot has its own task; otherwise Spark may join slots.
-        numbers: The numbers of buckets at the moment of the placement; None where all partitions have the same.
+        numbers: The numbers of buckets at the moment of the placement; None if all partitions have the same.
     """
 
     config: TableConfig

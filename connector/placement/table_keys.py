@@ -1,6 +1,6 @@
 """The record keys of file slices as a DataFrame, to join with the keys of rows.
 
-Spark's own Parquet reader reads base files. Tasks in Python read slices with log files, and all slices where Spark has
+Spark's own Parquet reader reads base files. Tasks in Python read slices with log files, and all slices if Spark has
 no access to the table's store, with each slice in a single task.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 GROUP = "_pyhudi_found"
-# The partition of that file group, where it may differ from the row's partition.
+# The partition of that file group, if it may differ from the row's partition.
 HOME = "_pyhudi_home"
 # Whether a row is in a log file.
 LOGGED = "_pyhudi_logged"
@@ -52,7 +52,7 @@ def table_keys(
 ) -> DataFrame | None:
     """Return the record keys of at least one slice, once for each row, with partition path, file id and `LOGGED`.
 
-    Keys outside ``between`` may be absent. The result is None where only Python can read the slices and ``in_python``
+    Keys outside ``between`` may be absent. The result is None if only Python can read the slices and ``in_python``
     is false.
     """
     names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]

@@ -69,7 +69,7 @@ class TaggedRows:
 
 
 def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
-    """Return rows with their file groups; None where the commit has to look their keys up."""
+    """Return rows with their file groups; None if the commit has to look their keys up."""
     index = work.index
     seen, moment = seen_moment(work.target.table, work.settings.origin.based_on)
     # Rows get the columns that the table has now, also if they were made from an older snapshot.

@@ -1,7 +1,7 @@
 """Decides under a global index which row of each key is written, to which file group, and which old row it deletes.
 
 Rows of a key are brought together with all places of the key. A task opens a file group to look at a stored row only
-where a row may move or its key has several places. Only the deciding columns go through Python.
+if a row may move or its key has several places. Only the deciding columns go through Python.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UniqueKeys:
     def settle(self, keyed: DataFrame) -> FoundKeys | None:
         """Return the target of each row with a key, of which there must be at least one.
 
-        None where rows were made of stored rows and the table has a key several times: the commit has to find out
+        None if rows were made of stored rows and the table has a key several times: the commit has to find out
         whether they were made of all rows of the key.
         """
         keep = self.lookup.work.keep
@@ -85,7 +85,7 @@ class UniqueKeys:
 
         And the file groups that contain a key several times.
         """
-        # Never None: this class runs only where Python tasks can read the files that Spark cannot.
+        # Never None: this class runs only if Python tasks can read the files that Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
         hits = places.hits()
         if isinstance(hits, pa.Table):
@@ -113,7 +113,7 @@ class UniqueKeys:
         return through(ordered, SettleTask(self.tagger), fields)
 
     def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
-        """Return the states of stored rows that may move or have several places; None where no stored row matters."""
+        """Return the states of stored rows that may move or have several places; None if no stored row matters."""
         plan = self.tagger.plan
         if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None

@@ -61,7 +61,7 @@ def value_of(spark: SparkSession, name: str) -> str:
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes of a setting such as ``128m``; 0 where it has no such text."""
+    """Return the bytes of a setting such as ``128m``; 0 if it has no such text."""
     match = _BYTES.fullmatch(text.strip())
     return int(match[1]) << _UNITS[match[2].lower()] if match else 0
 

@@ -33,7 +33,7 @@ class SoughtReader(HudiReader):
         return {**super().__getstate__(), "_sought": None}
 
     def splits(self) -> list[SoughtSplit]:
-        """Return what each task reads; only where the reader was made."""
+        """Return what each task reads; only if the reader was made."""
         if self._snapshot is None or self._sought is None:
             raise ValueError("a copy of a reader plans nothing")
         sought_slices = SoughtSlices.of(self._snapshot, self._sought)

@@ -1,4 +1,4 @@
-"""What the checkpoint folder of a streaming query says, where this process reaches it."""
+"""What the checkpoint folder of a streaming query says, if this process reaches it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class CheckpointFolder:
     storage_options: Mapping[str, str] = field(repr=False)
 
     def query_id(self) -> str:
-        """Return the query's id; "" where the folder does not tell."""
+        """Return the query's id; "" if the folder does not tell."""
         return self._read(lambda folder: str(parse_json(folder.read("metadata"))["id"]))
 
     def offsets(self, batch_id: int) -> str:
-        """Return a digest of where and when Spark ended a batch; "" where the folder does not tell.
+        """Return a digest of where and when Spark ended a batch; "" if the folder does not tell.
 
         Spark notes this before the batch begins and leaves the note as it is (``OffsetSeqLog``). The places alone would
         not do: that of files is the number of a list.

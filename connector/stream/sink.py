@@ -135,7 +135,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
-        """Give a batch up for good, where the options ask for it."""
+        """Give a batch up for good, if the options ask for it."""
         from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
         try:

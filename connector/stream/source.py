@@ -91,7 +91,7 @@ class HudiStreamReader(DataSourceStreamReader):
         return self._stream_of_table
 
     def _columns(self, batch: Snapshot) -> pa.Schema:
-        """Return the query's columns; raises MissingColumnError or SchemaMismatchError where the table lost them."""
+        """Return the query's columns; raises MissingColumnError or SchemaMismatchError if the table lost them."""
         from ..source.spark_types import requested_schema  # noqa: PLC0415
 
         todo = "Start the query again, so that it takes the table's columns anew."

@@ -1,4 +1,4 @@
-"""A micro-batch of `HudiTable.stream`: skipped where the table has it, repeated where it failed."""
+"""A micro-batch of `HudiTable.stream`: skipped if the table has it, repeated if it failed."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ class _Attempts:
         return write()
 
     def may_be_repeated(self, error: Exception) -> bool:
-        """Return whether an attempt might succeed later: not with bad rows or options, nor where the query stops."""
+        """Return whether an attempt might succeed later: not with bad rows or options, nor if the query stops."""
         bad = isinstance(error, (DataError, OptionError, TableError))
         return not bad and not self.stopping() and not _STOPPED.search(str(error))
 
 
 def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
-    """Return how many rows a batch had that is given up; 0 where Spark cannot count them."""
+    """Return how many rows a batch had that is given up; 0 if Spark cannot count them."""
     try:
         with own_errors():
             rows = df.count()

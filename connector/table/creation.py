@@ -38,7 +38,7 @@ def create_table(
     if_not_exists: bool,
     dry_run: bool = False,
 ) -> bool:
-    """Create an empty table; False where it was there. With ``dry_run`` the arguments are checked, and no more."""
+    """Create an empty table; False if it was there. With ``dry_run`` the arguments are checked, and no more."""
     parsed = resolve_options({**options, **terms.options()}, path, WRITING, session=spark, warn=True).options
     rows: DataFrame | None = None
 
@@ -64,7 +64,7 @@ def create_table(
 
 
 def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:
-    """Return the plan with a bucket count that suits the rows; unchanged where they give none."""
+    """Return the plan with a bucket count that suits the rows; unchanged if they give none."""
     config = plan.config
     if PartitionType.TIMESTAMP in config.partition_types:
         return plan, None  # many times share a partition, so distinct values do not count partitions

@@ -43,15 +43,15 @@ _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
 def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
-    """Return the turn that a write needs; None where Spark writes, by the options or by the query."""
+    """Return the turn that a write needs; None if Spark writes, by the options or by the query."""
     by_options = options.write_local != "never" and options.place_rows != "always"
     return Turn(path) if by_options and POSITION not in df.columns and is_local(df) else None
 
 
 def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None) -> CommitResult | None:
-    """Write rows in this process; None, and nothing is written, where Spark is to do it, as always without a turn.
+    """Write rows in this process; None, and nothing is written, if Spark is to do it, as always without a turn.
 
-    The ``turn`` ends with the commit, or where Spark is to write.
+    The ``turn`` ends with the commit, or if Spark is to write.
     """
     if turn is None:
         return None
@@ -66,7 +66,7 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn:
 def _committed_here(
     request: WriteRequest, batches: Sequence[pa.RecordBatch]
 ) -> tuple[CommitResult, Timeline | None] | None:
-    """Return the result, and a timeline for services where the write made an instant; None where Spark is to write."""
+    """Return the result, and a timeline for services if the write made an instant; None if Spark is to write."""
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())
     plan, seen = plan_seen(replace(request, write=settings))
     if not _is_small(plan, seen, batches):
@@ -101,7 +101,7 @@ def is_local(df: DataFrame) -> bool:
 
 
 def local_rows(df: DataFrame) -> list[pa.RecordBatch] | None:
-    """Return rows as Spark would hand them to a task; None where that takes a job, or for more than `MOST_BYTES`.
+    """Return rows as Spark would hand them to a task; None if that takes a job, or for more than `MOST_BYTES`.
 
     Spark Connect's server takes the rows of local relations by the same method. A job reports errors of the query.
     """

@@ -14,13 +14,13 @@ class MadeFrom:
     """What rows were made from.
 
     Attributes:
-        moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
-        read: The rows of the snapshot that decided which rows these are, where that counts.
+        moment: The snapshot of the table, as the option ``based_on`` takes it; empty if they were not made from it.
+        read: The rows of the snapshot that decided which rows these are, if that counts.
         of_stored: Whether they were made of stored rows, one of each, and further stored rows may have their keys.
-        counted: How many rows they insert, update and delete; None where the caller did not count.
+        counted: How many rows they insert, update and delete; None if the caller did not count.
         past: What was done for the write before they were made.
         deletes_read: Whether deletes among the rows have the ordering values of the rows of the snapshot.
-        batch: The micro-batch that they are; None where they are not of a stream.
+        batch: The micro-batch that they are; None if they are not of a stream.
     """
 
     moment: str = ""

@@ -27,7 +27,7 @@ class MicroBatches:
     Attributes:
         texts: The resolved options of the stream.
         checkpoint: Spark's folder of the query, whose metadata names it.
-        run_id: Tells this run from others of the query where Spark does not.
+        run_id: Tells this run from others of the query if Spark does not.
         lost: How many rows were passed over since the last completed batch.
         query: The query, once Spark has started it; None in the copy of this that a server of Spark Connect has.
     """
@@ -50,7 +50,7 @@ class MicroBatches:
             )
 
     def is_stopping(self) -> bool:
-        """Return whether the query is being stopped, where that is known."""
+        """Return whether the query is being stopped, if that is known."""
         return self.query is not None and not self.query.isActive
 
     def batch(self, df: DataFrame, batch_id: int) -> StreamBatch:

@@ -87,7 +87,7 @@ def shown_retries(storage: Storage, options: HudiOptions) -> Retries:
 
 
 def observer() -> Observer | None:
-    """Return what shows the progress of the call that this thread is in; None where nothing does."""
+    """Return what shows the progress of the call that this thread is in; None if nothing does."""
     return _SHOWN.get()
 
 

@@ -1,4 +1,4 @@
-"""The placement of rows for a write of `HudiTable`: by file group, where that is faster than the commit's merge."""
+"""The placement of rows for a write of `HudiTable`: by file group, if that is faster than the commit's merge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("pyhudi")
 NO_BOUND = 1 << 62
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
-    "numbers only where pandas is installed."
+    "numbers only if pandas is installed."
 )
 
 

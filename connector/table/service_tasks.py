@@ -45,7 +45,7 @@ class SparkTasks:
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
         """Return the result of the call for each unit, in the units' order.
 
-        Raises the `PyHudiError` of a call, and `NoTasksError` where Spark cannot run Python tasks that find pyhudi.
+        Raises the `PyHudiError` of a call, and `NoTasksError` if Spark cannot run Python tasks that find pyhudi.
         """
         waiting = list(units)
         if not waiting:
@@ -125,7 +125,7 @@ def with_services_after(
 
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
-    """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
+    """Return the means to merge log files: Spark tasks for each file group, or this process if Spark runs none."""
     settings, own = options.write_settings(), _own_means(spark, options)
     by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=own.application)
     return replace(by_tasks, without_tasks=own, observer=own.observer)

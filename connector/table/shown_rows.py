@@ -38,7 +38,7 @@ class AskedRows:
     read_optimized: bool = False
 
     def query(self, path: str) -> dict[str, Any]:
-        """Return the options of the query on a table at a path; OptionConflictError where there is no such query."""
+        """Return the options of the query on a table at a path; OptionConflictError if there is no such query."""
         return options_of_query(
             "to_df",
             path,

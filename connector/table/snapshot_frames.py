@@ -1,4 +1,4 @@
-"""A snapshot as DataFrames: base files by Spark's own Parquet reader where possible, all else by the data source."""
+"""A snapshot as DataFrames: base files by Spark's own Parquet reader if possible, all else by the data source."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SnapshotFrames:
         merged: Sequence[FileSlice] | None,
         part: Part | None,
     ) -> DataFrame:
-        """Return the rows of file slices that Python has to merge; of the whole snapshot where ``merged`` is None."""
+        """Return the rows of file slices that Python has to merge; of the whole snapshot if ``merged`` is None."""
         options = self.resolved.options
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)

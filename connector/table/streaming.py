@@ -40,7 +40,7 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
     ) -> StreamingQuery:
         """Start a query that writes each micro-batch of streaming rows as one instant, exactly once.
 
-        Executors merge the rows where that pays, as for `upsert`; table services follow a batch in the process that
+        Executors merge the rows if that pays, as for `upsert`; table services follow a batch in the process that
         calls this method, on Spark Connect in one of the server. A batch that met another writer is written again.
 
         Args:

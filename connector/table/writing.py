@@ -61,7 +61,7 @@ def write_placed(
     creates: bool = False,
     made_from: MadeFrom = NOTHING_READ,
 ) -> CommitResult:
-    """Write rows, placed by file group first where that is faster; again where another write came first.
+    """Write rows, placed by file group first if that is faster; again if another write came first.
 
     ``creates`` lets the first commit create the table. Rows that were made from the table are written once, as their
     maker has to make them again.
@@ -127,7 +127,7 @@ class _Write:
     def _by_spark(
         self, request: WriteRequest, target: Target, past: PastAttempts, batch_keys: BatchKeys | None
     ) -> None:
-        """Let the data source write the rows, placed where that pays."""
+        """Let the data source write the rows, placed if that pays."""
         beat = WriteHeartbeat.of_new_write(self.storage, target.config.timezone, request.write.patience)
         settings = {**self._settings(request, past), WRITE_KEY: beat.key}
         make_active(self.df.sparkSession)
@@ -160,7 +160,7 @@ class _Write:
 
 @contextmanager
 def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[None]:
-    """Raise `CommitConflictError` where rows were placed for a table that was made anew or rescaled before the plan."""
+    """Raise `CommitConflictError` if rows were placed for a table that was made anew or rescaled before the plan."""
     before = target.table.timeline().completed_until if target.exists else ""
     try:
         yield

@@ -60,7 +60,7 @@ class ChangedTable:
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """The ordering fields; empty where the later row wins."""
+        """The ordering fields; empty if the later row wins."""
         return () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
 
     @property
@@ -73,7 +73,7 @@ class ChangedTable:
 
     @property
     def matched_fields(self) -> tuple[str, ...]:
-        """The columns whose values tell a row: the record key, and the partition where it does not hold everywhere."""
+        """The columns whose values tell a row: the record key, and the partition if it does not hold everywhere."""
         return self.config.record_key_fields if self.is_global else self.place_fields
 
     @property
@@ -135,7 +135,7 @@ class ChangedTable:
 
 @contextmanager
 def newer_columns_conflict(table: ChangedTable, newest: Callable[[], ChangedTable]) -> Iterator[None]:
-    """Raise a `CommitConflictError` where rows do not fit the columns because another writer has changed these."""
+    """Raise a `CommitConflictError` if rows do not fit the columns because another writer has changed these."""
     try:
         yield
     except SchemaMismatchError as error:

@@ -80,10 +80,10 @@ def bucketed(path: str, slices: Iterable[FileSlice], number_of: Callable[[str], 
 
 
 def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGroup]:
-    """Return at most ``most`` groups of about the same bytes; none where no side has a slice.
+    """Return at most ``most`` groups of about the same bytes; none if no side has a slice.
 
     Rows with equal hashes have equal remainders on division by what divides all numbers of buckets. Raises
-    OptionConflictError where that is 1 although there are more buckets.
+    OptionConflictError if that is 1 although there are more buckets.
     """
     divisor = _common_divisor(sides)
     by_remainder: dict[int, list[list[FileSlice]]] = {}

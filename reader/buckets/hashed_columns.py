@@ -60,7 +60,7 @@ class HashedColumns:
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema, path: str) -> HashedColumns:
-        """Return how a table with a record key is hashed; UnsupportedTableError where the spelling of keys is open."""
+        """Return how a table with a record key is hashed; UnsupportedTableError if the spelling of keys is open."""
         fields = config.record_key_fields
         chosen = config.hash_fields or fields
         hashed = tuple(field for field in fields if field in chosen)
@@ -114,7 +114,7 @@ class HashedColumns:
         return tuple(field for field, kind in zip(self.hashed, self.kinds, strict=True) if kind == DATE)
 
     def check_names(self, names: Sequence[str], call: str) -> None:
-        """Raise InvalidOptionError where columns by which rows come together lack a hashed column."""
+        """Raise InvalidOptionError if columns by which rows come together lack a hashed column."""
         missing = [field for field in self.hashed if field not in names]
         if missing:
             raise InvalidOptionError(
@@ -137,7 +137,7 @@ def doubts_of_one(side: HashedColumns, names: Sequence[str]) -> Doubts:
 def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tuple[str, str]]) -> tuple[Doubts, Doubts]:
     """Return what must be checked of each side so that rows which agree in all pairs of columns have equal hashes.
 
-    Raises InvalidOptionError where the pairs lack a hashed column, OptionConflictError where the tables hash otherwise.
+    Raises InvalidOptionError if the pairs lack a hashed column, OptionConflictError if the tables hash otherwise.
     """
     left.check_names([mine for mine, _ in pairs], "bucket_join()")
     right.check_names([theirs for _, theirs in pairs], "bucket_join()")

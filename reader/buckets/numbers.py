@@ -17,7 +17,7 @@ from .hashed_columns import ADVICE
 def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]:
     """Return the number of buckets by partition, at the moment that the timeline shows.
 
-    Raises OptionConflictError for a table whose rows have no computed buckets, UnsupportedTableError where their number
+    Raises OptionConflictError for a table whose rows have no computed buckets, UnsupportedTableError if their number
     is unknown; so does the result for a partition.
     """
     config, path = table.config, table.path

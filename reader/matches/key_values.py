@@ -50,7 +50,7 @@ def keys_of_values(
 ) -> SoughtKeys | None:
     """Return the record keys of rows with some values in `key_columns` or `hashed_columns`, none null.
 
-    None where a value is spelt in several ways, such as an empty text or a day before 1582-10-15. ``anywhere`` has the
+    None if a value is spelt in several ways, such as an empty text or a day before 1582-10-15. ``anywhere`` has the
     keys looked for in all partitions.
     """
     given = tuple(name for name in config.record_key_fields if name in values.column_names)
@@ -91,7 +91,7 @@ class KeyNumbers:
 
     @classmethod
     def of(cls, fields: Iterable[pa.Field], keys: pa.StringArray) -> KeyNumbers | None:
-        """Return those in some of the fields by `number_columns`; None where some key has no number in any of them."""
+        """Return those in some of the fields by `number_columns`; None if some key has no number in any of them."""
         by_field: dict[pa.Field, pa.Array] = {}
         for field in fields:
             values = plain(parse_record_keys(keys, [field.name], KeyParser.RELEASE_1).flatten())

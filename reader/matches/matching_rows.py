@@ -118,7 +118,7 @@ class _Chosen:
 
     Attributes:
         numbers: What is looked for first, in columns that are read; None for the keys alone.
-        spell: Returns the keys of rows by their numbers, which takes less than reading the keys of all rows; None where
+        spell: Returns the keys of rows by their numbers, which takes less than reading the keys of all rows; None if
             the numbers do not tell the whole key.
     """
 

@@ -30,8 +30,8 @@ class SoughtKeys:
     Attributes:
         rows: The record keys as the first column. By other columns it says where each key may be: by the partition
             path, or by columns of the table whose values the partition has. Without others a key may be anywhere.
-        by: The columns of the key that count, where the others may have any value: they are zero in ``rows``. Empty
-            where the whole key counts.
+        by: The columns of the key that count, if the others may have any value: they are zero in ``rows``. Empty
+            if the whole key counts.
     """
 
     rows: pa.Table

@@ -41,7 +41,7 @@ class SliceSource(Protocol):
         """The name of its partition of the metadata table."""
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        """Return what it says of slices, of which others judged some already; None where it does not answer."""
+        """Return what it says of slices, of which others judged some already; None if it does not answer."""
 
 
 def base_paths(slices: Sequence[FileSlice]) -> frozenset[str]:

@@ -48,7 +48,7 @@ class ExpressionIndexSource:
     def of(
         cls, trusted: TrustedMetadata, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
     ) -> ExpressionIndexSource | None:
-        """Return an index as a source for predicates; None where it says nothing of them."""
+        """Return an index as a source for predicates; None if it says nothing of them."""
         expression = IndexedExpression.defined(definition, schema)
         if expression is None or not (definition.has_bounds or definition.has_filters):
             return None
@@ -148,7 +148,7 @@ def _names_values(said: OnColumn) -> bool:
 
 
 def _values(said: OnColumn) -> frozenset[str] | None:
-    """Return the texts of the values that a predicate allows, as filters have them; None where they are not certain.
+    """Return the texts of the values that a predicate allows, as filters have them; None if they are not certain.
 
     Writers take a text's bytes in the encoding of their machine, of which ASCII alone is certain.
     """
@@ -194,7 +194,7 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
 
 
 def _bound(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
-    """Return one bound of each record; None where it has none of the type."""
+    """Return one bound of each record; None if it has none of the type."""
     bounds: list[Any] = [None] * len(wrapped)
     present = {field.name for field in children(wrapped.type)}
     for name in _WRAPPERS.get(str(kind), ()):

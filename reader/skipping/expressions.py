@@ -48,9 +48,9 @@ class Function:
 
     Attributes:
         kind: The type of its values; None for that of the column.
-        options: The options of a definition that are its arguments, each with its value where a definition lacks it.
+        options: The options of a definition that are its arguments, each with its value if a definition lacks it.
         others: Options with which it is another function.
-        exact: Returns its value of a value, with its arguments; None where Spark's value is not certain.
+        exact: Returns its value of a value, with its arguments; None if Spark's value is not certain.
         rises: Whether a greater value never has a smaller value of the function.
     """
 
@@ -136,7 +136,7 @@ class IndexedExpression:
 
     @classmethod
     def defined(cls, definition: IndexDefinition, schema: pa.Schema) -> IndexedExpression | None:
-        """Return the expression of an index; None where it is not understood."""
+        """Return the expression of an index; None if it is not understood."""
         function = FUNCTIONS.get(definition.function)
         if function is None or len(definition.columns) != 1 or definition.columns[0] not in schema.names:
             return None
@@ -151,7 +151,7 @@ class IndexedExpression:
         return cls(definition.function, column.name, arguments, function.kind or column.type, column.type)
 
     def said_by(self, predicate: OnColumn | OnExpression) -> tuple[OnColumn, ...]:
-        """Return what the index's values of all rows satisfy that satisfy a predicate; nothing where it is unknown."""
+        """Return what the index's values of all rows satisfy that satisfy a predicate; nothing if it is unknown."""
         if isinstance(predicate, OnExpression):
             same = (predicate.function, predicate.column, predicate.arguments)
             return self._as_written(predicate.predicate) if same == (self.function, self.column, self.arguments) else ()
@@ -221,7 +221,7 @@ class IndexedExpression:
 
 
 def expression_arguments(function: str, given: Sequence[str]) -> tuple[str, ...] | None:
-    """Return all arguments of a function that is called with some; None where it is not called so."""
+    """Return all arguments of a function that is called with some; None if it is not called so."""
     described = FUNCTIONS.get(function)
     if described is None or function == IDENTITY or len(given) > len(described.options):
         return None

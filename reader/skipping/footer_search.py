@@ -33,7 +33,7 @@ class RowGroup:
 def matching_slices(
     storage: Storage, config: TableConfig, search: Search, slices: Sequence[FileSlice], judged: JudgedFiles = NOTHING
 ) -> list[FileSlice]:
-    """Return the slices that a search leaves, or all where there are many; reads the base files' footers.
+    """Return the slices that a search leaves, or all if there are many; reads the base files' footers.
 
     What is ``judged`` of a base file, its footer is not read for.
     """

@@ -40,7 +40,7 @@ class IndexedRows:
     is_whole: bool
 
     def places(self, keys: pa.StringArray) -> RecordPlaces | None:
-        """Return where the record index has keys; None where it may lack rows."""
+        """Return where the record index has keys; None if it may lack rows."""
         rows = self._rows
         if rows is None:
             return None
@@ -65,7 +65,7 @@ class IndexedRows:
 
     @cached_property
     def _rows(self) -> Mapping[str, int] | None:
-        """How many rows the base files of each partition have, as the metadata table says; None where it does not."""
+        """How many rows the base files of each partition have, as the metadata table says; None if it does not."""
         bases = [file_slice.base for file_slice in self.slices if file_slice.base is not None]
         if len(bases) < len(self.slices):
             return None
@@ -140,7 +140,7 @@ class BloomFilterSource:
 
 
 def stored_filters(records: pa.StructArray, shown: dict[str, str]) -> Iterator[KeyFooter | None]:
-    """Yield the filter of each record, None where it has none; ``shown`` has a name for the log by each key."""
+    """Yield the filter of each record, None if it has none; ``shown`` has a name for the log by each key."""
     stored = records.field(_FILTER)
     texts, codes = stored.field("bloomFilter"), stored.field("type")
     for key, text, code in zip(records.field("key").to_pylist(), texts, codes, strict=True):  # O(files)

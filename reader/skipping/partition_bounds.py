@@ -49,7 +49,7 @@ class PartitionBounds:
     search: Search
 
     def without_rows(self) -> frozenset[str] | None:
-        """Return the paths of partitions without wanted rows; None where nothing answers."""
+        """Return the paths of partitions without wanted rows; None if nothing answers."""
         columns = columns_to_ask(self.search, self.config)
         trusted = self.metadata
         if not columns or not trusted.is_of_now:

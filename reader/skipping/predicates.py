@@ -117,7 +117,7 @@ def renamed(predicate: Predicate, name_of: Callable[[str], str]) -> Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The bounds of one column's values in some rows, None where unknown, in the form of `comparable`.
+    """The bounds of one column's values in some rows, None if unknown, in the form of `comparable`.
 
     ``nulls`` and ``values`` tell whether there may be nulls, and anything but nulls.
     """
@@ -296,7 +296,7 @@ def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
 # Equal values of two types, such as 1 and True, are two sets of values.
 @lru_cache(maxsize=32)
 def _in_order(values: tuple[Any, ...], types: tuple[type, ...], kind: pa.DataType) -> list[Any] | None:
-    """Return values in order, in the form of `comparable`; None where a value proves nothing."""
+    """Return values in order, in the form of `comparable`; None if a value proves nothing."""
     compared = [comparable(value, kind) for value in values]
     return None if None in compared else sorted(compared)
 

@@ -66,7 +66,7 @@ class Pruning:
     def file_may_match(self, numbers: Callable[[], BucketNumbers]) -> Callable[[DataFile], bool]:
         """Return a test of the files that the index assigns to the keys that the predicates allow.
 
-        ``numbers`` returns the numbers of buckets at the moment that the query shows; called only where they matter.
+        ``numbers`` returns the numbers of buckets at the moment that the query shows; called only if they matter.
         """
         from ...index.registry import has_buckets, placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
 
@@ -176,7 +176,7 @@ class Pruning:
 def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> dict[str, Any] | None:
     """Return the values that all rows of a partition have, as `comparable` gives them, null as None.
 
-    Columns whose value the path does not tell are absent; the result is None where it tells none.
+    Columns whose value the path does not tell are absent; the result is None if it tells none.
     """
     texts = parse_partition_path(path, config)
     if texts is None:
@@ -240,7 +240,7 @@ def can_hold(kind: pa.DataType, value: Any) -> bool:
 
 
 def _spans(text: str | None, kind: pa.DataType) -> list[Span]:
-    """Return the possible spans of a partition's text; several where it is ambiguous."""
+    """Return the possible spans of a partition's text; several if it is ambiguous."""
     if text is None:
         default = [NULLS]
         if pa.types.is_string(kind):
@@ -255,7 +255,7 @@ def _exactly(value: Any) -> Span:
 
 
 def _parse(text: str, kind: pa.DataType) -> Any:
-    """Return the value of a text in a path as `comparable` gives it; None where it has none."""
+    """Return the value of a text in a path as `comparable` gives it; None if it has none."""
     types = pa.types
     try:
         if types.is_integer(kind):

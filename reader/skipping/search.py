@@ -34,7 +34,7 @@ _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)
 class Search:
     """The rows that a query looks for in base files.
 
-    ``keys`` holds every record key of the wanted rows, in byte order; None where they may have any key.
+    ``keys`` holds every record key of the wanted rows, in byte order; None if they may have any key.
     """
 
     predicates: tuple[Predicate, ...]
@@ -128,7 +128,7 @@ class _Footer:
 
 
 def _bound(raw: Any, kind: pa.DataType, wanted: pa.DataType) -> Any:
-    """Return a bound as `comparable` would, None where the file's type and the table's do not compare."""
+    """Return a bound as `comparable` would, None if the file's type and the table's do not compare."""
     types = pa.types
     if types.is_integer(kind) and types.is_integer(wanted):
         return raw

@@ -34,7 +34,7 @@ class SecondaryIndexSource:
     def of(
         cls, rows: IndexedRows, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
     ) -> SecondaryIndexSource | None:
-        """Return an index as a source for predicates; None where they do not say which values they allow."""
+        """Return an index as a source for predicates; None if they do not say which values they allow."""
         if len(definition.columns) != 1 or definition.columns[0] not in schema.names:
             return None
         field = schema.field(definition.columns[0])
@@ -69,7 +69,7 @@ class SecondaryIndexSource:
 
 
 def _allowed(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
-    """Return how entries of the values begin that a predicate allows; None where it does not say."""
+    """Return how entries of the values begin that a predicate allows; None if it does not say."""
     if isinstance(predicate, AnyOf):
         joined: set[str] = set()
         for alternative in predicate.alternatives:
@@ -88,7 +88,7 @@ def _allowed(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
 
 
 def _prefixes(values: Iterable[Any], kind: pa.DataType) -> frozenset[str] | None:
-    """Return how entries of some values begin; None where their spelling is not that of all writers.
+    """Return how entries of some values begin; None if their spelling is not that of all writers.
 
     Writers spell values as Java does. Of fractions, Java's spelling depends on its release; of times and days, on the
     writer.

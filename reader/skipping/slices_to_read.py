@@ -63,7 +63,7 @@ def partitions_without_rows(
 ) -> LeftOutPartitions:
     """Return the partitions without wanted rows of a table as it is now.
 
-    The metadata table is opened where commits name many partitions that may match by their paths.
+    The metadata table is opened if commits name many partitions that may match by their paths.
     """
     config = seen.table.config
     if PARTITION_STATS not in config.metadata_partitions or not config.partition_fields:

@@ -29,12 +29,12 @@ class Statistics(Protocol):
     """States the bounds of columns."""
 
     def of(self, files: Sequence[DataFile], columns: Sequence[pa.Field]) -> Mapping[str, Sequence[Span | None]]:
-        """Return by column the span of each file; None where nothing is stated of a file's column."""
+        """Return by column the span of each file; None if nothing is stated of a file's column."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedByMetadata:
-    """The statistics in `COLUMN_STATS` of a metadata table; raises `CorruptFileError` where that is damaged."""
+    """The statistics in `COLUMN_STATS` of a metadata table; raises `CorruptFileError` if that is damaged."""
 
     partition: MetadataPartition
 
@@ -59,7 +59,7 @@ class StatedByMetadata:
         return None if counts.null_count else counts.to_pylist()  # O(files)
 
     def _records(self, files: Sequence[DataFile], ends: pa.StringArray, hashes: Sequence[str]) -> pa.StructArray | None:
-        """Return the records of some columns, those of some files among them; None where there are none."""
+        """Return the records of some columns, those of some files among them; None if there are none."""
         if len(files) * len(hashes) <= _FEW_KEYS:
             keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, ends, "") for prefix in hashes])
             parts = list(self.partition.find(keys))
@@ -87,7 +87,7 @@ def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa
 
 
 def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
-    """Return the spans at some places, in the form of `comparable`; None where a place is null."""
+    """Return the spans at some places, in the form of `comparable`; None if a place is null."""
     bounds = (comparable_bounds(bound).take(places) for bound in (stated.least, stated.greatest))
     least, greatest = (bound.to_pylist() for bound in bounds)  # O(files)
     at = np.asarray(places.fill_null(-1))

@@ -25,7 +25,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def met_in(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which values of two types are compared; None where they cannot be compared as they are.
+    """Return the type in which values of two types are compared; None if they cannot be compared as they are.
 
     Spark also compares text with numbers and times, after a cast that may fail, and times with days in the session's
     time zone. Neither is done here.

@@ -34,7 +34,7 @@ class NamedColumns:
     def find(self, parts: Sequence[str], what: str) -> ColumnTerm:
         """Return the column, or the field of a struct, of a name in parts.
 
-        ``what`` names the text, for errors. Raises `MissingColumnError` where there is none, or if several
+        ``what`` names the text, for errors. Raises `MissingColumnError` if there is none, or if several
         differ in case alone.
         """
         side, rest = self._side_of(parts)

@@ -188,7 +188,7 @@ class ArithmeticTerm(PairTerm):
 
 @dataclass(frozen=True, slots=True)
 class JoinedTexts(PairTerm):
-    """Two texts, one behind the other; null where one of them is."""
+    """Two texts, one behind the other; null if one of them is."""
 
     left: SqlTerm
     right: SqlTerm

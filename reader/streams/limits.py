@@ -17,7 +17,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def end_of_batch(table: Table, settled: SettledWrites, after: str, until: str, limits: BatchLimits) -> str | None:
-    """Return the completion time at which a batch ends; None where no write completed in the window.
+    """Return the completion time at which a batch ends; None if no write completed in the window.
 
     A batch has at least one commit, and does not end before the first time as of which the table is still readable.
     """

@@ -42,7 +42,7 @@ class WriteSum:
         return cls(len(times), sum(map(_hash, times)) % _MOST)
 
     def explain(self, present: Collection[str], undone: Collection[str]) -> tuple[str, ...] | None:
-        """Return which of the ``present`` times the sum lacks; None where they cannot be found.
+        """Return which of the ``present`` times the sum lacks; None if they cannot be found.
 
         The sum may hold ``undone`` times, which are no longer present. Up to two times are found.
         """
@@ -73,8 +73,8 @@ class Offset:
 
     Attributes:
         time: The completion time of the newest write in it; zeros before the first.
-        writes: The writes completed until then; None where a batch of Apache Hudi, or a user, gave the time.
-        after: Where the batch began; "" where unknown.
+        writes: The writes completed until then; None if a batch of Apache Hudi, or a user, gave the time.
+        after: Where the batch began; "" if unknown.
     """
 
     time: str

@@ -88,7 +88,7 @@ def _pending(timeline: Timeline) -> list[str]:
 
 
 def _waiting(decision: decisions.Decision | None, timeline: Timeline) -> str | None:
-    """Return the completion time of a write that is decided and not completed; None where it is, or never will be."""
+    """Return the completion time of a write that is decided and not completed; None if it is, or never will be."""
     if decision is None:
         return None
     decided = decision.instant

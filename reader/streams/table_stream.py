@@ -74,10 +74,10 @@ class TableStream:
         _, self._target = settled_timeline(self._table())
 
     def latest(self, start: Offset | None = None, limits: BatchLimits | None = None) -> Offset:
-        """Return the end of the next batch; ``start`` where nothing has completed since, or nothing readable.
+        """Return the end of the next batch; ``start`` if nothing has completed since, or nothing readable.
 
         ``limits`` count in place of the stream's own. Without ``start`` the batch begins where the last batch of this
-        process ended. Raises UnreadableTimeError where a write completed behind ``start``.
+        process ended. Raises UnreadableTimeError if a write completed behind ``start``.
         """
         start = start or self._last or self.initial()
         table = self._table()
@@ -112,7 +112,7 @@ class TableStream:
     def batch(self, start: Offset, end: Offset) -> Snapshot | None:
         """Return the table as a batch shows it; None for a batch without writes.
 
-        Raises UnreadableTimeError where archiving has taken its end from sight, or a write completed behind its end.
+        Raises UnreadableTimeError if archiving has taken its end from sight, or a write completed behind its end.
         """
         self._last = end
         table = self._table()
@@ -138,7 +138,7 @@ class TableStream:
     ) -> PlannedBatch | None:
         """Return a batch with its splits; None without writes. ``columns`` chooses the columns to read.
 
-        Raises UnreadableTimeError as `batch` does, and where cleaning has taken what the batch shows.
+        Raises UnreadableTimeError as `batch` does, and if cleaning has taken what the batch shows.
         """
         for attempt in range(1, _TRIES + 1):
             batch = self.batch(start, end)
@@ -175,7 +175,7 @@ class TableStream:
         return self._archived[1]
 
     def _check(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
-        """Raise UnreadableTimeError where a write completed behind an offset that no batch until then had."""
+        """Raise UnreadableTimeError if a write completed behind an offset that no batch until then had."""
         if offset.writes is None:
             return
         present = times_until(writes, offset.time)
@@ -208,7 +208,7 @@ class TableStream:
 
 
 def _undone(table: Table, timeline: Timeline) -> frozenset[str]:
-    """Return the writes that were undone, also those whose undoing is archived, where the archive tells."""
+    """Return the writes that were undone, also those whose undoing is archived, if the archive tells."""
     active = undone(timeline)
     try:
         history = with_archived(table.archive, timeline)
