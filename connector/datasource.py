@@ -193,7 +193,7 @@ class PyHudiDataSource(DataSource):
             overwrite: Whether each batch replaces the data, as in output mode complete.
 
         Returns:
-            The writer; if Spark plans a batch, with its plan.
+            The writer; it has a plan if Spark is planning a batch.
 
         Raises:
             PyHudiError: The options, the columns or the table do not allow the write.
@@ -210,8 +210,8 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, BUCKETS, SOUGHT, *OF_WRITES, *_OF_SPARK}
-        said = {name: value for name, value in self.options.items() if name.lower() not in told}
+        carried = {PINNED, WHOLE, WHERE, BUCKETS, SOUGHT, *OF_WRITES, *_OF_SPARK}
+        said = {name: value for name, value in self.options.items() if name.lower() not in carried}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
     def _given_pin(self) -> Watermark | None:

@@ -93,7 +93,7 @@ def _run(line: CommandLine, write: WriteJob) -> int:
 
 
 class _NoPandas:
-    """Has pyarrow find no pandas, which it would import with its first value: a fifth of a short command."""
+    """Hides pandas from pyarrow, which would import it with its first value: a fifth of a short command's time."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:

@@ -161,12 +161,12 @@ def pairs_of(on: OnColumns) -> list[tuple[str, str]]:
 
 
 def _refuse_doubts(path: str, doubts: Doubts) -> None:
-    """Refuse a join whose rows would have to be checked: Spark does not read all rows of a side that meets no row."""
+    """Refuse a join whose rows need a check: if the other side has no rows, Spark skips rows without checking them."""
     names = (*doubts.texts, *doubts.dates)
     if names:
         raise OptionConflictError(
-            f"The record keys of the table {path} hold {', '.join(names)}: texts in keys of other fields than the "
-            "other table's, or dates, of which some values are hashed otherwise than equal values elsewhere.",
+            f"The record keys of the table {path} contain {', '.join(names)}. These are texts, in keys of other fields "
+            "than the other table's, or dates: some of their values have another hash than equal values there.",
             ADVICE,
         )
 

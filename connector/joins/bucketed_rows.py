@@ -25,7 +25,7 @@ from .table_rows import Side, shown
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A plan grows with the groups, and Spark plans each.
+# Each group makes the plan of the query longer.
 _MOST_GROUPS = 128
 _BYTES_OF_A_GROUP = 1 << 30
 _EVERYTHING = BucketChoice(1, (0,))
@@ -50,17 +50,17 @@ class BucketedRows:
         return cls(rows, hashed, bucketed(rows.path, rows.slices(), numbers))
 
     def check_shown(self, names: Sequence[str]) -> None:
-        """Refuse columns by which rows come together if the side does not show them."""
+        """Refuse names of columns to join or group by that the side does not show."""
         missing = [name for name in names if name not in self.rows.wanted.names]
         if missing:
             raise InvalidOptionError(
-                f"The rows of the table {self.rows.path} are to come together by {', '.join(names)}, and show no "
-                f"{', '.join(missing)}.",
+                f"The rows of the table {self.rows.path} are to be joined or grouped by {', '.join(names)}, but do not "
+                f"show {', '.join(missing)}.",
                 f"Name columns among {', '.join(self.rows.wanted.names)}, or have TableRows show more.",
             )
 
     def frame(self, place: int, group: BucketGroup, doubts: Doubts, most: int | None = None) -> DataFrame:
-        """Return a group's rows in a single partition, of which Spark believes at most ``most`` bytes."""
+        """Return a group's rows in a single partition, which Spark estimates at no more than ``most`` bytes."""
         rows = self.rows.with_columns(dict.fromkeys(map(root_of, (*doubts.texts, *doubts.dates))))
         # Spark's reader and Python may each read half of them.
         part = Part(group.slices[place], group.choice, None if most is None else most // 2)

@@ -47,7 +47,7 @@ class Work:
     Attributes:
         open: Returns the newest snapshot for a write with the given options.
         write: Upserts rows, with the options and what the rows were made from.
-        retries: Returns what runs the write again if another one came first, for the options.
+        retries: Returns, for the options, what repeats the write if another write came first.
     """
 
     path: str
@@ -119,7 +119,7 @@ def _carry_out(
 ) -> CommitResult:
     """Write the changed rows of a merge or an update as one instant.
 
-    Where another write of the same data came first, the table and the source are read anew. In each attempt Spark
+    If another write of the same data came first, the table and the source are read anew. In each attempt Spark
     computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query gives
     different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
     """
@@ -150,7 +150,7 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
     """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` if it counts.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
-    delete, because the new row replaces the old row. Of a row of the table there is one delete.
+    delete, because the new row replaces the old row. A row of the table gets at most one delete.
     """
     rows = changes.rows
     arrives = _arrives(changes, changed_rows)
@@ -173,7 +173,7 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
 
 
 def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
-    """Return how a row comes to its place, if a delete in log files may outdo a row that comes there."""
+    """Return how each row comes to its place, if a delete in log files might otherwise win over it."""
     target = changes.target
     if target.config.table_type != MERGE_ON_READ or not target.ordering_fields:
         return []

@@ -58,10 +58,10 @@ class MergeChanges:
 
     Attributes:
         rows: The table's columns with their new values, and the columns named by the constants of this module.
-        reads: What was read, if that counts.
-        held: Rows of the table, among them each that is in the place of a row which an insert adds.
+        reads: What was read; None if later writes to these rows do not matter.
+        held: Rows of the table, including every row whose place an insert enters.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
-        is_few: Whether the rows are few, as those of the source are whose keys they have.
+        is_few: Whether the source, and so the changes, have few rows.
         has_copies: Whether all rows of a key are among the changes, or none.
     """
 

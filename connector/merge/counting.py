@@ -42,7 +42,7 @@ def count(changes: MergeChanges) -> ChangedRows:
     changed_rows = _counted_here(changes) if changes.is_few else None
     if changed_rows is None:
         row = _totals(_places(changes)).first()
-        changed_rows = ChangedRows() if row is None else _found(row)
+        changed_rows = ChangedRows() if row is None else _changed_rows(row)
     check_changed_rows(changed_rows, changes.target.path)
     if changed_rows.unproven:
         _check_free(changes)
@@ -124,7 +124,7 @@ def _totals(places: DataFrame) -> DataFrame:
     deleted = sf.when(changes > 0, 0).when(twice, goes).otherwise(sf.least(goes, sf.lit(1)))
     wrong = {
         "matched_often": several & ~twice,
-        # The deletes of a place are left out where a row enters, which would replace all of its rows.
+        # If a row enters a place, the deletes there are left out, because the new row would replace all rows of it.
         "held_twice": (several | (sf.col("comes") > 0)) & twice,
         "crowded": sf.col("stays") + sf.col("comes") > 1,
         "kept": sf.col(KEPT) | (replaced & sf.col(OPEN)),
@@ -142,7 +142,7 @@ def _totals(places: DataFrame) -> DataFrame:
     )
 
 
-def _found(row: Row) -> ChangedRows:
+def _changed_rows(row: Row) -> ChangedRows:
     sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again")
     wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "kept")}
     return ChangedRows.of(

@@ -82,7 +82,7 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
         if on in target.schema.names:
             return source, _by_columns(source, [on], target)
         equal = _equalities(on, target)
-        same, exact = _known(source, equal or (), target)
+        same, exact = _same_columns(source, equal or (), target)
         condition = as_column(on, "The condition by which rows match")
         by_place = equal is not None and _is_of_places(equal, target)
         return source, Match(condition, same, exact=exact and equal is not None, by_place=by_place)
@@ -108,7 +108,7 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
         others = [part for part, found in equal.items() if found is None]
     else:
         names, others = [target.column(name, "What rows are to match by") for name in _names(on)], []
-    same, _ = _known(source, names, target)
+    same, _ = _same_columns(source, names, target)
     return [name for name in dict.fromkeys(names) if name in same and name in target.schema.names], others
 
 
@@ -150,7 +150,7 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
     )
     condition = reduce(Column.__and__, _same_texts(keyed, target), condition)
     fields = target.matched_fields
-    same, _ = _known(source, fields, target)
+    same, _ = _same_columns(source, fields, target)
     whole = all(field in same for field in target.place_fields)
     return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same, by_place=True)
 
@@ -185,7 +185,7 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
             "Name columns that both have, or give a condition such as 'source.a = target.b'.",
         )
     condition = reduce(Column.__and__, (sf.col(of(SOURCE, name)) == sf.col(of(TARGET, name)) for name in names))
-    same, exact = _known(source, names, target)
+    same, exact = _same_columns(source, names, target)
     return Match(condition, same, exact=exact, by_place=_is_of_places(names, target))
 
 
@@ -214,7 +214,7 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
     return names
 
 
-def _known(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
+def _same_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
     """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
     kinds = {field.name: field.dataType for field in source.schema.fields}
     own = to_spark(target.schema)

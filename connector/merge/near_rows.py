@@ -1,9 +1,9 @@
 """The rows of the table that may match the source, read by the source's record keys instead of a scan of the table.
 
-Where `on` equates the whole record key, a source of few rows tells by its keys in which file groups, and in which row
-groups of these, it may have matches. Tasks read the rows of these keys alone, so that the join which decides shuffles
-nothing else of the table. The source is kept by the executors from its first use on: a query that gave other rows the
-second time would have other matches.
+If `on` equates the whole record key and the source has few rows, their keys tell which file groups, and which row
+groups of these, may hold matches. Tasks read only the rows of these keys, so the join shuffles nothing else of the
+table. The executors keep the source from its first use on, because its query might give other rows, with other matches,
+the second time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ...reader.snapshot import Snapshot
     from ..table.shown_rows import ShownRows
 
-# As many keys come to this process, and as many pairs of a key and a file slice go to tasks. A merge of more rows
-# shuffles the table, as it would mostly read all of it anyway.
+# At most so many keys come to this process, and so many pairs of a key and a file slice go to tasks. A merge of more
+# rows shuffles the table, most of which it would read anyway.
 MOST_KEYS = 1 << 20
 MOST_PAIRS = 1 << 24
-# Rows of as many keys, in files of as many bytes, are sent to all tasks, before Spark gives the sending up.
+# Rows of up to so many keys, in files of up to so many bytes, are sent to all tasks; Spark would give up sending more.
 _FEW_KEYS, _FEW_BYTES = 1 << 16, 4 << 30
 
 
@@ -51,7 +51,7 @@ class NearRows:
     Attributes:
         source: The source, kept by the executors.
         rows: The rows; None if the table is to be scanned.
-        values: The values that the source has in the columns which are equal in matches, of rows that may match.
+        values: For the source rows that may match, their values in the columns that are equal in matches.
         is_whole: Whether the rows of every key of the source are among them.
         is_few: Whether they and the source's rows are few.
     """
@@ -66,9 +66,9 @@ class NearRows:
     def of(
         cls, source: DataFrame, on: On, target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str]
     ) -> NearRows | None:
-        """Return the rows near to a source as `match` returns it, whose columns were ``columns`` before.
+        """Return the rows that may match a source, as `match` returns it; ``columns`` are its columns before that.
 
-        None if keys do not tell them: a clause is about rows without a match, or `on` does not equate the key.
+        None if keys do not tell these rows: a clause is about rows without a match, or `on` does not equate the key.
         """
         shown = target.shown
         if any(clause.side is Side.BY_SOURCE for clause in clauses):
@@ -89,7 +89,7 @@ class NearRows:
             return cls(checkpoint, values=values)
         rows = shown.frames.of_keys(_read_columns(target, clauses, columns, on, shown.snapshot), sought, slices)
         if SEQUENCE_NUMBER not in rows.columns:
-            # It tells rows of one key apart, as any numbers do. Texts that differ in each row are dear to read.
+            # Any numbers tell rows of one key apart. The stored texts, which differ in each row, are slow to read.
             rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE_NUMBER))
         few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
         return cls(checkpoint, rows, values, values.num_rows == count and not sought.by, few)
@@ -118,7 +118,7 @@ class _Equal:
 
     Attributes:
         names: Those of the source's own columns.
-        keys: Those that tell the record key; None if the source has computed keys.
+        keys: Those that make the record key; None if the source has computed keys.
     """
 
     names: tuple[str, ...]

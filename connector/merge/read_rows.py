@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# Without the source in the plan of the query, which is over by then, some releases of Spark never answer.
+# The query is over by then. If Spark left the source out of its plan, some releases of Spark never answer.
 _WAIT_S = 10.0
 _LEAST, _GREATEST, _UNNAMED = "least_", "greatest_", "unnamed_"
 
@@ -43,7 +43,7 @@ class MergeReads:
         columns: Columns of the table that have the value of a source column in each match, of types with bounds.
         bounds: The least and the greatest value of these in the source, if Spark notes them.
         notes_bounds: Whether Spark does so.
-        places: The table, if rows match by their places, at which values may differ or be absent.
+        places: The table, if rows match by computed keys and partition paths, whose columns may differ or be absent.
     """
 
     by_source: tuple[ReadRows, ...]
@@ -76,7 +76,7 @@ class MergeReads:
         return cls(alone, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
 
     def of_values(self, values: pa.Table) -> MergeReads:
-        """Return what is read if the source's values are known, of all its rows that may match."""
+        """Return what is read, given the values of all source rows that may match."""
         if self.matched is None:
             return self
         if not values.num_rows:

@@ -22,7 +22,7 @@ from ...timeline.timeline import Timeline
 
 @dataclass
 class BatchKeys:
-    """The keys of one batch's table: known keys are found here, and those of slices that tasks read are kept here.
+    """The keys that this process knows of a batch's table, with the keys of the slices that tasks read.
 
     Attributes:
         slices: The file slices in which the batch's keys were found.
@@ -35,7 +35,7 @@ class BatchKeys:
 
     @classmethod
     def of(cls, target: Target, settings: WriteSettings) -> BatchKeys | None:
-        """Return what is known for a write; None if it is no batch of a stream, or its index looks nothing up."""
+        """Return the known keys for a write; None if it is no batch of a stream, or its index looks nothing up."""
         if settings.batch is None or not target.exists:
             return None
         index = lookup_for(target.config, settings.lookup)
@@ -43,7 +43,7 @@ class BatchKeys:
         return None if keys is None else cls(keys)
 
     def note(self, tags: Tags, rows: KeyedRows, seen: SeenTable) -> None:
-        """Note where the keys of the batch are."""
+        """Note the file slices that hold the keys of the batch, and the partitions of absent keys."""
         for group in tags.groups:
             file_slice = seen.view.slices(group.partition_path).get(group.file_id)
             if file_slice is not None:

@@ -60,7 +60,7 @@ def can_spell(df: DataFrame, placement: Placement) -> bool:
 def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
     """Return the rows with the columns `KEY` and `PATH`.
 
-    Where Spark computes keys, a row without a key gets null, which the write refuses; Python refuses the row itself.
+    If Spark computes the keys, a row without a key gets null, which the write refuses; Python refuses the row itself.
     """
     check_columns(df, placement)
     for name in (KEY, PATH, _BOTH):

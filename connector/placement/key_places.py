@@ -167,8 +167,8 @@ class FoundKeys:
     Attributes:
         keys: Partition path, key, and file id; null if the table lacks the key.
         new: The number of keys that the table lacks, by partition path.
-        is_settled: Whether ``keys`` also names each row's target partition, null for none, and whether it leaves its
-            own.
+        is_resolved: Whether ``keys`` also names each row's target partition, null for none, and whether the row leaves
+            its own partition.
         moves: Whether rows may leave their partition.
         repeating: File groups of a merge-on-read table that hold one of the keys several times.
     """
@@ -177,7 +177,7 @@ class FoundKeys:
     new: Mapping[str, int]
     groups: int
     figures: LookupFigures
-    is_settled: bool = False
+    is_resolved: bool = False
     moves: bool = False
     repeating: frozenset[FileGroupId] = frozenset()
 
@@ -234,7 +234,7 @@ class KeyLookup:
 
         The commit has to do so if this Spark cannot read the candidate files; and, on merge-on-read tables, if several
         file groups seem to contain a key: log files may have deleted it in some of them, where a row would bring it
-        back. So it does if rows were made of stored rows, which may be some rows of a key alone.
+        back. The same holds if rows were made of stored rows, which may be only some rows of a key.
         """
         places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
         if places is None:
@@ -251,7 +251,7 @@ class KeyLookup:
     def may_have_copies(self, keyed: DataFrame) -> bool:
         """Return whether an overwrite of partitions may leave some of its keys in two partitions.
 
-        The commit settles it then: it refuses the write, or deletes the copies.
+        The commit decides then: it refuses the write, or deletes the copies.
         """
         if self.work.target.operation.rules.fold:
             return True

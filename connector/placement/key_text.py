@@ -1,4 +1,4 @@
-"""Record keys and partition paths as Spark SQL, for tables where Spark spells them like `KeyGenerator`.
+"""Record keys and partition paths as Spark SQL, for tables whose keys Spark spells like `KeyGenerator`.
 
 The record key fields must be whole numbers, strings or booleans, and the partition path must consist of whole numbers,
 days or strings, without URL encoding. All other tables go through Python, because a key that differs by a byte is a

@@ -28,7 +28,7 @@ def suggest_buckets(
 ) -> int:
     """Return the number of buckets that each partition of a table of these rows should have.
 
-    Only a rescale changes the number later. The target is half a gigabyte of Parquet for each bucket of a
+    `HudiTable.rescale_buckets` changes the number later. The target is half a gigabyte of Parquet for each bucket of a
     copy-on-write table, and three gigabytes for a merge-on-read table; see `pyhudi.index.sizing` for the reasons.
     pyhudi counts the rows of a DataFrame, and writes its first 20,000 rows to memory.
 

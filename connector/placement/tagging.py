@@ -96,14 +96,14 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     if keeps_unique and met.rows and lookup.may_have_copies(keyed):
         return None
     # Under a global index, an insert too may fold rows of one key from different partitions.
-    settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
-    if settles and met.rows:
+    resolves = index.is_global and (work.looks_up or work.target.operation.rules.fold)
+    if resolves and met.rows:
         request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
         plan = plan_rows(request, work.target, newest.schema)
-        found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).settle(keyed)
-    elif work.looks_up and not settles:
+        found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).resolve(keyed)
+    elif work.looks_up and not resolves:
         found_keys = lookup.find(keyed)
-    if found_keys is None and (work.looks_up or settles):
+    if found_keys is None and (work.looks_up or resolves):
         return None
     new = met.counts if found_keys is None else found_keys.new
     view = seen.view if work.fills else None
@@ -120,7 +120,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
 def _placed(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
     if found_keys is None:
         return places.named(keyed)
-    if found_keys.is_settled:
+    if found_keys.is_resolved:
         return sent(_joined(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves)
     return _joined(keyed, places.named(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
 
@@ -134,12 +134,10 @@ def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
     )
     # The line break separates the text that Spark appends.
     refusal = sf.raise_error(sf.lit(f"{changed}\n"))
-    said = keyed.join(sf.broadcast(keys) if lookup.met.is_few else keys, [PATH, KEY], "left")
+    joined = keyed.join(sf.broadcast(keys) if lookup.met.is_few else keys, [PATH, KEY], "left")
     # The task that writes a row without a key refuses it and names it.
-    said_or_not: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(
-        sf.coalesce(sf.col(FILE_GROUP), refusal)
-    )
-    return said.withColumn(FILE_GROUP, said_or_not)
+    group: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(sf.coalesce(sf.col(FILE_GROUP), refusal))
+    return joined.withColumn(FILE_GROUP, group)
 
 
 def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:

@@ -47,7 +47,7 @@ class UniqueKeys:
     lookup: KeyLookup
     tagger: Tagger
 
-    def settle(self, keyed: DataFrame) -> FoundKeys | None:
+    def resolve(self, keyed: DataFrame) -> FoundKeys | None:
         """Return the target of each row with a key, of which there must be at least one.
 
         None if rows were made of stored rows and the table has a key several times: the commit has to find out
@@ -59,17 +59,17 @@ class UniqueKeys:
         stays = sf.lit(False).alias(LEAVES)
         if self.tagger.seen is None:
             figures, repeating = LookupFigures(), frozenset[FileGroupId]()
-            settled = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
+            resolved = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
         else:
             places, figures, repeating = self._places(winners)
             if self.lookup.work.settings.origin.of_stored and (repeating or has_copies(places, [KEY])):
                 return None
-            settled = self._settled(winners, places)
+            resolved = self._resolved(winners, places)
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)
-        keys = keep(settled.union(lost))
+        keys = keep(resolved.union(lost))
         new, groups = counted(keys.where(sf.col(HOME).isNotNull()), HOME)
         moves = self.tagger.plan.moves_rows
-        return FoundKeys(keys, new, groups, figures, is_settled=True, moves=moves, repeating=repeating)
+        return FoundKeys(keys, new, groups, figures, is_resolved=True, moves=moves, repeating=repeating)
 
     def _decided(self, keyed: DataFrame) -> DataFrame:
         """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
@@ -81,9 +81,9 @@ class UniqueKeys:
         return through(ordered, FoldTask(self.tagger), fields)
 
     def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures, frozenset[FileGroupId]]:
-        """Return the partition and the file id of each file group that contains a key, and the costs of the lookup.
+        """Return the partition and file id of each file group that contains a key, and the costs of the lookup.
 
-        And the file groups that contain a key several times.
+        The third result are the file groups that contain a key several times.
         """
         # Never None: this class runs only if Python tasks can read the files that Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
@@ -97,7 +97,7 @@ class UniqueKeys:
             return kept_hits, places.figures, repeating
         return kept_hits, places.took(counted(kept_hits, HOME)[1]), repeating
 
-    def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
+    def _resolved(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         held = self._held(winners, places)
         untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
         judged = places.withColumns(untold)
@@ -130,7 +130,7 @@ class UniqueKeys:
 
 
 def with_homes(keys: DataFrame, places: Places) -> DataFrame:
-    """Return settled keys with the file group of their rows, if any, and its partition."""
+    """Return resolved keys with the file group of their rows, if any, and its partition."""
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
     placed = places.named(by_home, sf.col(GROUP)).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)

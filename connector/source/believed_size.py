@@ -1,10 +1,10 @@
-"""The size that Spark believes a DataFrame to have, made small enough for a join of single partitions.
+"""The size that Spark estimates for a DataFrame, made small enough for a join of single partitions.
 
-Spark joins two single partitions as they are only while it believes each to be no larger than
-``spark.sql.maxSinglePartitionBytes`` (``EnsureRequirements``); otherwise it shuffles both. It believes a scan to have
-the bytes of its files, a data source in Python to be endless, and whatever selects columns to be smaller by as much as
-the rows get narrower by their types (``SizeInBytesOnlyStatsPlanVisitor``, ``EstimationUtils.getSizePerRow``). So a
-column that no file has, of a very wide type, makes a scan small as soon as the column is left out: nothing reads it.
+Spark joins two single partitions as they are if it estimates each at no more than
+``spark.sql.maxSinglePartitionBytes`` (``EnsureRequirements``); otherwise it shuffles both. It estimates a scan by the
+bytes of the files, and a data source in Python as endless. A selection of columns divides the estimate by as much as
+the rows get narrower by their types (``SizeInBytesOnlyStatsPlanVisitor``, ``EstimationUtils.getSizePerRow``). So a scan
+gets a column of a very wide type, which no file has: its estimate becomes small as soon as that column is dropped.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 # The bytes up to which Spark joins single partitions as they are.
 LIMIT = "spark.sql.maxSinglePartitionBytes"
-# By how much the rows of a file are believed to be larger than the file.
+# By how much Spark estimates the rows of a file to be larger than the file.
 COMPRESSION = "spark.sql.sources.fileCompressionFactor"
-# The bytes that Spark believes of a data source which tells it no size.
+# The bytes that Spark estimates for a data source that tells it no size.
 ENDLESS = "spark.sql.defaultSizeInBytes"
 _DEFAULTS = {LIMIT: "128m", COMPRESSION: "1.0", ENDLESS: str(2**63 - 1)}
 
 WIDE = "_pyhudi_wide"
 _ROW = 8
 _BINARY = 100
-# One column of a row that is made wide anew.
+# The most fields of one wide column.
 _MOST_FIELDS = 500
 
 _SIZES: dict[pa.DataType, int] = {
@@ -67,22 +67,21 @@ def parse_bytes(text: str) -> int:
 
 
 def row_width(columns: pa.Schema) -> int:
-    """Return the bytes that Spark takes for those of a row."""
+    """Return the bytes that Spark estimates for a row."""
     return _ROW + sum(_width(field.type) for field in columns)
 
 
 def wide_column(size: int, most: int, columns: pa.Schema) -> StructField | None:
-    """Return the column by which a scan of some bytes passes for at most ``most`` once it is left out again."""
+    """Return a column that, once dropped, brings the estimate of a scan down to ``most`` bytes; None if it is lower."""
     if size <= most:
         return None
     return StructField(WIDE, _wide(math.ceil(size / most * row_width(columns) / _BINARY)))
 
 
 def narrowed(frame: DataFrame, size: int, most: int, columns: pa.Schema) -> DataFrame:
-    """Return the rows of which Spark believes ``size`` bytes, so that it believes at most ``most``.
+    """Return rows that Spark estimates at ``size`` bytes, so that it estimates them at no more than ``most``.
 
-    Each row gets a wide null by an explosion of one element, in whose output Spark expects as many bytes as in its
-    input.
+    Each row gets a wide null by an explosion of one element: Spark expects its output to have the bytes of its input.
     """
     for fields in _steps(size / most, row_width(columns)):
         wide = sf.explode(sf.array(sf.lit(None).cast(_wide(fields)))).alias(WIDE)
@@ -91,7 +90,7 @@ def narrowed(frame: DataFrame, size: int, most: int, columns: pa.Schema) -> Data
 
 
 def _steps(factor: float, width: int) -> Iterator[int]:
-    """Yield the fields of wide columns that together make rows of a width pass for smaller by a factor."""
+    """Yield the numbers of fields of wide columns that together divide the estimate of rows of a width by a factor."""
     if factor <= 1:
         return
     steps = max(1, math.ceil(math.log(factor) / math.log1p(_MOST_FIELDS * _BINARY / width)))

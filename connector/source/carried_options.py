@@ -1,7 +1,7 @@
 """The values that `HudiTable` passes to the data source with a read or a write, as texts of options.
 
-They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates, and keys that are sought;
-counts of the rows of a write, and which rows it was made from.
+A read carries its moment, so that both parts of a DataFrame see one snapshot, its predicates and the keys that it looks
+for. A write carries the counts of its rows, and which rows they were made from.
 """
 
 from __future__ import annotations

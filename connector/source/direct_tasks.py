@@ -1,8 +1,8 @@
 """Reads of merged slices by tasks that the driver plans itself, without the planning processes of a data source.
 
-For a data source Spark starts a Python process to look it up, another to make it and another to plan the read, one
-after the other, before the first task has a process of its own. In a session's first read that takes longer than
-reading the rows. `HudiTable` has planned the read already, so tasks need only their splits.
+For a data source Spark starts three Python processes one after the other, to look it up, to make it and to plan the
+read, before the first task has a process. In a session's first read that takes longer than reading the rows.
+`HudiTable` has planned the read already, so tasks need only their splits.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def by_tasks(
 
     The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
-    told: list[Split | SoughtSplit] = list(splits)
-    if not _is_small(told):
+    all_splits: list[Split | SoughtSplit] = list(splits)
+    if not _is_small(all_splits):
         return None
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
-                    yield from reader.read(InputPartition(told[number // each]))
+                    yield from reader.read(InputPartition(all_splits[number // each]))
                 except StorageError as error:
                     if not isinstance(error.__cause__, FileNotFoundError):
                         raise
@@ -67,11 +67,11 @@ def by_tasks(
     size = sum(part.size for split in splits for part in split.parts)
     # Spark estimates the size of a task's output by that of its input, and broadcasts the smaller side of a join. So
     # make the input as large as the files, as in Spark's own scans: the estimate counts a filtered range as a whole.
-    each = max(1, size // len(told) // _NUMBER)
+    each = max(1, size // len(all_splits) // _NUMBER)
     if most is not None:
         # Spark scales the bytes of the numbers by the widths of the rows that go in and come out.
-        each = max(1, min(each, most * row_width(_NUMBERS) // (_NUMBER * len(told) * row_width(reader.columns))))
-    numbers = spark.range(0, len(told) * each, 1, len(told)).where(f"id % {each} = 0")
+        each = max(1, min(each, most * row_width(_NUMBERS) // (_NUMBER * len(all_splits) * row_width(reader.columns))))
+    numbers = spark.range(0, len(all_splits) * each, 1, len(all_splits)).where(f"id % {each} = 0")
     try:
         return numbers.mapInArrow(run, to_spark(reader.columns))
     except ImportError:
@@ -96,10 +96,10 @@ class _Room:
         return size
 
 
-def _is_small(told: Sequence[Split | SoughtSplit]) -> bool:
+def _is_small(all_splits: Sequence[Split | SoughtSplit]) -> bool:
     """Return whether splits are small enough to travel with every task, without pickling more than the limit."""
     try:
-        pickle.Pickler(_Room(MOST_BYTES)).dump(told)
+        pickle.Pickler(_Room(MOST_BYTES)).dump(all_splits)
     except _FullError:
         return False
     return True

@@ -56,7 +56,7 @@ _PLAIN_IN_PATHS = "/:@!$&'()*+,;=~-._"
 FEW = 32
 _HOW = "to_df(where=...) opens only those that can hold the wanted rows, and explain(where=...) says which"
 
-# Where Spark reads no lists, more files are read by the data source.
+# If Spark cannot read a list, the data source reads more files than these.
 MOST_PATHS = 1000
 
 # Do not infer partitions from paths, do not skip files silently, and check the checksums of pages.
@@ -110,7 +110,7 @@ def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _PlainScan:
-    """Scans base files; Spark is to believe that they have ``most`` bytes, or else as many as they have."""
+    """Scans base files; Spark's estimate of their size is to be ``most`` bytes, or unchanged for None."""
 
     spark: SparkSession
     snapshot: Snapshot

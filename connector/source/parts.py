@@ -15,8 +15,8 @@ class Part:
 
     Attributes:
         slices: Their file slices, as far as the query shows them.
-        buckets: The same for a reader that lists the slices itself.
-        most: The bytes that Spark may believe of the slices that it reads, and of those that Python reads.
+        buckets: The buckets, for a reader that lists the slices itself.
+        most: The size in bytes that Spark may estimate for the slices that it reads, and for those that Python reads.
     """
 
     slices: Sequence[FileSlice]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SoughtReader(HudiReader):
-    """Reads the rows whose record keys are among some keys; tasks get the keys that they look for alone."""
+    """Reads the rows of some record keys; each task gets only the keys that it looks for."""
 
     def __init__(self, snapshot: Snapshot, schema: pa.Schema, options: HudiOptions, sought: SoughtKeys) -> None:
         super().__init__(snapshot, schema, options)
@@ -33,7 +33,7 @@ class SoughtReader(HudiReader):
         return {**super().__getstate__(), "_sought": None}
 
     def splits(self) -> list[SoughtSplit]:
-        """Return what each task reads; only if the reader was made."""
+        """Return what each task reads; a copy of the reader in a task cannot tell."""
         if self._snapshot is None or self._sought is None:
             raise ValueError("a copy of a reader plans nothing")
         sought_slices = SoughtSlices.of(self._snapshot, self._sought)

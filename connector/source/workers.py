@@ -21,10 +21,10 @@ def worker_call(level: str) -> Iterator[None]:
 
 
 def freeze_imports() -> None:
-    """Spare the modules of this worker the collections to come, once for each worker.
+    """Take the modules of this worker out of later garbage collections, once for each worker.
 
-    PySpark's daemon has a worker collect its garbage after each call (``pyspark/daemon.py``), which looks through all
-    objects of pyhudi, PyArrow and pydantic each time; a call that writes few rows takes less time than that.
+    PySpark's daemon has a worker collect its garbage after each call (``pyspark/daemon.py``). Each collection would
+    look through all objects of pyhudi, PyArrow and pydantic, which takes longer than a call that writes few rows.
     """
     global _frozen  # noqa: PLW0603 (a worker is a process)
     if _frozen or sys.orig_argv[1:3] != ["-m", "pyspark.daemon"]:

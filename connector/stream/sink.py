@@ -1,7 +1,7 @@
 """The sink of a streaming query: Spark's calls of one micro-batch, each in a process of its own.
 
-Spark makes a writer for each batch in the process that plans, sends copies of it to the tasks, and makes another writer
-in the process of the commit, which gets nothing but the messages of the tasks. So each message has the plan.
+For each batch Spark makes a writer in the process that plans, sends copies of it to the tasks, and makes another writer
+in the process of the commit. That process gets nothing but the messages of the tasks, so each message has the plan.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
-        """Give a batch up for good, if the options ask for it."""
+        """Skip a batch for good, as the options ask."""
         from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
         try:

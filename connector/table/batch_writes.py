@@ -34,15 +34,15 @@ logger = logging.getLogger("pyhudi")
 # How Spark tells by the text of a Python error that a query was stopped (``StreamExecution.PROXY_ERROR``).
 _CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
 _INTERRUPTION = "java.lang.InterruptedException"
-# What Spark Connect says of a batch whose query is being stopped, in whose process nothing knows of the query.
+# Spark Connect's errors of a batch whose query is being stopped; the process of the batch knows nothing of the query.
 _STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
 
 
 class QueryStoppingError(Exception):
     """Tells Spark in few words that a batch ended because its query is being stopped.
 
-    Spark looks for that with a pattern whose search needs more stack for each letter, and overflows the stack of the
-    query's thread on a text as long as Java's stack trace.
+    Spark searches the error's text with a pattern that needs more stack for each letter. On a text as long as Java's
+    stack trace, the search overflows the stack of the query's thread.
     """
 
 
@@ -57,7 +57,7 @@ def write_batch(
 ) -> int:
     """Write a micro-batch unless the table has it.
 
-    Returns how many rows were passed over so far that no commit states yet; ``lost`` are those of the batches before.
+    Returns how many rows were skipped so far that no commit states yet; ``lost`` is their number before this batch.
     ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is being stopped.
     """
     resolved = resolve_options(
@@ -89,8 +89,8 @@ def write_batch(
 def tell_stopping(batch_id: int, path: str, stopping: Callable[[], bool]) -> Iterator[None]:
     """Raise `QueryStoppingError` in the place of an error of Spark's, once ``stopping`` says that the query is stopped.
 
-    Spark then cancels the batch's job and interrupts whatever else the batch does, and not each part of Spark that is
-    interrupted says so: without an answer to which data sources there are, for one, Spark has none of that name.
+    Spark cancels the batch's job and interrupts whatever else the batch does. Not every part of Spark reports that it
+    was interrupted: an interrupted look-up of a data source, for one, ends in an error that there is none.
     """
     try:
         yield
@@ -130,7 +130,7 @@ class _Attempts:
 
 
 def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
-    """Return how many rows a batch had that is given up; 0 if Spark cannot count them."""
+    """Return the number of rows of a skipped batch; 0 if Spark cannot count them."""
     try:
         with own_errors():
             rows = df.count()

@@ -39,7 +39,7 @@ def to_frame(spark: SparkSession, rows: Rows, table_columns: Callable[[], pa.Sch
 
 
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Return an Arrow table as a DataFrame, with its types even without rows, where Spark Connect ignores them."""
+    """Return an Arrow table as a DataFrame with its types; without rows, Spark Connect alone would ignore the types."""
     if table.num_rows or isinstance(spark, SparkSession):
         return spark.createDataFrame(table)
     typed = pa.Table.from_arrays([pa.nulls(1, field.type) for field in table.schema], names=table.schema.names)

@@ -38,7 +38,7 @@ _LOCAL = "LocalRelation"
 _CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
 _MOST_ROWS = 1 << 30
 _ZONE = "UTC"
-# As many file groups, and bytes of their files, as this process merges before a job would begin.
+# This process merges so many file groups, with so many bytes of files, before a job would begin.
 _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
@@ -49,9 +49,9 @@ def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
 
 
 def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None) -> CommitResult | None:
-    """Write rows in this process; None, and nothing is written, if Spark is to do it, as always without a turn.
+    """Write rows in this process; None without a write if Spark has to do it, as it always does without a turn.
 
-    The ``turn`` ends with the commit, or if Spark is to write.
+    The ``turn`` ends after the commit, or once it is clear that Spark writes.
     """
     if turn is None:
         return None
@@ -81,7 +81,7 @@ def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch
     try:
         touched = touched_by(plan, seen, batches, _FEW_GROUPS)
     except PyHudiError:
-        # The write meets it again, and undoes what it has begun.
+        # The write meets the same error, and then undoes what it has begun.
         return True
     return touched is not None and touched.size <= _SMALL_BYTES
 

@@ -1,4 +1,4 @@
-"""What the rows of a write were made from: what counts of it when the write commits."""
+"""What the rows of a write were made from, as far as the commit of the write needs it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class MadeFrom:
     """What rows were made from.
 
     Attributes:
-        moment: The snapshot of the table, as the option ``based_on`` takes it; empty if they were not made from it.
-        read: The rows of the snapshot that decided which rows these are, if that counts.
-        of_stored: Whether they were made of stored rows, one of each, and further stored rows may have their keys.
+        moment: The snapshot of the table, as the option ``based_on`` takes it; empty for rows from elsewhere.
+        read: Which rows of the snapshot decided what is written; empty if later writes to them do not matter.
+        of_stored: Whether each row was made of one stored row, and further stored rows may have its key.
         counted: How many rows they insert, update and delete; None if the caller did not count.
-        past: What was done for the write before they were made.
+        past: The attempts at this write before these rows were made.
         deletes_read: Whether deletes among the rows have the ordering values of the rows of the snapshot.
-        batch: The micro-batch that they are; None if they are not of a stream.
+        batch: The micro-batch that the rows are; None for rows of no stream.
     """
 
     moment: str = ""

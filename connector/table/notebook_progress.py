@@ -26,7 +26,7 @@ from ...timeline.writers.write_heartbeat import WriteHeartbeat
 PATIENCE_S = 10.0
 _REDRAW_S = 1.0
 
-# Of the call that this thread shows; calls within it report to it.
+# The observer of the call that this thread shows; calls within that call report to it.
 _SHOWN: ContextVar[Observer | None] = ContextVar("pyhudi_shown", default=None)
 
 Display = Callable[..., Any]
@@ -87,7 +87,7 @@ def shown_retries(storage: Storage, options: HudiOptions) -> Retries:
 
 
 def observer() -> Observer | None:
-    """Return what shows the progress of the call that this thread is in; None if nothing does."""
+    """Return the observer that shows the progress of this thread's call; None if nothing shows it."""
     return _SHOWN.get()
 
 

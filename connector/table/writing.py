@@ -61,10 +61,10 @@ def write_placed(
     creates: bool = False,
     made_from: MadeFrom = NOTHING_READ,
 ) -> CommitResult:
-    """Write rows, placed by file group first if that is faster; again if another write came first.
+    """Write rows, placed by file group first if that is faster, and write them again if another write came first.
 
-    ``creates`` lets the first commit create the table. Rows that were made from the table are written once, as their
-    maker has to make them again.
+    ``creates`` lets the first commit create the table. Rows that were made from the table are written only once,
+    because the caller has to make them anew.
     """
     options, began = resolved.options, time.monotonic()
     turn = None if made_from.batch is not None else turn_of(df, options, storage.path)

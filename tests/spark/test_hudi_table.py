@@ -129,7 +129,7 @@ def test_rows_are_written_without_pandas_too(
     assert table.upsert(numbers(spark, 0, 100), **placed).inserts == 100
     assert "pandas" not in caplog.text
     assert of_texts.upsert(texts, **placed).inserts == 100
-    assert ("only where pandas is installed" in caplog.text) == (not hasattr(DataFrame, "repartitionById"))
+    assert ("only if pandas is installed" in caplog.text) == (not hasattr(DataFrame, "repartitionById"))
 
 
 def test_a_new_table_is_empty_and_has_its_columns(spark: SparkSession, table: HudiTable) -> None:
