@@ -20,7 +20,7 @@ from ..options.sources import READING, WRITING, find_config
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import without_meta
 from ..table.table import open_table
-from .hudi_types import HudiTypes, needs_known
+from .hudi_types import HudiTypes, needs_stored_columns
 from .reading import PinnedRows, ReadRequest, chosen_threads
 from .rows import given_rows
 from .writing import RowWrite, TypedRows
@@ -78,7 +78,7 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
     ) -> CommitResult:
         """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
         rows = given_rows(df)
-        stored = None if creates or not needs_known(rows.schema) else self._known()
+        stored = None if creates or not needs_stored_columns(rows.schema) else self._stored_columns()
         given_columns = rows.schema or stored or pa.schema([])
         if columns is not None:
             given_columns = pa.schema([field for field in given_columns if field.name in columns])
@@ -89,7 +89,7 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
         with ExitStack() as open_files:
             return write.run(TypedRows.of(rows, types, open_files))
 
-    def _known(self) -> pa.Schema | None:
+    def _stored_columns(self) -> pa.Schema | None:
         """Return the table's columns; None before its first write, or of a table made without columns."""
         table = open_table(self._storage)
         columns = latest_schema(table.config, table.timeline())
@@ -114,7 +114,7 @@ def all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str,
 
 
 def types_of(given: pa.Schema, stored: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
-    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for a word it does not know."""
+    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for unknown ``timestamps``."""
     if timestamps not in {None, *_ZONES}:
         raise InvalidOptionError(
             f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."

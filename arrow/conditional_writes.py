@@ -43,7 +43,7 @@ class ConditionalWrites(ArrowMethods):
     ) -> CommitResult:
         """Delete rows by their keys or by a condition, as one instant.
 
-        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. Where another
+        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. If another
         writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
         it evaluates the condition anew. With ``hoodie.pyhudi.isolation=snapshot`` such a row stays.
 

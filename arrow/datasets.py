@@ -15,7 +15,7 @@ from ..errors import InvalidOptionError
 from ..reader.row_filter import expression_values, needed_columns, read_where
 from .reading import PinnedRows
 
-# As pyarrow has it.
+# The default of pyarrow.
 _BATCH_ROWS = 131_072
 # Other arguments of a scanner, which say how pyarrow reads files.
 _OF_PYARROW = frozenset(
@@ -89,7 +89,7 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]  # pyarrow has no typ
     """
 
     def __init__(self, rows: PinnedRows) -> None:
-        # What reads a dataset past its scanner gets an error that says so, and not the files' rows.
+        # A library that reads the dataset without its scanner gets an error, instead of rows of files.
         source = f"{rows.snapshot.storage.path} is read by the scanner of its dataset alone, as to_table() does it"
         nothing = ds.IpcFileFormat().make_fragment(source, fs.LocalFileSystem())
         files = ds.FileSystemDataset([nothing], rows.schema, ds.IpcFileFormat())

@@ -44,7 +44,7 @@ class HudiTypes:
     def of(cls, given: pa.Schema, stored: pa.Schema | None, *, local: bool = False) -> HudiTypes:
         """Return the types for rows of a table with some columns, None for a new one.
 
-        In new columns timestamps without zone stay as they are if they are ``local``, and are moments else.
+        In new columns, timestamps without zone become moments, unless they are ``local``.
         """
         fields, zoneless = [], []
         for field in given:
@@ -70,7 +70,7 @@ class HudiTypes:
         return [pa.RecordBatch.from_arrays(columns, schema=self.schema)]
 
 
-def needs_known(given: pa.Schema | None) -> bool:
+def needs_stored_columns(given: pa.Schema | None) -> bool:
     """Return whether the types that some rows take depend on the columns of their table."""
     if given is None:
         return True

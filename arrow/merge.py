@@ -45,7 +45,7 @@ class MergeWork:
 
     Attributes:
         resolve: Returns the options of a write with further options.
-        is_serializable: Whether the rows count that a write with such options read.
+        is_serializable: Returns whether later writes to the rows that a merge read conflict with it, by its options.
     """
 
     path: str
@@ -152,7 +152,7 @@ def update(
 def _carry_out(
     work: MergeWork, options: Mapping[str, Any], clauses: Sequence[Clause], source: MergeSource | None, on: On
 ) -> CommitResult:
-    """Write the changed rows of a merge or an update as one instant; anew if another write of the data came first.
+    """Write the changed rows of a merge or an update as one instant, again if another write of the data came first.
 
     In each attempt the changed rows are computed once, and wait in memory or on disk to be counted, checked, written.
     """

@@ -1,8 +1,8 @@
-"""What an expression of Polars says of single columns, as far as pyhudi understands it.
+"""Predicates on single columns from an expression of Polars, as far as pyhudi understands it.
 
-It is read from the JSON that Polars makes of it, whose form Polars may change: what is not understood leaves nothing
-out. Polars compares as Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, and a comparison with null
-is null.
+The expression is read from the JSON that Polars makes of it. Polars may change that form; a part that pyhudi does not
+understand gives no predicate. Polars compares as Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0,
+and a comparison with null is null.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..storage.base import Storage
 from ..table.arrow.spill import SpillReader, SpillWriter
 from ..table.files.output import MIB
 
-# Rows that come once wait in memory up to so many bytes, and beyond that on disk.
+# Rows that can be read only once wait in memory up to so many bytes, and beyond that on disk.
 _IN_MEMORY = 64 * MIB
 _TODO = (
     "Give an Arrow table, a DataFrame of Polars or pandas, a relation of DuckDB, a dataset of pyarrow, or an iterator "
@@ -116,9 +116,9 @@ def _checked(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
 
 @dataclass
 class RowsComingOnce:
-    """Rows that come once, and that stay until the end of a write, so that another attempt has them, too.
+    """Rows that can be read only once, kept until the end of a write for further attempts.
 
-    An attempt may end before it has taken all: the next gets what came before, and then what comes.
+    An attempt may end before it has read all rows. The next attempt gets the kept rows first, and then the rest.
     """
 
     rows: Iterator[pa.RecordBatch]
@@ -160,7 +160,7 @@ class RowsComingOnce:
 
 
 def first_bytes(batches: Iterable[pa.RecordBatch], most: int) -> tuple[Iterator[pa.RecordBatch], bool]:
-    """Return all of some batches, and whether they have at most so many bytes."""
+    """Return all batches, and whether they have at most ``most`` bytes."""
     source, held, size = iter(batches), [], 0
     for batch in source:
         held.append(batch)

@@ -82,7 +82,7 @@ class RowWrite:
     origin: RowOrigin = field(default_factory=RowOrigin)
 
     def run(self, rows: TypedRows) -> CommitResult:
-        """Write rows until that is done, or its time is over."""
+        """Write rows, again and again until the write completes or its time is over."""
         from ..operations.write.turns import Turn  # noqa: PLC0415 (see methods/__init__.py)
 
         few = rows.nbytes is not None and rows.nbytes <= _FEW_BYTES

@@ -89,7 +89,8 @@ class HudiTable(TableWrites, TableSql, TableStreams):
                 ``BLOOM``, ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up. Or the name of an index of an installed
                 package.
             buckets: Buckets of every partition under the index BUCKET; `rescale_buckets` changes the number later.
-                None: `suggest_buckets` measures the rows in ``schema``, whose query it runs; without rows the table gets 8.
+                None: `suggest_buckets` measures the rows in ``schema``, whose query it runs; without rows the table
+                gets 8.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
             partial_update_mode: Values of an upserted row that keep the stored value of their column: null under
                 ``IGNORE_DEFAULTS``; under ``FILL_UNAVAILABLE`` a placeholder text, Debezium's unless

@@ -101,7 +101,7 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
 
 
 def _facts(config: TableConfig) -> dict[str, str]:
-    told = {
+    facts = {
         "name": config.name,
         "type": config.table_type,
         "record key": ", ".join(config.record_key_fields) or "generated",
@@ -110,4 +110,4 @@ def _facts(config: TableConfig) -> dict[str, str]:
         "index": config.index_type,
         "buckets": config.bucket_count,
     }
-    return {name: str(value) for name, value in told.items() if value}
+    return {name: str(value) for name, value in facts.items() if value}

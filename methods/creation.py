@@ -116,7 +116,7 @@ def create_table(
     if not create_config(storage, plan.new_config):
         raise _exists(path, opened)
     _make_timeline_folder(plan.table)
-    note = "" if number is None else " So many suit the rows given, by suggest_buckets."
+    note = "" if number is None else " suggest_buckets chose their number by the given rows."
     tables.info("%s%s", describe(plan.config, path), note)
     return True
 

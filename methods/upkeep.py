@@ -444,7 +444,7 @@ class UpkeepMethods(TableMethods[Frame]):
     def downgrade(self, *, to: int = 8, dry_run: bool = False, **options: Any) -> VersionResult:
         """Bring the table to an older table version, for older releases of Apache Hudi.
 
-        It goes as `upgrade` does.
+        It works like `upgrade`.
 
         Args:
             to: The version: 8.

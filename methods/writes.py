@@ -40,7 +40,7 @@ class WriteMethods(TableMethods[Frame]):
     def upsert(self, df: Rows, *, partial: bool = False, **options: Any) -> CommitResult:
         """Insert the rows whose keys are new and update the rows whose keys exist, as one instant.
 
-        Where it pays, Spark first shuffles the rows of a `HudiTable` by file group (see `colocate`), so that executors
+        If it pays, Spark first shuffles the rows of a `HudiTable` by file group (see `colocate`), so that executors
         do the merging.
 
         Args:

@@ -2,7 +2,7 @@
 
 Source: ``org.apache.hudi.common.config.DFSPropertiesConfiguration`` (``loadGlobalProps``, ``addPropsFromStream``) of
 Apache Hudi 1.2: it reads the file below ``/etc/hudi/conf`` first, then the file in the folder that the environment
-names; of two lines with one key the later counts. Where that parser silently loses a line (blanks in front of a key, a
+names; of two lines with one key the later counts. If that parser silently loses a line (blanks in front of a key, a
 key without a value), pyhudi reads it or warns.
 """
 

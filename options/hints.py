@@ -159,8 +159,8 @@ _STARTS = "{} says where a stream begins."
 _PER_BATCH = "A batch of a stream has whole commits: {} limits their number."
 _COLUMNS = "Leave it out: a write adds columns and makes types wider by itself. {} lets its rows lack columns."
 _FILES = (
-    "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made. Where another "
-    "index looks keys up, {} is what files are filled up to."
+    "Leave it out: files are as large as buckets are, and {} is the number of buckets of a new table. If another index "
+    "looks keys up, {} is the size up to which files are filled."
 )
 _IN_PLACE = "{} does that here."
 _TYPED = "{} does that here, when the table is made."
@@ -311,7 +311,7 @@ _NEVER_DONE: Theirs = {
         "clustering.": ("Leave it out: file groups stay as the writes leave them.", ()),
         "hive_sync.": (_NO_CATALOG, ()),
         "index.": ("Leave it out: no index has a state, which would have to be loaded or to expire.", ()),
-        "metadata.": ("Leave it out: no metadata table is kept.", ()),
+        "metadata.": ("Leave it out: it tunes how Flink keeps a metadata table.", ()),
         "cdc. changelog.": ("Leave it out: tables keep no change data.", ()),
         "read.streaming.": (_STREAM, ((_START, ""),)),
         "read.": ("Leave it out: it tunes Flink's readers.", ()),

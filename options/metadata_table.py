@@ -29,7 +29,7 @@ _warned: set[str] = set()
 def forbids_metadata(key: str, text: str, scopes: frozenset[Scope]) -> bool:
     """Return whether a setting of a session or a file would have writes do without a metadata table.
 
-    It is for each table and each engine of the session, so it counts for reads alone.
+    Such a setting addresses every table and engine of the session, so it counts for reads alone.
     """
     if Scope.READ in scopes or Scope.WRITE not in scopes:
         return False

@@ -18,7 +18,7 @@ class OptionInfo:
 
     Attributes:
         name: The field of `HudiOptions`.
-        otherwise: What a default of None comes to, in words; empty for nothing.
+        otherwise: What a default of None means, in words; empty for nothing.
         supported: The values that pyhudi does, if Apache Hudi has more.
         unsupported: Apache Hudi's values that pyhudi does not do, if ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each.

@@ -101,12 +101,12 @@ def resolve_options(
         settings += [GivenOption(line.key.lower(), line.value, line.place) for line in read_defaults()]
     if session is not None:
         settings += settings_of(session)
-    used, unused = _counting_and_not(settings, texts, path, scopes)
+    used, unused = _used_and_unused(settings, texts, path, scopes)
     forbidding = [setting for setting in used if forbids_metadata(setting.key, setting.text, scopes)]
     for setting in forbidding:
         warn_once(setting.key, setting.place)
     used = [setting for setting in used if setting not in forbidding]
-    unused += [_because(setting, WHY_UNUSED) for setting in forbidding]
+    unused += [_unused_because(setting, WHY_UNUSED) for setting in forbidding]
     said = {option.key: option for option in used} | {key: GivenOption(key, text) for key, text in texts.items()}
     options, notices = parse_with_notices(
         {key: option.text for key, option in said.items()},
@@ -119,7 +119,7 @@ def resolve_options(
 
 
 def settings_of(session: Any) -> list[GivenOption]:
-    """Return the settings of a session that are options. ``hoodie.*`` follows ``spark.hoodie.*``, as it outranks it."""
+    """Return the settings of a session that are options, ``hoodie.*`` last, as it outranks ``spark.hoodie.*``."""
     settings = _settings(session.conf)
     return [
         GivenOption(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
@@ -134,7 +134,7 @@ def _settings(conf: Any) -> Mapping[str, str]:
     in_java = getattr(conf, "_jconf", None)
     if in_java is None:
         return dict(conf.getAll)
-    # A map of Java's comes over in several calls an entry, which were seven of ten calls of a write of `HudiTable`.
+    # Each entry of a map of Java's takes several calls, which were seven of ten calls of a write of `HudiTable`.
     names = in_java.getAllAsJava().keySet().toString()[1:-1].split(", ")
     return {name: conf.get(name) for name in names if name.startswith((_HOODIE, _SPARK + _HOODIE))}
 
@@ -147,7 +147,7 @@ def find_config(storage: Storage) -> TableConfig | None:
         return None
 
 
-def _counting_and_not(
+def _used_and_unused(
     settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings that count beside the given options, and those that do not count."""
@@ -155,19 +155,21 @@ def _counting_and_not(
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
     for setting in settings:
-        stranger = _stranger(setting, prefix)
-        if stranger:
-            unused.append(_because(setting, stranger))
+        refusal = _why_refused(setting, prefix)
+        if refusal:
+            unused.append(_unused_because(setting, refusal))
             if setting.place not in _warned_places:
                 _warned_places.add(setting.place)
-                logger.warning("The option %s of %s is not used: %s.", setting.key, setting.place, stranger)
+                logger.warning("The option %s of %s is not used: %s.", setting.key, setting.place, refusal)
             continue
         topic = _topic(setting.key)
         if topic in by_topic:
-            unused.append(_because(by_topic[topic], f"{setting.place} says it later"))
+            unused.append(_unused_because(by_topic[topic], f"{setting.place} says it later"))
         by_topic[topic] = setting
     taken = {_topic(key) for key in given}
-    unused += [_because(option, "another value was given") for topic, option in by_topic.items() if topic in taken]
+    unused += [
+        _unused_because(option, "another value was given") for topic, option in by_topic.items() if topic in taken
+    ]
     about = [option for topic, option in by_topic.items() if topic not in taken and _scope_of(option.key) in scopes]
     about, elsewhere = _without_other_index(about, given)
     unused += elsewhere
@@ -176,20 +178,20 @@ def _counting_and_not(
         config = find_config(storage)
         if config is not None:
             unused += [
-                _because(option, "it describes new tables, and this table exists already")
+                _unused_because(option, "it describes new tables, and this table exists already")
                 for option in about
-                if not _may_teach(option.key, config)
+                if not _may_describe(option.key, config)
             ]
-            about = [option for option in about if _may_teach(option.key, config)]
-            about, elsewhere = _without_claims(about, given, Table(storage, config))
+            about = [option for option in about if _may_describe(option.key, config)]
+            about, elsewhere = _without_bucket_settings(about, given, Table(storage, config))
             unused += elsewhere
     return about, unused
 
 
-def _without_claims(
+def _without_bucket_settings(
     about: list[GivenOption], given: Mapping[str, str], table: Table
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Split off the settings about buckets for a table that has no buckets and notes no index.
+    """Split off the settings about buckets if the table has no buckets and records no index.
 
     An index or a number of buckets that the operation itself got counts in any case.
     """
@@ -197,8 +199,9 @@ def _without_claims(
     of_buckets = [option for option in about if _topic(option.key) in _OF_BUCKETS]
     if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or infer_index(table).kind == BUCKET:
         return about, []
-    why = "the table says nothing of its index, and its file groups are no buckets"
-    return [option for option in about if option not in of_buckets], [_because(option, why) for option in of_buckets]
+    why = "the table records no index, and its file groups are no buckets"
+    unused = [_unused_because(option, why) for option in of_buckets]
+    return [option for option in about if option not in of_buckets], unused
 
 
 def _without_other_index(
@@ -221,12 +224,12 @@ def _without_other_index(
     why = "the user asks for buckets" if "index_type" in others else f"it is about buckets, and not {index}"
     return (
         [option for option in about if _topic(option.key) not in others],
-        [_because(option, why) for option in about if _topic(option.key) in others],
+        [_unused_because(option, why) for option in about if _topic(option.key) in others],
     )
 
 
-def _stranger(given: GivenOption, prefix: str) -> str:
-    """Return why a setting is no option for sessions and files; empty if it is."""
+def _why_refused(given: GivenOption, prefix: str) -> str:
+    """Return why a setting cannot come from a session or a file; empty if it can."""
     name = name_of(given.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"
@@ -238,7 +241,7 @@ def _stranger(given: GivenOption, prefix: str) -> str:
     return ""
 
 
-def _because(given: GivenOption, why: str) -> GivenOption:
+def _unused_because(given: GivenOption, why: str) -> GivenOption:
     return GivenOption(given.key, given.text, given.place, why)
 
 
@@ -259,7 +262,7 @@ def _scope_of(key: str) -> Scope:
     return Scope.ANY if key.startswith(STORAGE_PREFIX) else Scope.WRITE
 
 
-def _may_teach(key: str, config: TableConfig) -> bool:
+def _may_describe(key: str, config: TableConfig) -> bool:
     """Return whether a setting may say something about an existing table."""
     name = name_of(key)
     if _scope_of(key) is not Scope.TABLE:

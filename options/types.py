@@ -226,7 +226,7 @@ Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompress
 
 
 class OptionPart(BaseModel):
-    """Some of all options; `HudiOptions` alone is ever filled, so that the parts need no validators of their own."""
+    """A part of the options. Only `HudiOptions` is ever filled, so the parts need no validators of their own."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -276,11 +276,13 @@ def option(
     otherwise: str = "",
     since: str = _SINCE,
 ) -> Any:
-    """Describe one option; ``keys`` are Hudi's name or pyhudi's, unless the field has it, then aliases, Hudi's first.
+    """Describe one option.
+
+    ``keys`` are its name, Hudi's or else pyhudi's, unless the settings field has it; then aliases, Hudi's first.
 
     Args:
         default: Its default, or the field of a settings value that it sets and whose default it has; None leaves the
-            choice to the table, and ``otherwise`` says what None comes to.
+            choice to the table, and ``otherwise`` says what None means.
         supported: The values that pyhudi does, if Apache Hudi has more.
         unsupported: Apache Hudi's values that pyhudi does not do, if ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each; without it the supported values.

@@ -1,7 +1,7 @@
 """Joins both sides and applies the first clause that holds: a row of changes for each place that a row leaves or takes.
 
-A row of changes has the columns of the table as they will be, or of a deleted row as far as a delete needs them. A row
-that moves makes two rows of changes.
+A row of changes has the columns of the table with their new values; for a deleted row, only the columns that a
+delete needs. A row that moves makes two rows of changes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MORE = pa.schema(
         *((name, pa.bool_()) for name in _FLAGS),
     ]
 )
-# Joined rows are made for a source and as many rows of the table at least, so that the source is hashed few times.
+# A source is joined with at least so many rows of the table at once, so that it is hashed few times.
 _ROWS_AT_ONCE = 1 << 16
 _BYTES_AT_ONCE = 64 << 20
 
@@ -198,9 +198,9 @@ class _ClauseRows:
         return pa.RecordBatch.from_arrays([*new.columns, roles, keys, paths, numbers, *flags], schema=self.of.schema)
 
     def _check_spelt(self, rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array) -> None:
-        """Refuse stored rows at places that a write would not find by their columns, as other writers may spell them.
+        """Refuse stored rows whose columns make another key or path than they have, because a write would miss them.
 
-        The write of a copy-on-write table counts the rows that it replaces; log files meet them when they are read.
+        A copy-on-write table needs no such check, because its write counts the rows that it replaces.
         """
         table = self.of.table
         if table.config.table_type != MERGE_ON_READ:
@@ -284,7 +284,7 @@ def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
 
 
 def _at_least(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches joined to as many rows, or to what memory may take."""
+    """Yield batches joined to at least ``rows`` rows, or to as many as memory may take."""
     held: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
@@ -306,7 +306,7 @@ def _side_by_side(ours: pa.RecordBatch, theirs: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _differ(values: pa.Array, others: pa.Array) -> Mask:
-    """Return where two texts differ; nulls are equal."""
+    """Return a mask of the places at which two texts differ; nulls are equal."""
     nulls = pc.and_(pc.is_null(values), pc.is_null(others))
     same: Any = pc.or_(nulls, pc.fill_null(pc.equal(values, others), False))
     return ~mask(same)

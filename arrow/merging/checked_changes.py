@@ -36,7 +36,7 @@ class CheckedChanges:
     Attributes:
         again: Returns the rows of changes, each time all of them.
         changed: Their counts.
-        replaced: The places whose row leaves and to which another comes.
+        replaced: The places that one row leaves and another row enters.
         deleted_again: The places where several changes delete a row.
     """
 
@@ -59,8 +59,8 @@ class CheckedChanges:
         Args:
             table: The table.
             changes: Returns the rows of changes, each time all of them.
-            held: Returns the keys and partition paths of the rows of the table at some places, and of others.
-            memory: What the entries of places may take; more are counted in several passes over the changes.
+            held: Returns the keys and partition paths of the table's rows at some places, and possibly of more rows.
+            memory: The bytes that the entries of places may take; more are counted in several passes over the changes.
 
         Raises:
             DuplicateKeyError: A row would change in two ways, or a key would have several rows.
@@ -102,7 +102,7 @@ class CheckedChanges:
         """Yield the rows to write: of the table's columns, with the delete flag if there are deletes.
 
         A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
-        delete, because the new row replaces the old row. Of a row of the table there is one delete.
+        delete, because the new row replaces the old row. A row of the table gets at most one delete.
         """
         deleted_again: list[pa.RecordBatch] = []
         for batch in self.again():
@@ -152,7 +152,7 @@ class CheckedChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What happens at some places, with the places that matter later.
+    """What happens at some places, with the places that later checks need.
 
     Attributes:
         comes: The places that rows enter where the table may hold a row.
@@ -209,7 +209,7 @@ def _passes(changes: Iterator[pa.RecordBatch], table: ChangedTable, memory: int)
 
 
 def _of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
-    """Return the entries of the keys that a pass is about."""
+    """Return the entries whose keys belong to one pass."""
     hashes = hash64(pc.fill_null(entries.column(KEY), ""))
     return entries.filter(pa.array(hashes % np.uint64(passes) == np.uint64(number)))
 

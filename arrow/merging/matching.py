@@ -27,7 +27,7 @@ On: TypeAlias = "str | pc.Expression | Sequence[str] | None"
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 _WHAT = "The condition by which rows match"
-# As many pairs are made at once.
+# So many pairs are made at once.
 _PAIRS = 1 << 20
 _SOURCE_ROW, _TARGET_ROW = "source", "target"
 
@@ -46,10 +46,10 @@ class RowMatch:
     """How rows match.
 
     Attributes:
-        equal: What is equal.
-        rest: What else holds.
+        equal: The values that are equal in rows that match.
+        rest: Further conditions on the pairs.
         same: Columns of the table that have the value of the source's column of that name, and its type.
-        alone: What rows of the table satisfy that match any row.
+        alone: Predicates that every row of the table with a match satisfies.
         by_key: Whether rows match by the keys and partition paths that a write computes.
         exact: Whether a row of the source without a match certainly has a free place in the table, or no partition.
         by_place: Whether rows match by columns of their places alone, so that all rows of a key have the same matches.
@@ -84,7 +84,7 @@ class RowMatch:
         return inserts and all(is_column(values[root], SOURCE, root) for _, root in table.place_roots)
 
     def pairs(self, source: pa.RecordBatch, target: pa.RecordBatch) -> Iterator[tuple[Positions, Positions]]:
-        """Yield the positions of rows that match by what is equal: of the source, and of the table."""
+        """Yield the positions of rows with equal values, in the source and in the table."""
         if self.equal:
             of_source, of_target = _joined(source, target, self.equal)
             for start in range(0, len(of_source), _PAIRS):
@@ -128,7 +128,7 @@ def matched_by(on: On, sides: Sides, table: ChangedTable) -> RowMatch:
 
 
 def _by_key(sides: Sides, table: ChangedTable) -> RowMatch:
-    """RowMatch rows by the keys and partition paths that a write computes for them."""
+    """Match rows by the keys and partition paths that a write computes for them."""
     assert sides.source is not None  # noqa: S101 (for the type checker)
     names = {KEY: RECORD_KEY} if table.is_global else {KEY: RECORD_KEY, PATH: PARTITION_PATH}
     text = pa.string()
@@ -157,7 +157,7 @@ def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
 def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) -> RowMatch:
     term = sides.condition(on, Side.MATCHED, _WHAT)
     parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
-    # Of the pairs that an expression equates, pyarrow decides all the same.
+    # pyarrow still decides about the pairs that a join finds by an expression.
     equal = list(_equal_of_expression(on, sides)) if isinstance(on, pc.Expression) else []
     rest: list[SqlTerm] = []
     for part in parts:

@@ -47,8 +47,8 @@ class PlacedSource:
     """Rows of a source with the places that a write would compute for them.
 
     Attributes:
-        table: Where they are to be merged.
-        places: Whether the places are needed.
+        table: The table into which the rows are merged.
+        places: Whether keys and partition paths are needed.
     """
 
     table: ChangedTable

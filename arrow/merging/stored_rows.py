@@ -25,7 +25,7 @@ from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from .matching import RowMatch
 from .source import KEY, PATH
 
-# As many pairs of a key and a file slice are looked for. A merge of more rows reads all of the table.
+# A merge looks for at most so many pairs of a key and a file slice. With more, it reads the whole table.
 MOST_PAIRS = 1 << 24
 
 
@@ -35,7 +35,7 @@ class StoredRows:
 
     Attributes:
         columns: The columns to read, the record key among them.
-        memory: What merging them may take, of all threads together.
+        memory: The bytes that all threads together may take to merge them.
     """
 
     table: ChangedTable

@@ -171,7 +171,7 @@ class Sides:
 
 
 def predicates_of_target(term: SqlTerm | ExpressionTerm) -> tuple[Predicate, ...]:
-    """Return what a condition says of rows of the table, without the side in the names."""
+    """Return the predicates of a condition on rows of the table, without the side in the names."""
     return term.predicates if isinstance(term, ExpressionTerm) else _of_target(necessary(term), f"{TARGET}.")
 
 
@@ -181,7 +181,7 @@ def _of_target(predicates: Sequence[Predicate], prefix: str) -> tuple[Predicate,
 
 
 def holds_for(condition: SqlTerm, rows: pa.RecordBatch, among: Mask) -> Mask:
-    """Return for which of some rows a condition holds; of other rows its values may be errors."""
+    """Return the rows among some for which a condition holds; on other rows its evaluation could fail."""
     asked = rows if among.all() else rows.filter(pa.array(among))
     held: Mask = among.copy()
     held[among] = mask(pc.cast(column_of(condition.of(asked), asked.num_rows), pa.bool_()))

@@ -53,7 +53,7 @@ def stored_value(name: str, value: Any) -> str:
 
 
 def with_short_floats(table: pa.Table) -> pa.Table:
-    """Return a table whose 32-bit floats are the doubles of as few digits: 0.1, and not 0.10000000149011612."""
+    """Return a table with 32-bit floats as doubles of as few digits: 0.1, and not 0.10000000149011612."""
     import pyarrow as pa  # noqa: PLC0415 (a command that shows no rows loads none)
 
     for at, field in enumerate(table.schema):

@@ -161,7 +161,7 @@ class _Signals:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a signal; return whether one came."""
-        # An event must not be set by a handler: it may interrupt the wait where that holds the event's lock.
+        # A handler must not set an event: it may interrupt the wait while the wait holds the event's lock.
         until = time.monotonic() + seconds
         while not self._heard and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, _POLL_S))

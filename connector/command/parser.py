@@ -228,20 +228,20 @@ def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argumen
 def _round_arguments(job: argparse.ArgumentParser) -> None:
     names = [service.name for service in SERVICES.values() if service.due is not None]
     job.add_argument(
-        "--service", action="append", default=[], choices=names, help="a service of the round; all without it"
+        "--service", action="append", default=[], choices=names, help="a service of the round; without it all run"
     )
     job.add_argument(
         "--every",
         type=_seconds,
         metavar="SECONDS",
-        help="begin a round so often, until SIGTERM or SIGINT; one without it",
+        help="begin a round every so many seconds, until SIGTERM or SIGINT; without it run one round",
     )
     job.add_argument(
         "--grace",
         type=_seconds,
         default=20.0,
         metavar="SECONDS",
-        help="how long a round that has begun may run on after such a signal (20)",
+        help="how long a running round may continue after such a signal (20)",
     )
     job.add_argument("--dry-run", action="store_true", help="only report what the table needs")
 

@@ -40,7 +40,7 @@ def report(line: CommandLine) -> int:
 
 
 def _write(name: str, page: str) -> int:
-    """Put a page in the place of an older page, whole or not at all; return its size."""
+    """Write a page atomically in the place of an older page, and return its size."""
     data = page.encode()
     path = Path(name)
     if path.is_dir():

@@ -63,7 +63,7 @@ class ShownText:
         self._reading = reading
 
     def read(self, text: str) -> Node:
-        node = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._bare(text)
+        node = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._call_or_flag(text)
         return node or Opaque(lambda: sf.expr(text))
 
     def _inside(self, text: str) -> Node | None:
@@ -78,7 +78,8 @@ class ShownText:
             return Connected(match[1] == "AND", left, right)
         return self._quoted_again(text)
 
-    def _bare(self, text: str) -> Node | None:
+    def _call_or_flag(self, text: str) -> Node | None:
+        """Parse a text without outer parentheses: a call such as ``startswith``, a LIKE, or a boolean column."""
         call = _CALL.fullmatch(text)
         name, rest = self._column_at(call[2] if call else text)
         if name is None:

@@ -108,8 +108,8 @@ class Tagging:
 
 
 @dataclass(frozen=True, slots=True)
-class KeysMet:
-    """The partitions that rows belong to.
+class KeyRanges:
+    """The partitions that rows belong to, with their numbers and ranges of keys.
 
     Attributes:
         table: By partition path, the number of rows with a key, the least key and the greatest key.
@@ -118,7 +118,7 @@ class KeysMet:
     table: pa.Table
 
     @classmethod
-    def of(cls, keyed: DataFrame, table: str) -> KeysMet:
+    def of(cls, keyed: DataFrame, table: str) -> KeyRanges:
         """Count the keys of each partition, by running the rows' query.
 
         Raises `PartitionValueError` for an unsafe path.
@@ -227,7 +227,7 @@ class KeyLookup:
     work: Tagging
     index: LookupIndex
     seen: SeenTable
-    met: KeysMet
+    ranges: KeyRanges
 
     def find(self, keyed: DataFrame) -> FoundKeys | None:
         """Return the file groups of keys within their own partitions; None if the commit has to find them.
@@ -261,20 +261,23 @@ class KeyLookup:
         places = self.places_of(pairs)
         if places is None:
             return True
-        hits, replaced = places.hits(), list(self.met.counts)
+        hits, replaced = places.hits(), list(self.ranges.counts)
         if isinstance(hits, pa.Table):
             stays = pc.invert(pc.is_in(hits.column(HOME), pa.array(replaced, pa.string())))
             return bool(pc.any(stays, min_count=0).as_py())  # O(1)
         return bool(hits.where(~sf.col(HOME).isin(replaced)).take(1))
 
     def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
-        """Return the places of unique pairs of key and path; None if this Spark cannot read all files."""
+        """Return the file groups that contain the keys of unique pairs; None if this Spark cannot read all files.
+
+        Tasks look few keys up. Spark joins many keys with the keys of the table's files.
+        """
         if not isinstance(self.index, TableLookup):
             task = AskTask(self.seen, self.index)
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
         batch_keys = None if self.work.batch_keys is None else self.work.batch_keys.keys
         spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), batch_keys)
-        if self.met.is_few:
+        if self.ranges.is_few:
             return self._few(pairs, spread)
         places = self._many(pairs, spread)
         return None if places is None else self._checked_elsewhere(places, spread)
@@ -293,19 +296,19 @@ class KeyLookup:
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
             file_slices = view.all_slices()
-            spans = dict.fromkeys((file_slice.partition_path for file_slice in file_slices), self.met.between)
+            spans = dict.fromkeys((file_slice.partition_path for file_slice in file_slices), self.ranges.between)
         else:
-            slices = for_each(self.seen.storage, view.slices, self.met.counts)
-            file_slices, spans = [file_slice for by_id in slices for file_slice in by_id.values()], self.met.bounds
+            slices = for_each(self.seen.storage, view.slices, self.ranges.counts)
+            file_slices, spans = [file_slice for by_id in slices for file_slice in by_id.values()], self.ranges.bounds
             # An uncounted key may be in another partition or outside the bounds. Without an entry here, the write
             # refuses its row.
-            pairs = self.met.counted(pairs)
+            pairs = self.ranges.counted(pairs)
         # Among so many keys every bloom filter has a hit. Key ranges still exclude files if keys grow with time.
         candidates = spread.overlapping(file_slices, spans)
         figures = LookupFigures(len(file_slices), len(candidates))
         if not candidates:
             return KeyPlaces(pairs.withColumns({HOME: _null(), GROUP: _null()}), figures)
-        between = self.met.between
+        between = self.ranges.between
         keys = table_keys(pairs.sparkSession, candidates, self.seen, between, in_python=has_arrow_batches())
         if keys is None:
             left_to_the_commit(self.seen.table.path)
@@ -337,14 +340,14 @@ class KeyLookup:
             index.refuse_elsewhere(rows, np.arange(len(rows)), view, spread.look)
             return replace(places, pairs=pairs)
         slices = view.all_slices()
-        spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.met.between)
+        spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.ranges.between)
         candidates = spread.overlapping(slices, spans)
         example = str(first.column(KEY)[0].as_py())  # one value, for the error
         if len(candidates) > index.settings.most_elsewhere:
             raise index.too_many(f"more than {FEW_KEYS:,}", example, view)
         if candidates:
             keys = table_keys(
-                pairs.sparkSession, candidates, self.seen, self.met.between, in_python=has_arrow_batches()
+                pairs.sparkSession, candidates, self.seen, self.ranges.between, in_python=has_arrow_batches()
             )
             if keys is None:
                 left_to_the_commit(self.seen.table.path)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
+# The file id of the file group that contains a key.
 GROUP = "_pyhudi_found"
 # The partition of that file group, if it may differ from the row's partition.
 HOME = "_pyhudi_home"

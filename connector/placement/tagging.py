@@ -42,7 +42,7 @@ from .key_columns import (
     with_keys,
     with_position,
 )
-from .key_places import FoundKeys, KeyLookup, KeysMet, Tagging
+from .key_places import FoundKeys, KeyLookup, KeyRanges, Tagging
 from .new_places import FIRST_NEW, Places
 from .shared_keys import without_shared_keys
 from .table_keys import GROUP, HOME, spark_tasks
@@ -87,17 +87,16 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
         refuse_name(rows, name)
     keyed = with_keys(rows, placement)
     keyed = work.keep(without_shared_keys(keyed, work) if index.is_global else keyed)
-    lookup = KeyLookup(work, index, seen, KeysMet.of(keyed, work.target.table.path))
-    met = lookup.met
+    lookup = KeyLookup(work, index, seen, KeyRanges.of(keyed, work.target.table.path))
     found_keys: FoundKeys | None = None
     keeps_unique = keeps_keys_unique(work.target.operation.name, work.target.config)
     if work.looks_up or keeps_unique:
         catch_up(index, work.target.table)
-    if keeps_unique and met.rows and lookup.may_have_copies(keyed):
+    if keeps_unique and lookup.ranges.rows and lookup.may_have_copies(keyed):
         return None
     # Under a global index, an insert too may fold rows of one key from different partitions.
     resolves = index.is_global and (work.looks_up or work.target.operation.rules.fold)
-    if resolves and met.rows:
+    if resolves and lookup.ranges.rows:
         request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
         plan = plan_rows(request, work.target, newest.schema)
         found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).resolve(keyed)
@@ -105,7 +104,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
         found_keys = lookup.find(keyed)
     if found_keys is None and (work.looks_up or resolves):
         return None
-    new = met.counts if found_keys is None else found_keys.new
+    new = lookup.ranges.counts if found_keys is None else found_keys.new
     view = seen.view if work.fills else None
     shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new)
     groups = sum(len(share.shares) for share in shares.values()) + (0 if found_keys is None else found_keys.groups)
@@ -134,7 +133,7 @@ def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
     )
     # The line break separates the text that Spark appends.
     refusal = sf.raise_error(sf.lit(f"{changed}\n"))
-    joined = keyed.join(sf.broadcast(keys) if lookup.met.is_few else keys, [PATH, KEY], "left")
+    joined = keyed.join(sf.broadcast(keys) if lookup.ranges.is_few else keys, [PATH, KEY], "left")
     # The task that writes a row without a key refuses it and names it.
     group: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(sf.coalesce(sf.col(FILE_GROUP), refusal))
     return joined.withColumn(FILE_GROUP, group)

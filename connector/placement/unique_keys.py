@@ -75,7 +75,7 @@ class UniqueKeys:
         """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
         names = [quoted(name) for name in self.tagger.spec.deciding if name != RECORD_KEY and name in keyed.columns]
         # The lookup may have missed an uncounted key. Without an entry here, the write refuses its row.
-        rows = keyed.where(sf.col(KEY).between(*self.lookup.met.between)).select(KEY, PATH, *names)
+        rows = keyed.where(sf.col(KEY).between(*self.lookup.ranges.between)).select(KEY, PATH, *names)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY, PATH)
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
         return through(ordered, FoldTask(self.tagger), fields)

@@ -50,10 +50,10 @@ _VALUES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 _MOST_SHOWN = 100
 # The words of an error and of its cure, by option.
 _REFUSALS = {
-    PINNED: ("no moment that HudiTable.to_df has noted", ": as.of.instant shows a table as it was"),
-    WHERE: ("nothing that HudiTable.to_df has noted of a condition", ", and filter the DataFrame"),
-    SOUGHT: ("nothing that HudiTable.merge has noted of keys", ", and call HudiTable.merge"),
-    BUCKETS: ("nothing that pyhudi.bucket_join has noted of buckets", ", and call bucket_join"),
+    PINNED: ("a moment written by HudiTable.to_df", ": as.of.instant shows a table as it was"),
+    WHERE: ("a condition written by HudiTable.to_df", ", and filter the DataFrame"),
+    SOUGHT: ("keys written by HudiTable.merge", ", and call HudiTable.merge"),
+    BUCKETS: ("buckets written by pyhudi.bucket_join", ", and call bucket_join"),
 }
 
 
@@ -136,5 +136,7 @@ def _read(said: Any) -> Any:
 
 
 def not_ours(option: str, text: str) -> InvalidOptionError:
-    what, instead = _REFUSALS.get(option, ("nothing that HudiTable has noted of rows", ""))
-    return InvalidOptionError(f"The option {option}={text!r} is {what}.", f"Leave it out{instead}.")
+    what, instead = _REFUSALS.get(option, ("a text written by HudiTable", ""))
+    return InvalidOptionError(
+        f"Only pyhudi sets the option {option}, and {text!r} is not {what}.", f"Leave it out{instead}."
+    )

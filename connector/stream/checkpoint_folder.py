@@ -35,8 +35,8 @@ class CheckpointFolder:
     def offsets(self, batch_id: int) -> str:
         """Return a digest of where and when Spark ended a batch; "" if the folder does not tell.
 
-        Spark notes this before the batch begins and leaves the note as it is (``OffsetSeqLog``). The places alone would
-        not do: that of files is the number of a list.
+        Spark notes this before the batch begins and never changes the note (``OffsetSeqLog``). The offsets alone would
+        not identify a batch: for a source of files, the offset is only the number of a list.
         """
         return self._read(lambda folder: blake2b(folder.read(f"offsets/{batch_id}"), digest_size=16).hexdigest())
 

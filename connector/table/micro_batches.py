@@ -1,7 +1,7 @@
 """The function that Spark calls with each micro-batch of `HudiTable.stream`.
 
-On Spark Connect it travels to a Python process of the server, which unpickles it and calls it there: so it holds no
-session, and what is slow to import comes with the first batch.
+On Spark Connect a Python process of the server unpickles and calls it. So it holds no session, and imports slow modules
+with the first batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MicroBatches:
     Attributes:
         texts: The resolved options of the stream.
         checkpoint: Spark's folder of the query, whose metadata names it.
-        run_id: Tells this run from others of the query if Spark does not.
-        lost: How many rows were passed over since the last completed batch.
+        run_id: The id of this run of the query, if Spark tells none.
+        lost: How many rows were skipped since the last completed batch.
         query: The query, once Spark has started it; None in the copy of this that a server of Spark Connect has.
     """
 
@@ -50,7 +50,7 @@ class MicroBatches:
             )
 
     def is_stopping(self) -> bool:
-        """Return whether the query is being stopped, if that is known."""
+        """Return whether the query is known to be stopping."""
         return self.query is not None and not self.query.isActive
 
     def batch(self, df: DataFrame, batch_id: int) -> StreamBatch:

@@ -78,8 +78,8 @@ class SparkTasks:
         except Exception as error:  # noqa: BLE001 (Spark has many classes; the reason names the error)
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             # The last error line of the traceback is the most specific.
-            told = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
-            return f"{type(error).__name__}: {told[:_MOST_TEXT]}"
+            line = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
+            return f"{type(error).__name__}: {line[:_MOST_TEXT]}"
         return None
 
 

@@ -55,7 +55,7 @@ class ShownRows:
 
     Attributes:
         wanted: The columns to show.
-        read: These, and those that conditions need.
+        read: The columns to show, and those that conditions need.
     """
 
     frames: SnapshotFrames

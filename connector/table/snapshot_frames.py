@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# On a local master, whose cores this process knows. Between two tasks the Python of a core waits for some 15 ms.
+# For a local master, whose cores this process knows: between two tasks, the Python of a core waits for some 15 ms.
 _TASKS_A_CORE = 2
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyhudi import HudiTable, colocate
 from pyhudi.connector.placement import tagging
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
-from pyhudi.connector.placement.key_places import KeysMet
+from pyhudi.connector.placement.key_places import KeyRanges
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.connector.write_job import write
@@ -413,7 +413,7 @@ def test_a_key_beyond_those_that_were_counted_is_not_taken_for_new(
     later = sf.udf(lambda key: "k9" if key == "k3" and counted.exists() else key, "string", useArrow=False)
     count = read_seam("partitions of incoming rows")
 
-    def of(*args: Any) -> KeysMet:
+    def of(*args: Any) -> KeyRanges:
         found = count(*args)
         counted.touch()
         return found

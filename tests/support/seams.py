@@ -526,7 +526,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "cores of a local master": "connector.placement.choice:local_cores",
     "estimated bytes of a query": "connector.placement.choice:estimated_bytes",
     "bytes of rows as Parquet": "connector.placement.sizing:parquet_bytes",
-    "partitions of incoming rows": "connector.placement.key_places:KeysMet.of",
+    "partitions of incoming rows": "connector.placement.key_places:KeyRanges.of",
     "few keys for the driver": "connector.placement.key_places:FEW_KEYS",
     "join with the table's keys": "connector.placement.key_places:table_keys",
     "scan the table's record keys": "connector.placement.table_keys:scan_record_keys",

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.arrow.hudi_types import HudiTypes, needs_known
+from pyhudi.arrow.hudi_types import HudiTypes, needs_stored_columns
 from pyhudi.errors import ColumnValueError
 from pyhudi.table.schema.types import LOCAL_MICROS, UTC_MICROS
 
@@ -167,7 +167,7 @@ def test_the_table_decides_about_timestamps_without_zone_and_the_writer_about_ne
 
     assert str(kind) in str(types.schema.field("x").type)
     assert types.zoneless == (("x",) if known is None and not local else ())
-    assert needs_known(given_schema)
+    assert needs_stored_columns(given_schema)
 
 
 def test_columns_of_nulls_take_the_type_of_the_table() -> None:
@@ -175,7 +175,7 @@ def test_columns_of_nulls_take_the_type_of_the_table() -> None:
 
     types = HudiTypes.of(batch.schema, pa.schema([("x", pa.string())]))
 
-    assert needs_known(batch.schema)
+    assert needs_stored_columns(batch.schema)
     assert types.schema.field("x").type == pa.string()
     assert types.batches(batch, 0)[0].column(0).to_pylist() == [None, None]
 
