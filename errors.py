@@ -42,7 +42,7 @@ The tree::
         └── UndoError                   UNDO                   an instant cannot be undone or kept
 
 From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …``, and `from_spark`
-returns the error as an object. Where the error says which instant was met, a line behind it says that to programs.
+returns the error as an object. If the error knows which instant was in the way, a further line tells programs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class MetInstant:
-    """The instant that a write or a service met, by which programs decide what to do next.
+    """The instant that was in the way of a write or a service, by which programs decide what to do next.
 
     Attributes:
         instant: Its requested time; empty if the error does not tell it.
@@ -111,8 +111,8 @@ class MetInstant:
             it.
         file_id: The file group at which they met, in that partition.
         file: The name of the file that is gone, of data or of the timeline.
-        from_text: Whether this was read from the text of an error, as Spark hands errors on: other programs may have
-            written that text, so it is a reason to wait, and none to undo anything.
+        from_text: Whether this was read from the text of an error, as Spark hands errors on. Other programs may have
+            written that text, so it is a reason to wait, but no reason to undo anything.
     """
 
     instant: str
@@ -435,7 +435,7 @@ class IndexMisfitError(TableError):
 
 
 class UndoError(TableError):
-    """The table's state rules out to undo an instant, to keep it by a savepoint, or to restore the table to it."""
+    """The table's state does not allow to undo an instant, to savepoint it, or to restore the table to it."""
 
     code = "UNDO"
 
@@ -444,13 +444,13 @@ _PATTERN = re.compile(r"PyHudiError\[(?P<code>[A-Z_]+)\]: (?P<text>[^\n]*)")
 
 
 def from_spark(exception: BaseException) -> PyHudiError | None:
-    """Return the pyhudi error whose text is in an exception of Spark's.
+    """Return the pyhudi error whose text an exception of Spark contains.
 
     Args:
         exception: What ``df.write`` or an action on a read raised.
 
     Returns:
-        An error of the class that was raised in Spark's worker, or None if the text holds none.
+        An error of the class that was raised in Spark's worker; None if the text contains none.
     """
     matches = list(_PATTERN.finditer(str(exception)))
     if not matches:
@@ -473,12 +473,12 @@ _NAMES = re.compile(r"[0-9A-Za-z_.-]*")
 
 
 def _spell(met: MetInstant) -> str:
-    """Return the line in which an error's text carries what was met: ASCII, with a sum of its bytes.
+    """Return the line of an error's text that describes the instant in the way: ASCII, with a checksum.
 
-    It comes without the place if that would make it longer than 1 KiB, and is empty if it is longer still.
+    It leaves out the partition and the file if it would be longer than 1 KiB with them, and is empty if it still is.
     """
-    told = {name: value for name, value in asdict(met).items() if isinstance(value, str)}
-    for fields in (told, {name: told[name] for name in ("instant", "kind")}):
+    facts = {name: value for name, value in asdict(met).items() if isinstance(value, str)}
+    for fields in (facts, {name: facts[name] for name in ("instant", "kind")}):
         # A partition may have the name of an error.
         text = json.dumps(fields).replace("[", "\\u005b")
         line = f"PyHudiMet[{zlib.crc32(text.encode()):08x}]: {text}"
@@ -488,7 +488,7 @@ def _spell(met: MetInstant) -> str:
 
 
 def _read_met(line: str) -> MetInstant | None:
-    """Return what a line carries; None for any other line, and for a line that was cut or changed on its way."""
+    """Return the instant that a line describes; None for any other line, and for a line that was cut or changed."""
     match = _MET.fullmatch(line.strip()[: _MOST_BYTES + 1])
     if match is None or len(match[0]) > _MOST_BYTES or int(match["sum"], 16) != zlib.crc32(match["text"].encode()):
         return None

@@ -101,7 +101,7 @@ def resolve_options(
         settings += [GivenOption(line.key.lower(), line.value, line.place) for line in read_defaults()]
     if session is not None:
         settings += settings_of(session)
-    used, unused = _used_and_unused(settings, texts, path, scopes)
+    used, unused = _counting_and_unused(settings, texts, path, scopes)
     forbidding = [setting for setting in used if forbids_metadata(setting.key, setting.text, scopes)]
     for setting in forbidding:
         warn_once(setting.key, setting.place)
@@ -147,7 +147,7 @@ def find_config(storage: Storage) -> TableConfig | None:
         return None
 
 
-def _used_and_unused(
+def _counting_and_unused(
     settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings that count beside the given options, and those that do not count."""

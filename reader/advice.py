@@ -1,4 +1,4 @@
-"""A word to users whose read opens many files, as it has no condition."""
+"""Advice to users whose read opens many files because it has no condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADVISED: set[str] = set()
 
 
 def advise_condition(snapshot: Snapshot, files: int, how: str) -> None:
-    """Say, once in a process for a table, that a read without any condition opens many files; ``how`` to give one."""
+    """Log once per process and table that a read without a condition opens many files; ``how`` says how to give one."""
     path = snapshot.storage.path
     if files <= MOST_FILES or snapshot.query is not None or path in _ADVISED:
         return

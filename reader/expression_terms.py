@@ -1,4 +1,4 @@
-"""What an expression of pyarrow says of single columns, as far as pyhudi understands it.
+"""Predicates on single columns from an expression of pyarrow, as far as pyhudi understands it.
 
 Expressions have no public form, so the tree is read from the form in which pyarrow pickles them (``Serialize`` of
 ``arrow/compute/expression.cc``): the fields of a schema's metadata, in order, are the nodes, and the columns of a batch
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .foreign_terms import UNKNOWN, among_values, column_in, comparison, joined, only_where
+from .foreign_terms import UNKNOWN, among_values, column_in, comparison, joined, only_if_true
 from .row_condition import necessary
 from .skipping.predicates import Predicate
 from .sql.terms import ColumnTerm, NotTerm, NullTerm, Operator, SqlTerm
@@ -37,7 +37,7 @@ _MATCH = 0
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of an expression: a column by its name, a constant, or a call; None in all for a part of another kind."""
+    """A part of an expression: a column by its name, a constant or a call; any other part has None in all."""
 
     name: str | None = None
     constant: pa.Scalar | None = None
@@ -88,9 +88,9 @@ def _compared(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> Sql
         left, right, op = right, left, _MIRRORED[op]
     column = None if left.name is None else column_in(schema, left.name)
     term = comparison(op, column, right.constant)
-    # For pyarrow no comparison with NaN holds but !=, so that a row for which < is false need not satisfy >=.
+    # In pyarrow only != holds for NaN, so a row for which < is false need not satisfy >=.
     is_floating = column is not None and pa.types.is_floating(column.kind)
-    return only_where(term) if is_floating else term
+    return only_if_true(term) if is_floating else term
 
 
 def _of_logic(op: str) -> Callable[[_Node, pa.Schema], SqlTerm]:
@@ -118,7 +118,7 @@ def _among(node: _Node, schema: pa.Schema) -> SqlTerm:
     if values is None or (values.null_count and node.options.get("null_matching_behavior") != _MATCH):
         return UNKNOWN
     term = among_values(column, values, null_is_value=True)
-    return only_where(term) if column is not None and pa.types.is_floating(column.kind) else term
+    return only_if_true(term) if column is not None and pa.types.is_floating(column.kind) else term
 
 
 def _chosen(node: _Node, schema: pa.Schema) -> SqlTerm:

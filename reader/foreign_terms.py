@@ -1,7 +1,7 @@
-"""Conditions of other libraries as terms, of which predicates are made that leave files out.
+"""Conditions of other libraries as terms, from which pyhudi makes predicates to skip files.
 
-Their own library decides about each row. What pyhudi does not understand becomes an `UnknownTerm`, and leaves nothing
-out.
+The other library still decides about each row. A part that pyhudi does not understand becomes an `UnknownTerm`, which
+skips nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .sql.terms import (
 
 # Whole numbers up to here are doubles, too.
 _EXACT = 1 << 53
-# Longer lists of values leave nothing out.
+# Longer lists of values skip nothing.
 MOST_VALUES = 10_000
 
 
@@ -81,7 +81,7 @@ def joined(op: str, parts: Iterable[SqlTerm]) -> SqlTerm:
     return LogicTerm("AND" if op == "AND" else "OR", tuple(parts))
 
 
-def only_where(term: SqlTerm) -> SqlTerm:
+def only_if_true(term: SqlTerm) -> SqlTerm:
     """Return a condition that says nothing of the rows for which it is false."""
     return joined("AND", [term, UNKNOWN])
 

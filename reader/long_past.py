@@ -117,7 +117,7 @@ def _first_whole_archived(
 
 
 def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
-    """Yield the writes before a time after each of which the newest slices exist, by the files that the writes name."""
+    """Yield the writes before a time as of which the newest slices lack no file that the writes name."""
     groups: dict[tuple[str, str], _Newest] = defaultdict(partial(_Newest, log_names(history)))
     replaced: set[tuple[str, str]] = set()
     broken: set[tuple[str, str]] = set()

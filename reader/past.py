@@ -39,9 +39,9 @@ class ReadSlices:
 class ShownSlices:
     """Finds the file slices that a query shows.
 
-    ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: with ``counts``
-    they are counted, by the names in commits if a partition is not listed. Without ``metadata``, which is of the
-    moment of ``now``, the store lists the files.
+    ``now`` is the timeline as it was when the table was opened. For a query with a condition, ``every`` selects the
+    slices that it would have without the condition; with ``counts`` they are counted, by the names in commits if a
+    partition is not listed. ``metadata`` is the metadata table as of ``now``; without it, the store lists the files.
     """
 
     seen: SeenTable
@@ -82,7 +82,7 @@ class ShownSlices:
         raise self._no_such_window(files, window, lost)
 
     def _listed(self, partitions: frozenset[str] | None, wanted: SliceFilter) -> tuple[ListedFiles, Sequence[DataFile]]:
-        """Return the files, and those that are lost, which only the store can tell."""
+        """Return the files, and the lost files; only the store can tell that a file is lost."""
         find = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
         listing = self._metadata_listing()
         files = find(listing)
@@ -99,8 +99,8 @@ class ShownSlices:
     def _metadata_listing(self) -> MetadataListing | None:
         """Return a listing that may ask the metadata table; None if it may have files that are gone.
 
-        A clean, a rollback and a restore delete files first, and tell the metadata table then. A clean leaves those
-        that the newest moment shows.
+        A clean, a rollback and a restore delete files first, and update the metadata table afterwards. A clean keeps
+        the files that the newest moment shows.
         """
         if self.metadata is None:
             return None

@@ -46,7 +46,7 @@ Query = AsOf | Changes
 
 @dataclass(frozen=True, slots=True)
 class FileSearch:
-    """How a read comes to the files that it opens.
+    """How a read finds the files that it opens.
 
     Attributes:
         asks_metadata: Whether the metadata table may say which files there are, and what is in them.

@@ -45,7 +45,7 @@ class RowCondition:
 
     Attributes:
         term: The whole condition.
-        predicates: What every row satisfies for which it holds; none if nothing is known of columns alone.
+        predicates: What every row satisfies for which the condition holds; empty if single columns tell nothing.
     """
 
     term: SqlTerm

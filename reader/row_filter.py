@@ -30,7 +30,7 @@ class RowFilter(Protocol):
 
     @property
     def predicates(self) -> Sequence[Predicate]:
-        """What every kept row satisfies; files are skipped by it."""
+        """The predicates that every kept row satisfies, by which files are skipped."""
         ...
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
@@ -41,7 +41,7 @@ class RowFilter(Protocol):
 def read_where(where: Where, schema: pa.Schema, path: str) -> RowFilter:
     """Return the filter of a condition on a table's columns: SQL by Spark's rules, or an expression by Arrow's.
 
-    Raises `InvalidOptionError` for a condition that is none of the table's columns.
+    Raises `InvalidOptionError` for a condition that does not fit the table's columns.
     """
     if isinstance(where, str):
         return read_condition(where, schema, path)

@@ -64,9 +64,9 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
 
-    They come by partition path and file id; with several threads, which share the memory for merges and are as many as
-    it is enough for, file groups come in any order. ``advises`` tells the user of a read of many files how to give a
-    condition.
+    The rows come in the order of partition path and file id. Several threads share the memory for merges, which limits
+    their number, and yield file groups in any order. ``advises`` logs how to give a condition if the read opens many
+    files.
     """
     schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
     filters: list[RowFilter] = [PredicateFilter(tuple(predicates))] if predicates else []
@@ -156,8 +156,8 @@ class RowReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice, its base file merged with its logs.
 
-        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read. With
-        ``wanted``, strings may come as dictionaries.
+        ``search`` replaces the reader's own search. ``wanted`` chooses rows by their keys, which must be among the
+        columns; strings may then come as dictionaries.
         """
         terms = self.terms or MergeTerms(load_config(self.storage))
         asked = self._columns_to_read()
@@ -167,12 +167,12 @@ class RowReader:
                 terms.config,
                 file_slice,
                 self.table_schema,
-                # The slice holds only log files that the query shows, and says of whom the blocks count.
+                # The slice holds only log files that the query shows, and tells which instants' blocks count.
                 every,
                 memory=_of_entries(terms.memory),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )
-            safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()
+            safe = Pruning(terms.config, self.table_schema, self._conjuncts).safe_before_merging()
             # Log files may hold other keys than the base file, so its keys do not skip them.
             key_search = replace(search or self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]

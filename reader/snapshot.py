@@ -60,7 +60,7 @@ class Snapshot:
         metadata: The metadata table as of the moment at which the table was opened.
         schema: Canonical, the meta columns first. Only these if an empty table does not define its columns.
         bases_alone: Whether to ignore log files, and slices that have no base file.
-        file_search: How it comes to the files of its slices.
+        file_search: How it finds the files of its slices.
     """
 
     seen: SeenTable
@@ -130,15 +130,15 @@ class Snapshot:
                 stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
             in_buckets = pruning.file_may_match(self.bucket_numbers)
 
-            def found(stated: LeftOutPartitions) -> ReadSlices:
+            def find(stated: LeftOutPartitions) -> ReadSlices:
                 wanted = every.narrowed(lambda path: path not in stated.paths and may_match(path), in_buckets)
                 return replace(shown, wanted=wanted, every=every, counts=counts).find()
 
-            read = found(stated)
+            read = find(stated)
             if stated.asked and self.metadata.trusted is None:
                 # The metadata table proved wrong about the files of other partitions.
                 stated = NO_PARTITIONS
-                read = found(stated)
+                read = find(stated)
             if counts:
                 of = len(read.wanted) + stated.slices
                 steps = (Step(PARTITIONS, read.whole, max(read.whole - of, 0)), *stated.steps(of))
@@ -156,7 +156,7 @@ class Snapshot:
     def slices_to_read(self, predicates: Sequence[Predicate], *, counts: bool = False) -> SlicesToRead:
         """Return the slices of `slices`, less those that the metadata table and footers of base files exclude.
 
-        The steps count slices of partitions that were not listed if ``counts``, or the log tells of them.
+        With ``counts``, or a log at level info, the steps also count slices of partitions that were not listed.
         """
         search_once = cache(partial(self._search, predicates))
         listed = self._in_partitions(predicates, search_once, counts=counts or logger.isEnabledFor(logging.INFO))
@@ -178,7 +178,7 @@ class Snapshot:
     def shows_newest(self) -> bool:
         """Whether the query shows all rows as of the moment at which the table's timeline was listed.
 
-        Base files alone show what log files took away since.
+        Base files without their logs may still show rows that log files deleted since.
         """
         return not self.bases_alone and self.query is None and self.seen.timeline.completed == self.now.completed
 

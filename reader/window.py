@@ -22,8 +22,8 @@ COMMIT_TIME = "_hoodie_commit_time"
 class CommitTimes:
     """The rows of a window: ``_hoodie_commit_time`` from ``least`` on, without ``less``.
 
-    The times in ``less`` are of commits that completed before the window. Small enough to travel with every task, as
-    hardly any commit overtakes an older commit.
+    The times in ``less`` are of commits that completed before the window. They are few, because hardly any commit
+    overtakes an older commit, and so travel with every task.
     """
 
     least: str

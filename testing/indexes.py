@@ -2,9 +2,11 @@
 
 An example::
 
-    class TestMyIndex(IndexContract, unittest.TestCase):         index = "MY_INDEX"
+    class TestMyIndex(IndexContract, unittest.TestCase):
+        index = "MY_INDEX"
 
-        def own_options(self) -> Mapping[str, str]:             return {"path": f"{self.folder}/keys.db"}
+        def own_options(self) -> Mapping[str, str]:
+            return {"path": f"{self.folder}/keys.db"}
 
 `unittest` and pytest both run them. Each test writes small tables of both table types through the index, in a folder of
 its own, without Spark. An index that lives outside of the table inherits from `OutsideIndexContract` instead.
@@ -153,7 +155,8 @@ class IndexContract(_Base):
         Args:
             terms: Fields of the table's settings, which replace those of `DrivenTable.keyed`.
 
-        Yields:     The table, and the empty model of what it should hold.
+        Yields:
+            The table, and the empty model of what it should hold.
         """
         for table_type in TABLE_TYPES:
             table = self.table(table_type.lower(), table_type=table_type, **terms)
@@ -204,7 +207,7 @@ class IndexContract(_Base):
     def check_tags(self, table: DrivenTable, index: LookupIndex, model: Model) -> None:
         """Look up every key of the table twice, and absent keys, and compare the answers with the rows.
 
-        Where a log file deletes a key that its base file holds, the index may find the key as well.
+        If a log file deletes a key that its base file holds, the index may still find the key.
 
         Args:
             table: The table.
@@ -487,12 +490,12 @@ def offered(index: str, entry_point: str) -> Iterator[None]:
     Yields:
         Nothing; the registration ends with the context.
     """
-    # What is installed stays so, and each look at it reads a file of each package.
+    # Installed packages do not change meanwhile, and each look at them reads a file of each package.
     installed = functools.cache(importlib.metadata.entry_points)
 
-    def found(**wanted: Any) -> EntryPoints:
+    def with_ours(**wanted: Any) -> EntryPoints:
         ours = EntryPoints([EntryPoint(index, entry_point, ENTRY_POINTS)])
         return EntryPoints([*installed(**wanted), *ours.select(**wanted)])
 
-    with mock.patch("importlib.metadata.entry_points", found):
+    with mock.patch("importlib.metadata.entry_points", with_ours):
         yield

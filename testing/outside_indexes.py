@@ -69,7 +69,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_news_that_break_off_change_nothing(self) -> None:
-        """Where reading a file fails half-way, the index keeps nothing of what it read before."""
+        """If reading a file fails half-way, the index keeps nothing of what it read before."""
         for table, model in self.tables():
             index, position = self._begun(table, model)
 

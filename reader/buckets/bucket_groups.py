@@ -51,7 +51,7 @@ class BucketGroup:
     """Buckets whose rows meet no row of other groups.
 
     Attributes:
-        slices: Those of each side.
+        slices: The file slices of each side.
     """
 
     choice: BucketChoice
@@ -105,14 +105,14 @@ def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGrou
 
 
 def spread(sizes: Mapping[int, int], most: int) -> list[tuple[int, ...]]:
-    """Distribute things over at most ``most`` groups: each, the largest first, goes to the smallest group so far."""
+    """Distribute numbers with sizes over at most ``most`` groups: the largest first, each to the smallest group."""
     groups: list[list[int]] = [[] for _ in range(min(most, len(sizes)))]
     smallest = [(0, 0, place) for place in range(len(groups))]
-    for thing in sorted(sizes, key=lambda thing: (-sizes[thing], thing)):
+    for number in sorted(sizes, key=lambda number: (-sizes[number], number)):
         size, count, place = heapq.heappop(smallest)
-        groups[place].append(thing)
-        # Things without a size are distributed too.
-        heapq.heappush(smallest, (size + sizes[thing], count + 1, place))
+        groups[place].append(number)
+        # Numbers without a size are distributed too.
+        heapq.heappush(smallest, (size + sizes[number], count + 1, place))
     return [tuple(sorted(group)) for group in groups]
 
 

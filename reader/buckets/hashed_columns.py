@@ -114,7 +114,7 @@ class HashedColumns:
         return tuple(field for field, kind in zip(self.hashed, self.kinds, strict=True) if kind == DATE)
 
     def check_names(self, names: Sequence[str], call: str) -> None:
-        """Raise InvalidOptionError if columns by which rows come together lack a hashed column."""
+        """Raise InvalidOptionError if the columns of a join or an aggregation lack a hashed column."""
         missing = [field for field in self.hashed if field not in names]
         if missing:
             raise InvalidOptionError(
@@ -187,7 +187,7 @@ def _type_of(schema: pa.Schema, field: str, path: str) -> pa.DataType:
 
 
 def _kind(kind: pa.DataType) -> str | None:
-    """Return what a type's values are: values of one kind that are equal have one text. None for several spellings."""
+    """Return the kind of a type's values, among which equal values have one text; None for several spellings."""
     types = pa.types
     if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
         return "whole number"
@@ -207,7 +207,7 @@ def _has_known_marks(kind: pa.DataType) -> bool:
 
 
 def _has_two_spellings(config: TableConfig) -> bool:
-    """Return whether rows of releases with another spelling of keys may be in the table, as its note is of writes."""
+    """Return whether the table may hold rows of releases with another spelling of keys; its note is about writes."""
     if config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
         return False
     return key.COMPLEX_KEY_ENCODING in config.properties

@@ -91,7 +91,7 @@ class KeyNumbers:
 
     @classmethod
     def of(cls, fields: Iterable[pa.Field], keys: pa.StringArray) -> KeyNumbers | None:
-        """Return those in some of the fields by `number_columns`; None if some key has no number in any of them."""
+        """Return the numbers of keys in fields by `number_columns`; None if no field has a number for each key."""
         by_field: dict[pa.Field, pa.Array] = {}
         for field in fields:
             values = plain(parse_record_keys(keys, [field.name], KeyParser.RELEASE_1).flatten())

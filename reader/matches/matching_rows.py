@@ -25,8 +25,8 @@ from .key_values import KeyNumbers, keys_by, number_columns
 from .sought_slices import SoughtPart, SoughtSplit
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
-# Of a row group with fewer rows than one in so many that may be wanted, the keys are read first: a group without any
-# wanted row is not read further.
+# If fewer than one in so many rows of a row group may be wanted, its keys are read first. Without a wanted row, the
+# other columns of the group are not read.
 _FEW = 4096
 
 
@@ -117,7 +117,7 @@ class _Chosen:
     """Chooses the rows whose keys are among some, and those without a key.
 
     Attributes:
-        numbers: What is looked for first, in columns that are read; None for the keys alone.
+        numbers: The numbers to look for first, in columns that are read; None to look for the keys alone.
         spell: Returns the keys of rows by their numbers, which takes less than reading the keys of all rows; None if
             the numbers do not tell the whole key.
     """

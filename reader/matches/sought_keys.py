@@ -28,10 +28,10 @@ class SoughtKeys:
     """Record keys that are looked for, none null.
 
     Attributes:
-        rows: The record keys as the first column. By other columns it says where each key may be: by the partition
-            path, or by columns of the table whose values the partition has. Without others a key may be anywhere.
-        by: The columns of the key that count, if the others may have any value: they are zero in ``rows``. Empty
-            if the whole key counts.
+        rows: The record keys as the first column. Further columns say where each key may be: the partition path, or
+            columns of the table whose values the partition has. Without them, a key may be in any partition.
+        by: The columns of the key that count if the other columns, which are zero in ``rows``, may have any value.
+            Empty if the whole key counts.
     """
 
     rows: pa.Table

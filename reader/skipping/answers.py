@@ -1,4 +1,4 @@
-"""What a source says of a query's file slices, and what is judged of their base files meanwhile."""
+"""The answer of a source about a query's file slices, and the base files that it has judged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...table.files.file_group import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class JudgedFiles:
-    """The paths of base files of which footers would say no more: of keys, and of bounds of columns."""
+    """The paths of base files whose footers would add nothing: about keys, and about bounds of columns."""
 
     keys: Collection[str] = frozenset()
     bounds: Collection[str] = frozenset()
@@ -41,7 +41,7 @@ class SliceSource(Protocol):
         """The name of its partition of the metadata table."""
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        """Return what it says of slices, of which others judged some already; None if it does not answer."""
+        """Return the slices that can hold such rows, given what other sources judged; None without an answer."""
 
 
 def base_paths(slices: Sequence[FileSlice]) -> frozenset[str]:

@@ -22,8 +22,8 @@ class ColumnStatsSource:
     """Judges each slice by all its files together, since its rows have values from any of them.
 
     By every rule of which `check_mergeable` knows, a value of a merged row comes from one of the rows that are merged.
-    Where nothing is stated of one file, as of log files of some columns, nothing is known of the slice. Statements are
-    about files, so that they hold at any moment.
+    If one file has no bounds, as log files of some columns, nothing is known of the slice. Bounds are about files, so
+    they hold at any moment.
     """
 
     metadata: TrustedMetadata
@@ -65,7 +65,7 @@ class ColumnStatsSource:
 
 
 def columns_to_ask(search: Search, config: TableConfig) -> list[pa.Field]:
-    """Return the columns of a search's conditions, but of those that the paths of partitions answer."""
+    """Return the columns of a search's conditions, without conditions that the paths of partitions answer."""
     partitions = {*config.partition_fields}
     asked = [names for names in map(columns_of, search.predicates) if not names <= partitions]
     wanted = sorted(frozenset[str]().union(*asked))

@@ -29,7 +29,7 @@ from .key_sources import MOST_FILTERS, any_of, stored_filters
 from .predicates import AnyOf, Compare, OnColumn, OneOf, Predicate, Span, may_match
 
 _BOUNDS = "ColumnStatsMetadata"
-# Of more partitions the bounds of all files are read.
+# For more partitions, the bounds of all files are read.
 _MOST_PARTITIONS = 64
 # Returns whether a file may have a value that satisfies a predicate.
 FileMay = Callable[[str, OnColumn], bool]
@@ -48,7 +48,7 @@ class ExpressionIndexSource:
     def of(
         cls, trusted: TrustedMetadata, definition: IndexDefinition, predicates: Iterable[Predicate], schema: pa.Schema
     ) -> ExpressionIndexSource | None:
-        """Return an index as a source for predicates; None if it says nothing of them."""
+        """Return an index as a source for predicates; None if it can judge none of them."""
         expression = IndexedExpression.defined(definition, schema)
         if expression is None or not (definition.has_bounds or definition.has_filters):
             return None
@@ -88,7 +88,7 @@ class ExpressionIndexSource:
                     holds &= self._may(each, slices, file_may)
                 matches |= holds
             return matches
-        for said in self.expression.said_by(predicate):
+        for said in self.expression.derived_from(predicate):
             every &= np.array(
                 [any(file_may(path, said) for path in file_slice.files) for file_slice in slices], np.bool_
             )
@@ -140,7 +140,7 @@ def _derived(expression: IndexedExpression, predicates: Iterable[Predicate]) -> 
             for alternative in predicate.alternatives:
                 yield from _derived(expression, alternative)
         else:
-            yield from expression.said_by(predicate)
+            yield from expression.derived_from(predicate)
 
 
 def _names_values(said: OnColumn) -> bool:

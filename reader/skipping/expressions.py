@@ -1,7 +1,7 @@
-"""Expressions of one column that have indexes: which predicates on the column or the expression say what of its values.
+"""Expressions of one column that have indexes, and the predicates on their values that follow from a condition.
 
-An index has an expression's values as the session of its writer made them. Where values depend on the session's time
-zone, or where Unicode's cases do, predicates become wider or say nothing.
+An index holds the values that an expression had in the session of its writer. If these depend on the session's time
+zone, or on the cases of a release of Unicode, predicates become wider or are dropped.
 
 Source: ``ExpressionIndexSparkFunctions``.
 """
@@ -50,7 +50,7 @@ class Function:
         kind: The type of its values; None for that of the column.
         options: The options of a definition that are its arguments, each with its value if a definition lacks it.
         others: Options with which it is another function.
-        exact: Returns its value of a value, with its arguments; None if Spark's value is not certain.
+        exact: Returns the function's value for a value and arguments; None if Spark's value is not certain.
         rises: Whether a greater value never has a smaller value of the function.
     """
 
@@ -150,8 +150,8 @@ class IndexedExpression:
         column = schema.field(definition.columns[0])
         return cls(definition.function, column.name, arguments, function.kind or column.type, column.type)
 
-    def said_by(self, predicate: OnColumn | OnExpression) -> tuple[OnColumn, ...]:
-        """Return what the index's values of all rows satisfy that satisfy a predicate; nothing if it is unknown."""
+    def derived_from(self, predicate: OnColumn | OnExpression) -> tuple[OnColumn, ...]:
+        """Return the predicates on the index's values that follow from a predicate; empty if none is known."""
         if isinstance(predicate, OnExpression):
             same = (predicate.function, predicate.column, predicate.arguments)
             return self._as_written(predicate.predicate) if same == (self.function, self.column, self.arguments) else ()
@@ -168,7 +168,7 @@ class IndexedExpression:
         return tuple(self._in_any_zone(predicate))
 
     def _in_any_zone(self, predicate: OnColumn) -> Iterator[OnColumn]:
-        """Yield what holds of a writer's values, whose session may have had another time zone."""
+        """Yield predicates on a writer's values, whose session may have had another time zone."""
         if isinstance(predicate, OneOf):
             not_null = [value for value in predicate.values if value is not None]
             if not_null and all(isinstance(value, type(not_null[0])) for value in not_null):
@@ -184,7 +184,7 @@ class IndexedExpression:
             yield replace(predicate, op="<=", value=greatest)
 
     def _around(self, value: Any) -> tuple[Any, Any]:
-        """Return the values between which a writer's value is where a reader's is the given; None where unknown."""
+        """Return bounds of the writer's value for a value of the reader; None if they are unknown."""
         if self.function == "year" and isinstance(value, int):
             return value - 1, value + 1
         form, days = _FORMATS.get(self.arguments[0], ("", 0)) if self.arguments else ("", 0)
@@ -221,7 +221,7 @@ class IndexedExpression:
 
 
 def expression_arguments(function: str, given: Sequence[str]) -> tuple[str, ...] | None:
-    """Return all arguments of a function that is called with some; None if it is not called so."""
+    """Return the arguments of a call, with defaults for those left out; None if the function has no such call."""
     described = FUNCTIONS.get(function)
     if described is None or function == IDENTITY or len(given) > len(described.options):
         return None

@@ -35,7 +35,7 @@ def matching_slices(
 ) -> list[FileSlice]:
     """Return the slices that a search leaves, or all if there are many; reads the base files' footers.
 
-    What is ``judged`` of a base file, its footer is not read for.
+    Footers are not read for what other sources have ``judged`` already.
     """
     left = list(slices)
     if search.keys is not None:

@@ -21,16 +21,16 @@ from .answers import Answer, JudgedFiles, base_paths
 from .statistics import StatedByMetadata
 
 _FILTER = "BloomFilterMetadata"
-# Filters are large. Of more files the tasks read the footers, which have the same filters.
+# Filters are large. For more files, the tasks read the footers, which have the same filters.
 MOST_FILTERS = 1024
 _FILTERS_AT_ONCE = 128
-# Of a larger index the keys are not counted.
+# The keys of a larger index are not counted.
 _MOST_GROUPS = 256
 
 
 @dataclass(frozen=True)
 class IndexedRows:
-    """The rows of file slices before any source left some of them out, and what indexes have of them.
+    """The rows of all file slices of a query, before any source skips some, and their entries in indexes.
 
     ``is_whole`` says whether these are the slices of all partitions.
     """
@@ -65,7 +65,7 @@ class IndexedRows:
 
     @cached_property
     def _rows(self) -> Mapping[str, int] | None:
-        """How many rows the base files of each partition have, as the metadata table says; None if it does not."""
+        """The number of rows in the base files of each partition, by the metadata table; None if it does not tell."""
         bases = [file_slice.base for file_slice in self.slices if file_slice.base is not None]
         if len(bases) < len(self.slices):
             return None
@@ -80,7 +80,7 @@ class IndexedRows:
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexSource:
-    """The record index, of which only the answer of now counts: it names one file group a key, the newest."""
+    """The record index, which answers only for the present: it names the newest file group of each key."""
 
     rows: IndexedRows
     keys: pa.StringArray
@@ -96,7 +96,7 @@ class RecordIndexSource:
 
 
 def in_places(slices: Sequence[FileSlice], places: RecordPlaces) -> list[FileSlice]:
-    """Return slices of which an index names the file group, and those of which it says nothing."""
+    """Return the slices whose file group an index names, and those that the index does not cover."""
     return [
         file_slice
         for file_slice in slices

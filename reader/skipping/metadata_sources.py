@@ -1,4 +1,4 @@
-"""The sources of a metadata table that can say of a query's file slices which of them can hold its rows."""
+"""The sources in a metadata table that tell which file slices can hold the rows of a query."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def sources_of(
 ) -> Iterator[SliceSource]:
     """Yield the sources that can answer about slices, those that leave fewest first.
 
-    What is known of keys and of expressions is known of now, so that other moments do without it.
+    The indexes of keys and expressions describe the present, so queries of other moments do without them.
     """
     is_of_now = shows_newest and trusted.is_of_now
     keys = search.keys
     rows = IndexedRows(trusted, slices, not search.columns & {*config.partition_fields})
-    # The bucket of a key leaves slices out already, so that the rest are not the rows of whole partitions.
+    # Buckets have left slices out already, so the remaining slices are not whole partitions.
     has_index = is_of_now and RECORD_INDEX in trusted.names and not config.has_buckets
     if has_index and keys is not None:
         yield RecordIndexSource(rows, keys)
@@ -72,8 +72,8 @@ def _defined(trusted: TrustedMetadata, kind: str, search: Search) -> list[IndexD
 def _is_built(trusted: TrustedMetadata, name: str) -> bool:
     """Return whether nothing shows that a secondary index lacks entries of older rows.
 
-    Apache Hudi builds nothing of a second secondary index, says that it is complete, and adds entries of later writes
-    alone (its issue 19716).
+    Apache Hudi calls a second secondary index complete without building it, and only adds entries of later writes (its
+    issue 19716).
     """
     is_only = sum(other.startswith(SECONDARY) for other in trusted.definitions) == 1
     has_begun = trusted.ask(name, lambda index: any(group.base is not None for group in index.slices.values()))

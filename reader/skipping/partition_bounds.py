@@ -1,4 +1,4 @@
-"""Which partitions of a table certainly hold no row of a query, by what the metadata table states of each."""
+"""Which partitions of a table certainly hold no row of a query, by the bounds in the metadata table."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _BASE_FILE = r"^(?P<file_id>[^.].*)_[^_]+_(?P<time>\d{1,17})\.[a-z]+$"
 class PartitionBounds:
     """Judges partitions by bounds that hold for the table as it is now.
 
-    Bounds of partitions only propose which to leave out. Apache Hudi makes them of the bounds of the files that have
-    some, and a write makes them without the files of another that completes after it: such a file hides its values. So
-    the bounds of the partition's files have to agree. Where a column has fewer rows than the record key has, or a log
-    file may have no bounds, the partition stays.
+    Bounds of partitions only propose which partitions to skip. Apache Hudi makes them of the files that have bounds,
+    and a write makes them without the files of another write that completes after it, so values may be missing.
+    Therefore the bounds of the partition's files have to agree. If a column has fewer rows than the record key, or a
+    log file may have no bounds, the partition stays.
     """
 
     metadata: TrustedMetadata
@@ -109,7 +109,7 @@ class PartitionBounds:
 
 
 def _stated(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span]]:
-    """Return of each partition with a record of a column its path, the count of its rows and the span."""
+    """Return path, number of rows and span of each partition that has a record of a column."""
     keys = pc.struct_field(part, ["key"])
     chosen = pc.starts_with(keys, hash_of_column(column.name))
     records = pc.struct_field(part, ["ColumnStatsMetadata"]).filter(chosen)
@@ -146,9 +146,9 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
 def _stated_of_files(
     records: pa.StructArray, column: pa.Field, partitions: pa.Array
 ) -> Iterator[tuple[int, int, Span]]:
-    """Yield what records state together of a column's files, by the place of a partition's hash among some.
+    """Yield for each partition the number of rows and the span that the records of its files state for a column.
 
-    Beside the place are the count of rows and the span.
+    Before both comes the position of the partition's hash in ``partitions``.
     """
     keys = pc.struct_field(records, ["key"])
     places = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS, 2 * COLUMN_DIGITS), value_set=partitions)
@@ -177,7 +177,7 @@ def _stated_of_files(
 
 
 def _with_logs(partition: MetadataPartition, paths: frozenset[str]) -> frozenset[str]:
-    """Return the partitions that have log files, or of whose files nothing is stated."""
+    """Return the partitions that have log files, or whose files the metadata table does not list."""
     by_key = {key_of_partition(path): path for path in paths}
     logged = {*paths}
     for part in partition.find(pa.array(list(by_key), pa.string())):

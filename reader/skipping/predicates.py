@@ -1,7 +1,7 @@
 """Predicates, and whether rows with known bounds may satisfy them; free of any engine.
 
-A predicate is a conjunct of a query's filter. Where an engine reads, predicates only skip data that certainly holds no
-row that the filter keeps, and the engine evaluates the filter; without an engine `satisfied` does. SQL's rules: a
+A predicate is a conjunct of a query's filter. If an engine reads, predicates only skip data that certainly holds no
+row that the filter keeps, and the engine evaluates the filter; without an engine, `satisfied` does. SQL's rules: a
 comparison with null keeps no row. Spark's for NaN: it equals itself, and is greater than every number.
 """
 
@@ -107,7 +107,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def renamed(predicate: Predicate, name_of: Callable[[str], str]) -> Predicate:
-    """Return a predicate on columns of other names, which the function tells."""
+    """Return a predicate with its columns renamed by a function."""
     if isinstance(predicate, AnyOf):
         return AnyOf(
             tuple(tuple(renamed(each, name_of) for each in alternative) for alternative in predicate.alternatives)

@@ -96,7 +96,7 @@ class Pruning:
             return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
         return self._keys_spelt(self.config.record_key_fields)
 
-    def settled_by_key(self) -> list[Predicate]:
+    def safe_before_merging(self) -> list[Predicate]:
         """Return the predicates that may filter rows of a base file before the logs of its slice are merged.
 
         These are on columns that have one value in all rows of a key. For others the base row matters even if it fails

@@ -49,7 +49,7 @@ class SecondaryIndexSource:
         return self.definition.name
 
     def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        # Unless each row has an entry, a row that has none may have the value.
+        # A row without an entry may have the value, so each row must have an entry.
         keys = self.rows.trusted.ask(self.name, self._record_keys) if self.rows.are_all_in(self.name) else None
         if keys is None or len(keys) > MAX_KEYS:
             return None

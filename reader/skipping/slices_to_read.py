@@ -96,7 +96,7 @@ class Sources:
     def read(self, slices: Sequence[FileSlice]) -> SlicesToRead:
         """Return the slices that all sources leave.
 
-        Sources of the metadata table come first. Footers are read only of few files, so that no task need help.
+        Sources of the metadata table come first. Footers are read only if there are few files to read.
         """
         steps: list[Step] = []
         left = list(slices)
@@ -132,5 +132,5 @@ class Sources:
 
 
 def least_asked(storage: Storage) -> int:
-    """Return from how many file slices on the metadata table answers sooner than footers."""
+    """Return the number of file slices from which on the metadata table answers sooner than footers."""
     return _LEAST_REMOTE if storage.remote else _LEAST_ON_DISK

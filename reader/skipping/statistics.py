@@ -1,4 +1,4 @@
-"""Bounds of the columns of files as the metadata table has them, for which no file of the table is opened."""
+"""Bounds of the columns of files, from the metadata table instead of the files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_keys import COLUMN_DIGITS, hash_of_column, hash_of_file, hash_of_partition
 from .predicates import NULLS, Span
 
-# So many keys are looked up one by one; more take longer than reading all records of a column.
+# Up to so many keys are looked up one by one; for more, reading all records of a column is faster.
 _FEW_KEYS = 2_048
-# Of so many partitions the records of a column are looked up partition by partition.
+# For up to so many partitions, the records of a column are looked up partition by partition.
 FEW_PARTITIONS = 64
 _KEY, _BOUNDS = "key", "ColumnStatsMetadata"
 
@@ -72,13 +72,13 @@ class StatedByMetadata:
 
 
 def _ends_of_keys(files: Sequence[DataFile]) -> pa.StringArray:
-    """Return the part behind the column of the keys of files."""
+    """Return the part of the keys of files that follows the column."""
     places = [split(file.path) for file in files]
     return pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
 
 
 def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:
-    """Return the spans of one column in files whose keys end so."""
+    """Return the spans of one column in the files whose keys have the wanted ends."""
     keys = pc.struct_field(records, [_KEY])
     chosen = pc.starts_with(keys, prefix)
     ends = pc.utf8_slice_codeunits(keys.filter(chosen), COLUMN_DIGITS)

@@ -22,7 +22,7 @@ Sign = Literal["+", "-", "*", "/"]
 _BY_ORDER = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 _COMPARES = {"=": pc.equal, "!=": pc.not_equal, **_BY_ORDER}
 _CALCULATES = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked, "/": pc.divide}
-# As many digits have whole numbers of a type at most.
+# The most digits that a whole number of a type has.
 _DIGITS = {pa.int32(): 10, pa.int64(): 19}
 
 
@@ -252,5 +252,5 @@ def _in_type(values: Datum, met: pa.DataType) -> Datum:
 
 
 def column_of(datum: Datum, count: int) -> pa.Array:
-    """Return values as an array of so many rows."""
+    """Return values as an array of ``count`` rows."""
     return plain(datum) if not isinstance(datum, pa.Scalar) else pa.repeat(datum, count)

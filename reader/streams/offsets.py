@@ -1,9 +1,9 @@
-"""Where a stream of a table has come to: Apache Hudi's offset, and by which writes a batch came there.
+"""How far a stream of a table has come: Apache Hudi's offset, and the writes until that offset.
 
 Apache Hudi's offset is ``{"offsetCommitTime": "<completion time>"}`` (``HoodieSourceOffset``; an older source has the
-field ``commitTime``), and its parser passes over other fields. pyhudi adds the number of the writes that completed
-until then and a sum of hashes of their requested times, so that a write which completes behind an offset is found after
-a restart, too.
+field ``commitTime``), and its parser skips other fields. pyhudi adds the number of the writes that completed until then
+and a sum of hashes of their requested times. So a write that completes late, before an offset, is found even after a
+restart.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _INITIAL = "00000000000000"
 _DIGITS = re.compile(r"\d{14,17}", re.ASCII)
 _BYTES = 16
 _MOST = 1 << (8 * _BYTES)
-# To try which of the undone writes a batch had takes a comparison for each set of them.
+# Each set of undone writes that a batch may have had takes a comparison.
 _MOST_SETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSum:
-    """The number of some writes, and the sum of hashes of their requested times, in whatever order they are added."""
+    """The number of some writes, and the sum of hashes of their requested times, which does not depend on an order."""
 
     count: int = 0
     total: int = 0
@@ -49,7 +49,7 @@ class WriteSum:
         present_sum = WriteSum.of(present)
         hashes = {_hash(time): time for time in present}
         gone = sorted(undone)
-        # A restore undoes all writes from one on, of which the sum has those that were there when it was made.
+        # A restore undoes all writes from a certain write on. The sum has those that existed when it was made.
         suffixes = (gone[number:] for number in range(len(gone), -1, -1))
         subsets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
         for taken in islice(chain(suffixes, subsets), _MOST_SETS):
@@ -87,7 +87,7 @@ class Offset:
 
     @property
     def bound(self) -> str:
-        """What the completion times of later writes are greater than."""
+        """The time that the completion times of all later writes exceed."""
         return "" if self.is_initial else self.time
 
     def carried_over(self, config: TableConfig, writes: Mapping[str, Instant]) -> Offset:
@@ -130,7 +130,7 @@ def parse_offset(fields: Mapping[str, Any], path: str) -> Offset:
         return Offset(time, writes, str(fields.get(_AFTER, "")))
     except (KeyError, ValueError, TypeError) as error:
         raise InvalidOptionError(
-            f"The checkpoint of the stream of {path} has the offset {dict(fields)}, which is none of a Hudi table.",
+            f"The checkpoint of the stream of {path} has the offset {dict(fields)}, which no Hudi table has.",
             "Start the query with a checkpoint of its own.",
         ) from error
 

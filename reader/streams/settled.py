@@ -1,10 +1,10 @@
 """The completed writes of a table, as far as no further write can complete before them.
 
-A listing of a folder is no snapshot: it may show a file and miss another that was made before it, while it ran. So a
-first listing tells how far a batch may reach, and a second, later listing tells which writes there are until then:
-pyhudi's completion times increase, and a decision is made after the decisions before it are carried out. Only writers
-that know no decisions may complete behind a decision that is not carried out; no batch passes such a decision. Where
-readers see a write from its requested time on, no batch passes a pending write either.
+A listing of a folder is no snapshot: it may show a file and miss an older file that was made while it ran. So a first
+listing tells how far a batch may reach, and a second listing tells which writes completed until then. pyhudi's
+completion times increase, because each decision is made after the earlier decisions are carried out. Only writers that
+know no decisions may complete before a decision that is not carried out; no batch passes such a decision. If readers
+see a write from its requested time on, no batch passes a pending write either.
 """
 
 from __future__ import annotations

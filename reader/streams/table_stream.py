@@ -70,14 +70,14 @@ class TableStream:
         return self._initial
 
     def prepare(self) -> None:
-        """Take all that is complete now for the last that `latest` ever shows."""
+        """Let `latest` never show more than what is complete now."""
         _, self._target = settled_timeline(self._table())
 
     def latest(self, start: Offset | None = None, limits: BatchLimits | None = None) -> Offset:
         """Return the end of the next batch; ``start`` if nothing has completed since, or nothing readable.
 
         ``limits`` count in place of the stream's own. Without ``start`` the batch begins where the last batch of this
-        process ended. Raises UnreadableTimeError if a write completed behind ``start``.
+        process ended. Raises UnreadableTimeError if a write completed before ``start``, and no batch has it.
         """
         start = start or self._last or self.initial()
         table = self._table()
@@ -105,14 +105,14 @@ class TableStream:
         if self._target is None:
             return settled.until
         target = min(settled.until, self._target)
-        # Where archiving has taken the table as of that end from sight, the last batch ends later.
+        # If archiving made the table as of that end unreadable, the last batch ends later.
         later = settled.between(start.bound, target) and settled.archived_until > target
         return min(settled.until, settled.archived_until) if later else target
 
     def batch(self, start: Offset, end: Offset) -> Snapshot | None:
         """Return the table as a batch shows it; None for a batch without writes.
 
-        Raises UnreadableTimeError if archiving has taken its end from sight, or a write completed behind its end.
+        Raises UnreadableTimeError if archiving made its end unreadable, or a write completed too late for its batch.
         """
         self._last = end
         table = self._table()
@@ -138,7 +138,7 @@ class TableStream:
     ) -> PlannedBatch | None:
         """Return a batch with its splits; None without writes. ``columns`` chooses the columns to read.
 
-        Raises UnreadableTimeError as `batch` does, and if cleaning has taken what the batch shows.
+        Raises UnreadableTimeError as `batch` does, and if a clean removed files that the batch shows.
         """
         for attempt in range(1, _TRIES + 1):
             batch = self.batch(start, end)
@@ -175,7 +175,7 @@ class TableStream:
         return self._archived[1]
 
     def _check(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
-        """Raise UnreadableTimeError if a write completed behind an offset that no batch until then had."""
+        """Raise UnreadableTimeError if a write completed before an offset, and no batch until the offset had it."""
         if offset.writes is None:
             return
         present = times_until(writes, offset.time)
@@ -208,7 +208,7 @@ class TableStream:
 
 
 def _undone(table: Table, timeline: Timeline) -> frozenset[str]:
-    """Return the writes that were undone, also those whose undoing is archived, if the archive tells."""
+    """Return the writes that were undone, including those whose undoing is archived, if the archive is readable."""
     active = undone(timeline)
     try:
         history = with_archived(table.archive, timeline)

@@ -28,7 +28,7 @@ class StreamTerms:
         start: ``earliest``, ``latest`` or a completion time, after which the first batch begins.
         path_glob: As in `Changes`.
         full_scan: As in `Changes`.
-        file_search: How each batch comes to its files.
+        file_search: How each batch finds its files.
     """
 
     start: str = EARLIEST

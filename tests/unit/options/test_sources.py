@@ -249,7 +249,7 @@ def test_a_number_of_buckets_for_every_table_is_no_claim_on_one_without_buckets(
 
     assert (resolved.options.buckets, resolved.options.hash_fields) == ((2, ("id",)) if bucketed else (None, None))
     told = reasons(resolved).get("hoodie.bucket.index.num.buckets")
-    assert told == (None if bucketed else "the table says nothing of its index, and its file groups are no buckets")
+    assert told == (None if bucketed else "the table records no index, and its file groups are no buckets")
     assert write(path, ROWS, table=resolved.options.table_settings()).updates == 2
     assert resolve(path, {"buckets": 2}).options.buckets == 2
 

@@ -263,4 +263,4 @@ def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() ->
     of_key = AnyOf(((Compare("id", "=", 7),), (IsNull("_hoodie_record_key"),)))
     mixed = AnyOf(((Compare("id", "=", 7),), (IsNull("p"),)))
 
-    assert Pruning(config(), schema, [of_key, mixed]).settled_by_key() == [of_key]
+    assert Pruning(config(), schema, [of_key, mixed]).safe_before_merging() == [of_key]
