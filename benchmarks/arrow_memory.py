@@ -1,4 +1,4 @@
-"""Measure how much memory tables without Spark take for rows that are too many for it.
+"""Measure how much memory tables without Spark take for more rows than fit into it.
 
     python benchmarks/arrow_memory.py --rows 6000000 --limit-mib 1024 --threads 1 2 4
 

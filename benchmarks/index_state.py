@@ -1,4 +1,4 @@
-"""What a stream's process that knows keys spares its lookups: `python benchmarks/index_state.py`.
+"""What lookups save if a stream's process remembers keys: `python benchmarks/index_state.py`.
 
 A stream upserts batches, half of whose keys are new, into a table of scattered keys. Before the last batch its keys are
 looked up as without known keys, by the same process. Then the process may keep a quarter of the keys, and the same is

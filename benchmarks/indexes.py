@@ -79,7 +79,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def keys_of(numbers: np.ndarray, kind: str) -> pa.StringArray:
     """Return the record keys of some rows, by their numbers; no two have the same."""
     values = numbers.astype(np.uint64)
-    # Multiplied by an odd number each stays another one.
+    # Multiplied by an odd number, different numbers stay different.
     spread = (values * _ODD) >> np.uint64(1) if kind == RANDOM else values + np.uint64(1_767_225_600_000_000)
     return pc.utf8_lpad(pc.cast(pa.array(spread), pa.string()), 19, "0")
 

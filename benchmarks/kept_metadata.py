@@ -1,8 +1,8 @@
-"""What a metadata table costs those who write: `python benchmarks/kept_metadata.py [--cases upsert rows ...]`.
+"""What a metadata table costs writes: `python benchmarks/kept_metadata.py [--cases upsert rows ...]`.
 
-Each case works in a process of its own. Of writes with and without a metadata table, which is simulated as Apache Hudi
-1.2 would write it, each takes its turn after the other, on copies of one table. Sizes are those of what pyhudi
-promises; smaller ones say whether the cases work.
+Each case works in a process of its own. Writes with and without a metadata table, which is simulated as Apache Hudi 1.2
+would write it, take turns on copies of one table. The default sizes are those of pyhudi's promises; smaller sizes only
+show whether the cases work.
 """
 
 from __future__ import annotations

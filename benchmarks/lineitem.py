@@ -12,7 +12,7 @@ from typing import Any
 KEYS = ("l_orderkey", "l_linenumber")
 PARTITION = "ship_year"
 ORDERING = "ts"
-# What `HudiTable.create` is told of the table.
+# The arguments of `HudiTable.create`.
 TERMS: dict[str, Any] = {"record_key": KEYS, "partition_by": PARTITION, "order_by": ORDERING, "buckets": 2}
 PARTS = ("base", "up1", "up2")
 

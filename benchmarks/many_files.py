@@ -26,8 +26,8 @@ from systems import DELTA, ICEBERG
 
 ROOT = Path(__file__).parents[1]
 MANY = "many files: "
-# Each write is done twice, as the first of a session starts Spark's processes; "asked" is how much of it was over when
-# the first row was asked for: the whole of its planning.
+# Each write is done twice, as the first of a session starts Spark's processes; "asked" is the time until the first row
+# was asked for, which is that of its planning.
 PHASES = ("made", "counted", "point", "write", "asked", "again", "asked again", "MiB")
 VENVS = {
     "pyhudi": ".venv",
@@ -143,11 +143,11 @@ def make_pyhudi(path: str, partitions: int, groups: int, table_type: str = "COPY
 def written(
     spark: Any, phases: dict[str, float], path: str, partitions: int, write: Callable[[Any], Any]
 ) -> dict[str, float]:
-    """Write one row to some partitions, twice. A row holds the time at which it was asked for, in milliseconds."""
+    """Write one row to some partitions, twice. A row holds the time at which Spark asked for it, in milliseconds."""
     from pyhudi import HudiTable
 
-    told = "CAST(reflect('java.lang.System', 'currentTimeMillis') AS bigint) AS n"
-    rows = spark.range(min(PLACES, partitions)).selectExpr(f"{KEY}L AS id", "concat('p', id) AS p", told)
+    now = "CAST(reflect('java.lang.System', 'currentTimeMillis') AS bigint) AS n"
+    rows = spark.range(min(PLACES, partitions)).selectExpr(f"{KEY}L AS id", "concat('p', id) AS p", now)
     for phase, asked in (("write", "asked"), ("again", "asked again")):
         start = time.time()
         timed(phases, phase, lambda: write(rows))
@@ -166,7 +166,7 @@ def pyhudi(folder: str, partitions: int, groups: int, table_type: str = "COPY_ON
     spark, phases = session(), {}
     table = HudiTable(spark, f"{folder}/t")
     df = timed(phases, "made", table.to_df)
-    # What the system says of a process's resources counts what the one that started it had, too.
+    # The resources that the system reports of a process include those of its parent at the start.
     [peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     phases["MiB"] = int(peak.split()[1]) / 1024
     expect(timed(phases, "counted", lambda: df.selectExpr("count(id)").first()[0]), partitions * groups * 10)

@@ -1,8 +1,8 @@
 """What a write costs a table with many active instants, beside few: `python benchmarks/many_instants.py`.
 
-Milliseconds of processor time of an upsert of one row, with the services that follow it. Without Spark: of a process
-that writes for the first time, with what it imports, and of its second write. With Spark: of a write in a session that
-has made some. A savepoint of the first write keeps every instant active, as an hour-long write beside a stream does.
+Milliseconds of processor time of an upsert of one row, with the services that follow it. Without Spark: a process that
+writes for the first time, its imports included, and its second write. With Spark: a write in a session that has made
+some. A savepoint of the first write keeps every instant active, as an hour-long write beside a stream does.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def read(table: str, limit: int) -> None:
     [split] = snapshot.plan(snapshot.schema, (), 1 << 40)
     terms = MergeTerms(snapshot.config, limit)
     batches = RowReader(snapshot.storage, snapshot.schema, snapshot.schema, terms=terms).read(split)
-    logged = sum(one.size for one in split.pieces[0].merged.logs) if split.pieces[0].merged else 0
+    logged = sum(one.size for one in split.parts[0].merged.logs) if split.parts[0].merged else 0
     print(json.dumps({"rows": sum(batch.num_rows for batch in batches), "logged": logged}))
 
 

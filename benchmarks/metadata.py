@@ -131,7 +131,7 @@ def planned(path: str, where: str) -> int:
     snapshot = open_snapshot(path)
     predicates = read_where(where, snapshot.schema, path).predicates
     splits = snapshot.plan(snapshot.schema, predicates, 128 << 20)
-    return len({piece.path for split in splits for piece in split.pieces})
+    return len({part.path for split in splits for part in split.parts})
 
 
 def measures_of(sizes: Sizes) -> Any:

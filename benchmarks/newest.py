@@ -1,4 +1,4 @@
-"""Upserts of the newest 1% of a table's keys through Spark: what finding them takes of it.
+"""Upserts of the newest 1% of a table's keys through Spark, and the share of the time that finding the keys takes.
 
     python benchmarks/newest.py
 

@@ -1,6 +1,6 @@
 """Processes of the bench: an environment with nothing of another Spark's, and modules compiled, as pip leaves them.
 
-Spark's Python processes import what they need anew. Where the environment forbids Python to keep what it compiles, or
+Spark's Python processes import what they need anew. If the environment forbids Python to keep what it compiles, or
 nothing has been imported yet, they would compile pandas and pyarrow each time, which takes longer than all else.
 """
 

@@ -54,7 +54,7 @@ class Run:
         self.seconds.setdefault(row, {})[phase] = round(took, 2)
 
     def read(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
-        """Do a read and note how long it took; of one that is soon done, the median of several times."""
+        """Do a read and note how long it took; a short read counts by the median of several times."""
         result, took = self.timed(row, phase, work), self.seconds[row]
         seconds = [took[phase]]
         while len(seconds) < READS and seconds[0] < SOON_S:
@@ -96,8 +96,8 @@ class Run:
             row: Name of the way to read.
             read: Opens the table.
             whole: Whether all columns are read as well.
-            named: Opens it for some columns alone, if the way to do so is to name them.
-            where: Opens it for the rows of a condition, if the way to do so is to give the condition.
+            named: Opens it for some columns alone, if the system lets a read name them.
+            where: Opens it for the rows of a condition, if the system lets a read give one.
         """
         at_point = f"l_orderkey = {point_key(self.scale)} and l_linenumber = 1"
         three = {"l_orderkey": "count", "l_extendedprice": "sum", "l_shipdate": "max"}

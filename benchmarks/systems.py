@@ -59,7 +59,7 @@ def hudi_session(run: Run) -> SparkSession:
 def apache_hudi(
     run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE", options: dict[str, str] = OPTIONS
 ) -> list[Any]:
-    """Apache Hudi itself: bucket index unless another is asked for, everything else as it comes."""
+    """Apache Hudi itself: bucket index unless the options name another, all else by default."""
     spark = hudi_session(run)
 
     def write(rows: str) -> None:
@@ -314,7 +314,7 @@ class System:
     Attributes:
         drive: Does the work and returns what was found at the end.
         venv: The virtual environment it needs.
-        holds: The state its table ends in: "final", or "base" for one that cannot upsert.
+        holds: The state its table ends in: "final", or "base" if it cannot upsert.
     """
 
     drive: Callable[[Run], list[Any]]

@@ -205,6 +205,7 @@ class PyHudiDataSource(DataSource):
         return writer if self._sent else writer.planned()
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
+        """Return the options, without those that Spark and `HudiTable` add, and the table's path."""
         from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
         from ..options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
 

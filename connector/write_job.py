@@ -68,11 +68,11 @@ def write(
     given = {**texts_of(options), OPTIONS["operation"].key: operation}
     resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
     if rows is None:
-        return delete_partitions(path, resolved, _named(resolved, path), application_of(spark))
+        return delete_partitions(path, resolved, _partitions_to_delete(resolved, path), application_of(spark))
     return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
 
 
-def _named(resolved: ResolvedOptions, path: str) -> Sequence[str]:
+def _partitions_to_delete(resolved: ResolvedOptions, path: str) -> Sequence[str]:
     names = resolved.options.partitions_to_delete
     if not names:
         key = OPTIONS["partitions_to_delete"].key

@@ -96,6 +96,7 @@ def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | 
 
 
 def _further(said: GivenOption) -> ExplainedOption:
+    """Explain an option that is none of pyhudi's own."""
     entry = find_known(said.key)
     note = ""
     if entry is not None:
@@ -106,6 +107,7 @@ def _further(said: GivenOption) -> ExplainedOption:
 
 
 def _agree(info: OptionInfo, said: GivenOption, stored: str) -> bool:
+    """Return whether a given value and the table's value of an option mean the same."""
     try:
         given_value, stored_value = (
             getattr(parse_options({info.key: text}), info.name) for text in (said.text, stored)

@@ -151,6 +151,7 @@ def format_value(value: Any) -> str:
 
 
 def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, value: Any) -> None:
+    """Add an option's value, unless another of its names got another value."""
     if name in values and values[name] != value:
         raise OptionConflictError(
             f"{said_by[name]} and {key} are two names of one option and were given two values, "
@@ -200,6 +201,7 @@ def _check_known(said: str, text: str, entry: KnownKey) -> None:
 
 
 def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
+    """Refuse two options that give one thing different values."""
     for name, other in _SAID_TWICE:
         if name not in values or other not in values:
             continue
@@ -221,6 +223,7 @@ def _unknown(key: str, text: str) -> UnknownOptionError:
 
 
 def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[str, ...]:
+    """Report each option that pyhudi accepts without doing what it asks; return the sentences of the warnings."""
     messages: list[str] = []
     for key, text, entry in notices:
         if entry.effect is Effect.NOT_DONE and text.strip().lower() != "false":

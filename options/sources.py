@@ -246,6 +246,7 @@ def _unused_because(given: GivenOption, why: str) -> GivenOption:
 
 
 def _topic(key: str) -> str:
+    """Return what an option is about, alike for all of its names."""
     name = name_of(key) or key
     return f"{STORAGE_PREFIX}{storage_name(name)}" if name.startswith(STORAGE_PREFIX) else _TOPICS.get(name, name)
 

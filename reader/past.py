@@ -119,6 +119,7 @@ class ShownSlices:
         return None if self.every is None else self.wanted.partition
 
     def _of_long_ago(self, history: Timeline) -> ReadSlices:
+        """Return the slices of a moment before the timeline's first write."""
         moment, met = self.moment, None
         gone = "its archive does not say what was cleaned since"
         try:

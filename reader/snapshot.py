@@ -261,6 +261,7 @@ def _columns(table: Table, timeline: Timeline) -> pa.Schema:
 
 
 def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
+    """Return the timeline as of a watermark; raises UnreadableTimeError if one of its writes was rolled back since."""
     seen = table.archive.seen_at(now, watermark)
     for gone in now.vanished(seen):
         if not table.archive.holds(gone):

@@ -124,6 +124,7 @@ class _ClauseRows:
         yield from self._live(new)
 
     def _live(self, new: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of rows that are no deletes; a row that moves makes two changes."""
         if self.ready.clause.kind is ClauseKind.INSERT:
             keys, paths = places_of(new, self.of.table)
             opens = self._opens(new) if self.of.table.leaves_open else None
@@ -156,6 +157,7 @@ class _ClauseRows:
             )
 
     def _unmoved(self, new: pa.RecordBatch, keys: pa.Array, paths: pa.Array, shifted: Mask | None) -> pa.RecordBatch:
+        """Return the changes of updated rows that keep their places."""
         older = open_rows = None
         ordering = self.of.table.ordering_fields
         if ordering:
@@ -186,6 +188,7 @@ class _ClauseRows:
         moved: Mask | None = None,
         stored: bool = True,
     ) -> pa.RecordBatch:
+        """Return rows of changes that have one role at their places."""
         count = new.num_rows
         if stored and (role != STAYS or self.ready.keeps_place):
             self._check_spelt(new, keys, paths)

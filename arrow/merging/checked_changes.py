@@ -134,6 +134,7 @@ class CheckedChanges:
         return bool(self.changed.counts.inserts or self.changed.left)
 
     def _written(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of changes as a write takes them."""
         roles = changes.column(ROLE).to_numpy()
         gone = (roles == GOES) | (roles == LEAVES)
         columns = []

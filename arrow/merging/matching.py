@@ -155,6 +155,7 @@ def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
 
 
 def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) -> RowMatch:
+    """Match rows by a condition: its equalities make a join, and the rest of it decides about the pairs."""
     term = sides.condition(on, Side.MATCHED, _WHAT)
     parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
     # pyarrow still decides about the pairs that a join finds by an expression.

@@ -147,6 +147,7 @@ class Sides:
         )
 
     def _of_expression(self, expression: pc.Expression, side: Side, what: str) -> ExpressionTerm:
+        """Return the term of an expression; for one side alone, it may name the columns without the side."""
         joined = self.joined(side).empty_table()
         forms = [(joined, False)]
         if side is Side.BY_SOURCE:

@@ -1,8 +1,8 @@
 """The load several times over in one session, in turns with Spark's own Parquet writer.
 
-A single load differs from the next by a fifth on a busy disk, and the first of a session pays for starting Spark, its
-Python and the JVM's compiler, whoever it is. So loads are compared by their medians; what a session's first write costs
-is a row of its own (`sizes.py`).
+A single load differs from the next by a fifth on a busy disk, and the first load of a session pays for the start of
+Spark, its Python and the JVM's compiler. So loads are compared by their medians; the cost of a session's first write is
+a row of its own (`sizes.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIMES = 5
 
 
 def loads(run: Run) -> list[Any]:
-    """Load the table in each way, again and again, each time where there is none."""
+    """Load the table in each way, again and again, each time into an empty folder."""
     from pyhudi import HudiTable
 
     spark = run.session()

@@ -57,7 +57,7 @@ def by_table(run: Run) -> list[Any]:
 
 
 def compacted(run: Run) -> list[Any]:
-    """Merge the rows of each upsert into the base files, where copy-on-write would have done it in the write."""
+    """Merge the rows of each upsert into the base files, as the write itself does for copy-on-write."""
     spark, table = _create(run)
     table.upsert(spark.read.parquet(str(run.data / "base")))
     for phase in ("up1", "up2"):

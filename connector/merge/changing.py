@@ -244,6 +244,7 @@ class _Choice:
         ]
 
     def _columns(self) -> dict[str, Column]:
+        """Return the new value of each column of the table, the kind of each change, and the number of its clause."""
         kinds = to_spark(self.target.schema)
         made: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):

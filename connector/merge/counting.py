@@ -91,6 +91,7 @@ def _entries(changes: MergeChanges) -> DataFrame:
 
 
 def _places(changes: MergeChanges) -> DataFrame:
+    """Return for each place what happens there, with the rows and values by which `_totals` finds conflicts."""
     role = sf.col(_ROLE)
     counts = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]

@@ -175,6 +175,7 @@ def _inside(root: str, name: str) -> Column:
 
 
 def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> Match:
+    """Match rows by columns that both sides have under one name."""
     names = [target.column(name, "What rows are to match by") for name in names]
     source_names = {name.lower() for name in source.columns}
     missing = [name for name in names if name.lower() not in source_names]

@@ -278,11 +278,12 @@ class KeyLookup:
         batch_keys = None if self.work.batch_keys is None else self.work.batch_keys.keys
         spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), batch_keys)
         if self.ranges.is_few:
-            return self._few(pairs, spread)
-        places = self._many(pairs, spread)
+            return self._looked_up_by_tasks(pairs, spread)
+        places = self._joined_by_spark(pairs, spread)
         return None if places is None else self._checked_elsewhere(places, spread)
 
-    def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
+    def _looked_up_by_tasks(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
+        """Let tasks look keys up."""
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
         tags = spread.tag(rows)
@@ -292,7 +293,8 @@ class KeyLookup:
         repeating = frozenset(tags.groups[code] for code in tags.repeating if self.work.counts)
         return KeyPlaces(local, tags.figures, repeating)
 
-    def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
+    def _joined_by_spark(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
+        """Let Spark join keys with those of the files whose ranges overlap them; None if it cannot read all files."""
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
             file_slices = view.all_slices()

@@ -58,6 +58,7 @@ class Places:
         return joined.withColumn(FILE_GROUP, _first(file_id, new)).drop(_BITS, _NAMES, _TAKING)
 
     def _table(self) -> pa.Table:
+        """Return for each partition its file groups by slot, and the file ids whose groups get a new base file."""
         bits: list[int] = []
         names: list[str] = []
         taking: list[list[str]] = []

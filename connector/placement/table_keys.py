@@ -76,6 +76,7 @@ def table_keys(
 def _scanned(
     spark: SparkSession, storage: Storage, file_slices: Sequence[FileSlice], between: tuple[str, str]
 ) -> DataFrame:
+    """Return the keys of base files by Spark's own Parquet reader."""
     files = pa.table(
         {
             FILE_NAME: pa.array([file_slice.base_file.name for file_slice in file_slices], pa.string()),
@@ -101,6 +102,7 @@ def _scanned(
 
 
 def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
+    """Return the keys of file slices by tasks in Python, which also read log files."""
     tasks = min(
         len(file_slices),
         math.ceil(sum(file_slice.size for file_slice in file_slices) / _BYTES_OF_A_TASK) + spark_tasks(spark),

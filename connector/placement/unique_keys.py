@@ -98,6 +98,7 @@ class UniqueKeys:
         return kept_hits, places.took(counted(kept_hits, HOME)[1]), repeating
 
     def _resolved(self, winners: DataFrame, places: DataFrame) -> DataFrame:
+        """Return for each key and path the partition and file group that gets the row, and whether it moves."""
         held = self._held(winners, places)
         untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
         judged = places.withColumns(untold)

@@ -111,6 +111,7 @@ def parse_read(text: str) -> tuple[ReadRows, ...]:
 
 
 def _spelt(value: Any) -> Any:
+    """Return a value in the types of JSON, from which `_read` makes it again."""
     if isinstance(value, tuple):
         return [_spelt(item) for item in value]
     if type(value).__name__ in _PREDICATES:

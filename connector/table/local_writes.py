@@ -76,6 +76,7 @@ def _committed_here(
 
 
 def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch]) -> bool:
+    """Return whether this process merges the rows before a job would begin."""
     if plan.replays is not None or plan.operation == DELETE_PARTITION:
         return True
     try:
@@ -117,6 +118,7 @@ def local_rows(df: DataFrame) -> list[pa.RecordBatch] | None:
 
 
 def _rows_of(java_frame: Any, plan: Any) -> list[pa.RecordBatch] | None:
+    """Return the rows of a local plan by Spark's own converter to Arrow; None if they have too many bytes."""
     converters = java_frame.getClass().getClassLoader().loadClass(_CONVERTERS).getField("MODULE$").get(None)
     # No two fields of one struct have one name, and texts have small offsets: as in Spark's tasks of Python.
     streams = converters.toBatchWithSchemaIterator(

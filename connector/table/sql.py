@@ -143,6 +143,7 @@ class TableSql(TableQueries):
             ) from error
 
     def _check_names(self, query: str, frames: Mapping[str, Any]) -> None:
+        """Refuse a statement that changes the table, does not name it, or names something that was not given."""
         change = _CHANGE.match(query)
         if change is not None:
             raise InvalidOptionError(

@@ -76,6 +76,7 @@ class Clause:
         return {name: given.get(name, NULL) for name in target.schema.names}
 
     def _given(self, target: ChangedTable, with_fields: WithFields) -> dict[str, Value]:
+        """Return the values that the user gives, by column; fields of one struct become one value."""
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidOptionError(
                 f"{self.method} was given {self.values!r}, which gives no column a value.",

@@ -94,6 +94,7 @@ def _everywhere(
 
 
 def _places(snapshot: Snapshot) -> _Places:
+    """Return the function that finds the slices for keys: by their buckets, or all slices without buckets."""
     try:
         index = placing_index_for(snapshot.config)
     except (UnsupportedTableError, TableConfigError):

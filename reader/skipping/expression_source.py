@@ -95,6 +95,7 @@ class ExpressionIndexSource:
         return every
 
     def _by_bounds(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
+        """Return a test of files by the bounds of the expression's values."""
         column = self.expression.column
         keys, paths = _keys_of_files(slices, lambda path, name: key_of_file_bounds(column, path, name))
         folders = {file_slice.partition_path for file_slice in slices}
@@ -115,6 +116,7 @@ class ExpressionIndexSource:
         return may
 
     def _by_filters(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
+        """Return a test of files by bloom filters of the expression's values."""
         keys, paths = _keys_of_files(slices, key_of_filter)
         path_of = dict(zip(keys.to_pylist(), paths, strict=True))  # O(files)
         filters: dict[str, KeyFooter] = {}

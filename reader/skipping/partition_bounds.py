@@ -64,6 +64,7 @@ class PartitionBounds:
         return None if logged is None else paths - logged
 
     def _without_rows(self, partition: MetadataPartition, columns: Sequence[pa.Field]) -> frozenset[str]:
+        """Return the partitions that hold no wanted row by their own bounds."""
         hashes = {column.name: hash_of_column(column.name) for column in columns}
         parts = list(partition.with_prefixes([*hashes.values(), hash_of_column(RECORD_KEY)]))
         counts: dict[str, int] = {}

@@ -210,6 +210,7 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
 
 
 def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
+    """Return which values satisfy a predicate; null if SQL leaves it open."""
     if isinstance(predicate, IsNull):
         return column.is_null()
     if isinstance(predicate, IsNotNull):
