@@ -263,7 +263,7 @@ def others(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
         ("stray", "k", UnsupportedTableError, "none of the 1 buckets.*validate"),
         ("unknown", "k", UnsupportedTableError, "note no number of buckets"),
         ("nine", "line", InvalidOptionError, "lacks k"),
-        ("nine", ["k", "nothing"], InvalidOptionError, "show no nothing"),
+        ("nine", ["k", "nothing"], InvalidOptionError, "do not show nothing"),
         ("nine", {"k": "line"}, InvalidOptionError, "nine goes by line, which lacks k"),
         ("nine", [], InvalidOptionError, "names no columns"),
         ("nine", 7, InvalidOptionError, "names no columns"),
@@ -288,7 +288,7 @@ def test_arguments_that_mean_nothing_are_refused(tables: dict[str, HudiTable]) -
         (lambda: bucket_join(logs, logs, "k", tasks=0), "tasks=0"),
         (lambda: bucket_join(logs, logs.to_df(), "k"), "got a DataFrame in the place of a table"),
         (lambda: bucket_join(logs, TableRows(logs.path), "k"), "got a str in the place of a table"),
-        (lambda: bucket_join(logs, TableRows(logs, "n"), "k"), "show no k"),
+        (lambda: bucket_join(logs, TableRows(logs, "n"), "k"), "do not show k"),
         (lambda: bucket_agg(logs, "p", sf.count("*")), "lacks k"),
         (lambda: bucket_agg(logs, "k"), "no aggregates"),
         (lambda: bucket_agg(logs, 7, sf.count("*")), "by=7. Give a list of texts"),  # type: ignore[arg-type]

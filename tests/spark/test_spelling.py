@@ -131,5 +131,5 @@ def test_the_buckets_of_a_table_suit_the_rows_that_it_is_made_for(
     assert made("no-rows", rows.where("false")) == 8
     assert made("schema", rows.schema) == 8
     said = [record.getMessage() for record in caplog.records]
-    assert ["by suggest_buckets" in line for line in said] == [True, False, False, False, False]
+    assert ["suggest_buckets chose" in line for line in said] == [True, False, False, False, False]
     assert ["the number where none is given" in line for line in said] == [False, False, False, True, True]

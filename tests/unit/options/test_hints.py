@@ -118,7 +118,7 @@ def test_a_hint_is_about_something_else_than_our_own_options(key: str) -> None:
         ("compaction.schedule.enabled", "true", "hoodie.compact.schedule.inline=true plans"),
         ("index.type", "bloom", "hoodie.index.type=BLOOM does that here"),
         ("index.type", "FLINK_STATE", "hoodie.index.type does that here"),
-        ("write.parquet.max.file.size", "120", "hoodie.parquet.max.file.size=120m is what files are filled up to"),
+        ("write.parquet.max.file.size", "120", "hoodie.parquet.max.file.size=120m is the size up to which"),
         ("write.target-file-size-bytes", "536870912", "hoodie.parquet.max.file.size=536870912 is"),
         ("payload.class", "org.apache.hudi.payload.AWSDmsAvroPayload", "payload.class=org.apache"),
         ("payload.class", "com.example.Mine", "hoodie.datasource.write.payload.class does"),
