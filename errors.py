@@ -234,7 +234,7 @@ class NullOrderingError(DataError):
 
 
 class DuplicateKeyError(DataError):
-    """A key would have several rows, in a write that must not leave it so."""
+    """The write meets or would leave several rows of one key, which it does not allow."""
 
     code = "DUPLICATE_KEY"
 
@@ -333,7 +333,7 @@ _HEADER = "column | table | incoming | what to do"
 
 
 class ColumnValueError(DataError):
-    """A value of the rows has no exact place in the type that the table keeps its column in."""
+    """A value of the rows cannot be stored exactly in the type of its column."""
 
     code = "COLUMN_VALUE"
 
@@ -417,7 +417,7 @@ class CorruptFileError(TableError):
 
 
 class MissingFileError(TableError):
-    """A base file is gone that a completed commit names."""
+    """A base file that a completed commit names is gone."""
 
     code = "MISSING_FILE"
 

@@ -230,7 +230,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
 
 
 def _with_operation(mode: Mode, of_table: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a write: mode upsert decides, else the user's operation, else what the key asks for."""
+    """Return the options of a write, whose operation is mode upsert, else the user's, else the default for the key."""
     named = [name for name in options if name.lower() in OPTIONS["operation"].keys]
     if mode == "upsert":
         return {**of_table, **{name: options[name] for name in options if name not in named}, OPERATION: mode}

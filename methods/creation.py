@@ -89,7 +89,7 @@ def create_table(
     dry_run: bool = False,
     with_buckets: WithBuckets | None = None,
 ) -> bool:
-    """Create an empty table; False if it was there. With ``dry_run`` the arguments are checked, and no more.
+    """Create an empty table; False if there is one. With ``dry_run`` the arguments are checked, and no more.
 
     ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
     """

@@ -256,7 +256,7 @@ class _ClauseRows:
         return unproven
 
     def _opens(self, new: pa.RecordBatch) -> Mask:
-        """Return which rows have a value that keeps the stored value of any row that they replace."""
+        """Return which rows have a placeholder in some column."""
         opens = np.zeros(new.num_rows, np.bool_)
         for name in new.schema.names:
             placeholder = left_open(self.of.table, name, new.column(name))
@@ -264,7 +264,7 @@ class _ClauseRows:
         return opens
 
     def _own_open(self, new: pa.RecordBatch) -> Mask:
-        """Return which rows have a value that keeps their own stored value, which is another."""
+        """Return which rows have a placeholder in a column of which their stored row has a value."""
         opens = np.zeros(new.num_rows, np.bool_)
         for name in new.schema.names:
             placeholder = left_open(self.of.table, name, new.column(name))

@@ -141,7 +141,7 @@ def _by_key(sides: Sides, table: ChangedTable) -> RowMatch:
 
 
 def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
-    """Yield that key columns of texts are equal, because texts of several columns may make one key.
+    """Yield the equality of each key column of texts, because different texts may make one key of several columns.
 
     A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
     """

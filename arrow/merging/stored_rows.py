@@ -89,7 +89,7 @@ class StoredRows:
 
 
 def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: ChangedTable) -> list[Predicate] | None:
-    """Return what rows of the table satisfy that match a row of the source, by columns that are equal in both.
+    """Return predicates of the stored rows that match a row of the source, by columns that are equal in both.
 
     None if no row can match.
     """

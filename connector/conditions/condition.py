@@ -125,7 +125,7 @@ class Judge:
         return given if len(given) < 2 or self.agrees(whole, reduce(Column.__and__, given)) else [whole]
 
     def predicates(self, given: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
-        """Return what all rows satisfy that satisfy the conditions, as far as Spark's texts of them are understood."""
+        """Return predicates of all rows for which the conditions hold, as far as Spark's texts are understood."""
         nodes = [] if texts is None else self.proven(given, texts)
         times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 

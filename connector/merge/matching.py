@@ -156,7 +156,7 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
 
 
 def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
-    """Return that key columns of texts are equal, because texts of several columns may make one key.
+    """Return the equality of each key column of texts: different texts may make one key of several columns.
 
     A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
     """

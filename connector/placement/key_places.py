@@ -325,7 +325,7 @@ class KeyLookup:
         return KeyPlaces(joined.groupBy(*names).agg(repeats.alias(REPEATS)), figures)
 
     def _checked_elsewhere(self, places: KeyPlaces, spread: SpreadLookup) -> KeyPlaces | None:
-        """Return the places of many keys, having looked in other partitions for those that their own lack.
+        """Look in other partitions for the keys that their own partitions lack, and return the places of all keys.
 
         None if this Spark cannot read all files. Raises as `UnnotedIndex.refuse_elsewhere`.
         """

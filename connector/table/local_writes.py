@@ -49,7 +49,7 @@ def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
 
 
 def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None) -> CommitResult | None:
-    """Write rows in this process; None without a write if Spark has to do it, as it always does without a turn.
+    """Write rows in this process and return the result; None if Spark has to write them, as always without a turn.
 
     The ``turn`` ends after the commit, or once it is clear that Spark writes.
     """

@@ -68,7 +68,7 @@ class MicroBatches:
 
 
 def _query_id_in(df: DataFrame, checkpoint: str) -> str:
-    """Return the query's id, which Spark keeps in its folder; Spark reads each store that it writes checkpoints to."""
+    """Return the id of the query from its checkpoint folder, which Spark reads in any store."""
     import json  # noqa: PLC0415
 
     lines = df.sparkSession.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()

@@ -27,7 +27,7 @@ TEXT, DATE = "text", "date"
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Columns of the record key with values that may be hashed otherwise than equal values elsewhere.
+    """Columns of the record key whose values may have other hashes than equal values in other rows.
 
     Attributes:
         texts: Texts, which must hold no separator and no placeholder of a record key.
