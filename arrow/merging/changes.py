@@ -215,8 +215,8 @@ class _ClauseRows:
             places = ((keys, paths), (made_keys, made_paths))
             stored, own = (RowPlace(key[at].as_py(), path[at].as_py() or "") for key, path in places)  # one value each
             raise DuplicateKeyError(
-                f"The table {table.path} holds a row with {stored}, whose columns make {own}, so that a change of it "
-                "would leave it as it is and add another.",
+                f"The table {table.path} holds a row with {stored}, but its columns make {own}. A change of this row "
+                "would leave it as it is and add another row.",
                 "Leave such rows out by the conditions; validate() names rows with other keys than their columns'.",
             )
 

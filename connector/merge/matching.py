@@ -234,7 +234,7 @@ def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:
     placement = placement_of(rows, SeenTable.now(target.table), number_to_text=False)
     if not can_spell(rows, placement):
         raise PlacementError(
-            f"Spark 4.0 computes the keys of the table {target.path} in Python alone, for which it wants pandas.",
+            f"Spark 4.0 can compute the keys of the table {target.path} only in Python, and needs pandas for that.",
             "Install pandas on the driver and the executors, or use Spark 4.1 or later.",
         )
     return with_keys(rows, placement)

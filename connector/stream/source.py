@@ -55,8 +55,8 @@ class HudiStreamReader(DataSourceStreamReader):
             if self._stream.terms.limits != NO_LIMITS and not self._told:
                 self._told = True
                 logger.warning(
-                    "table %s: this Spark tells a source nothing of its trigger, so that a query with the trigger "
-                    "AvailableNow and a limit ends after one batch; Spark 4.2 and later read on",
+                    "table %s: this Spark does not tell a source which trigger the query has, so a query with the "
+                    "trigger AvailableNow and a limit ends after one batch; Spark 4.2 and later read all batches",
                     self._path,
                 )
             return self._stream.latest().to_fields()

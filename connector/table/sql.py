@@ -60,7 +60,7 @@ class TableSql(TableQueries):
         """
         if newest and as_of is not None:
             raise OptionConflictError(
-                f"A view of the table {self._path} was to show it as of {as_of} and always as it is.",
+                f"create_view() of the table {self._path} got as_of={as_of!r} and newest=True; it takes one of both.",
                 "Leave as_of or newest out.",
             )
         rows = self._make_view(name, self.to_df(columns, as_of=as_of))
