@@ -112,10 +112,10 @@ def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             packs = batch.column(0).to_pylist()  # O(files)
-            for file_slice, found, logged in keys_in(table, map(pickle.loads, packs)):
+            for file_slice, record_keys, logged in keys_in(table, map(pickle.loads, packs)):
                 values = (file_slice.partition_path, file_slice.file_id, logged)
-                path, group, of_log = (pa.repeat(value, len(found)) for value in values)
-                yield pa.RecordBatch.from_arrays([path, found, group, of_log], names=[PATH, KEY, GROUP, LOGGED])
+                path, group, of_log = (pa.repeat(value, len(record_keys)) for value in values)
+                yield pa.RecordBatch.from_arrays([path, record_keys, group, of_log], names=[PATH, KEY, GROUP, LOGGED])
 
     # Round-robin, so that each task gets an equal share.
     spread = spark.createDataFrame(packed).repartition(tasks)

@@ -61,8 +61,8 @@ class SecondaryIndexSource:
     def _record_keys(self, index: MetadataPartition) -> pa.StringArray:
         """Return the record keys of the wanted values, in byte order; more than `MAX_KEYS` need not be all."""
         parts: list[pa.StringArray] = [pa.array([], pa.string())]
-        for found in index.with_prefixes(self.prefixes, by_hash=self.definition.by_value):
-            parts.append(record_keys_in(found.field("key")))
+        for records in index.with_prefixes(self.prefixes, by_hash=self.definition.by_value):
+            parts.append(record_keys_in(records.field("key")))
             if sum(map(len, parts)) > MAX_KEYS:
                 break
         return in_order(pc.unique(pa.concat_arrays(parts)))

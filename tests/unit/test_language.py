@@ -62,5 +62,27 @@ def test_class_names_are_unique() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_say_what_they_hold(path: Path) -> None:
-    """No variable is called one, some or both, and no private function after a verb of telling."""
+    """No variable is called one or found, and no private function after a verb of telling."""
     assert list(vague_names(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "vague"),
+    [
+        ("found = 1", ["found"]),
+        ("def of(known): ...", ["known"]),
+        ("with open() as kept: ...", ["kept"]),
+        ("(done, row) = 1, 2", ["done"]),
+        ("rows = [found for found in ()]", []),
+        ("key = lambda found: found", []),
+        ("key = lambda one: one", ["one"]),
+        ("for found in ():\n    a(found)\n    b(found)", []),
+        ("for found in ():\n    a(found)\n    b(found)\n    c(found)", ["found"]),
+        ("def _shown_rows(): ...", ["_shown_rows"]),
+    ],
+)
+def test_vague_names_serve_short_loops(tmp_path: Path, line: str, vague: list[str]) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"{line}\n", encoding="utf-8")
+
+    assert [hit.rpartition(" ")[2] for hit in vague_names(module)] == vague

@@ -127,9 +127,9 @@ class _Task:
         key = tuple(Route(self.unit.partition_path, number))
         for spill in self.unit.spills:
             reader = SpillReader(self.rescaler.work.storage, spill.path)
-            for piece in reader.pieces:
-                if piece.key == key:
-                    for rows in reader.batches(piece):
+            for spilled in reader.pieces:
+                if spilled.key == key:
+                    for rows in reader.batches(spilled):
                         yield number, rows
 
     def _rows_by_bucket(self) -> BucketRows:

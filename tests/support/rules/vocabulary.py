@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _VAGUE = {"one", "some", "both"}
+_OF_SHORT_LOOPS = {"found", "known", "there", "done", "kept", "piece"}
 _TELLING = re.compile(r"_(said|told|shown|asked|met)(_|$)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -48,10 +49,32 @@ def names_of(path: Path) -> Iterator[str]:
 
 
 def vague_names(path: Path) -> Iterator[str]:
-    """Yield the bindings of variables called one, some or both, and functions named after a verb of telling."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _VAGUE
-        taken = isinstance(node, ast.arg) and node.arg in _VAGUE
-        told = isinstance(node, ast.FunctionDef) and _TELLING.match(node.name) is not None
-        if bound or taken or told:
-            yield f"{path.name}:{node.lineno}"
+    """Yield the bindings of vague variables, and functions named after a verb of telling.
+
+    Words such as found serve a loop of three lines at most, a comprehension and a lambda.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    short = {id(name) for node in ast.walk(tree) for name in _short_lived(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and _TELLING.match(node.name):
+            yield f"{path.name}:{node.lineno}: {node.name}"
+        name = _bound(node)
+        if name is not None and (name in _VAGUE or (name.lstrip("_") in _OF_SHORT_LOOPS and id(node) not in short)):
+            yield f"{path.name}:{node.lineno}: {name}"
+
+
+def _bound(node: ast.AST) -> str | None:
+    """Return the name that a node binds to a value."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return node.arg if isinstance(node, ast.arg) else None
+
+
+def _short_lived(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the names that live for a comprehension, a lambda or a loop of three lines."""
+    if isinstance(node, ast.comprehension):
+        yield from ast.walk(node.target)
+    elif isinstance(node, ast.For) and (node.end_lineno or node.lineno) - node.lineno < 3:
+        yield from ast.walk(node.target)
+    elif isinstance(node, ast.Lambda):
+        yield from node.args.args
