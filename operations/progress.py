@@ -94,8 +94,8 @@ class ShownProgress:
 
     def text(self) -> str:
         """Return how far the work is, in words."""
-        found, seconds = self._newest, monotonic() - self._began
-        steps = "at work" if found is None else _steps(found)
+        newest, seconds = self._newest, monotonic() - self._began
+        steps = "at work" if newest is None else _steps(newest)
         return f"{self.what}: {steps} after {seconds:.0f} s"
 
     def _loop(self) -> None:
@@ -103,10 +103,10 @@ class ShownProgress:
         raise NotImplementedError
 
 
-def _steps(found: Progress) -> str:
-    of_all = f" of {found.total:,}" if found.total else ""
-    size = f" ({size_text(found.bytes)})" if found.bytes or found.total else ""
-    return f"{found.phase}: {found.done:,}{of_all} done{size}"
+def _steps(progress: Progress) -> str:
+    of_all = f" of {progress.total:,}" if progress.total else ""
+    size = f" ({size_text(progress.bytes)})" if progress.bytes or progress.total else ""
+    return f"{progress.phase}: {progress.done:,}{of_all} done{size}"
 
 
 class Steps:
@@ -125,9 +125,9 @@ class Steps:
             self._bytes += nbytes
             self._tell()
 
-    def seen(self, done: int, nbytes: int) -> None:
+    def seen(self, steps: int, nbytes: int) -> None:
         with self._lock:
-            self._done, self._bytes = done, nbytes
+            self._done, self._bytes = steps, nbytes
             self._tell()
 
     def _tell(self) -> None:

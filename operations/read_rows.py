@@ -33,7 +33,7 @@ def is_bounded(kind: pa.DataType) -> bool:
 
 
 def predicates_of(name: str, values: pa.ChunkedArray) -> list[Predicate]:
-    """Return what holds for a bounded column that has one of some values; nothing where nulls match too."""
+    """Return what holds for a bounded column that has one of some values; nothing if nulls match too."""
     if values.null_count:
         return []
     if has_one_spelling(values.type):

@@ -55,9 +55,9 @@ class RepairedLog:
     Attributes:
         file: Relative to the table's root.
         instant: Requested time of the write that made the file.
-        expected_size: Bytes that the write states; None where no instant on the timeline states them.
+        expected_size: Bytes that the write states; None if no instant on the timeline states them.
         actual_size: Bytes that the file has.
-        stated_records: Rows and deletes that the write states; None where no instant on the timeline states them.
+        stated_records: Rows and deletes that the write states; None if no instant on the timeline states them.
         readable_records: Rows and deletes in blocks that can be read.
     """
 
@@ -77,7 +77,7 @@ class MetadataWritten:
         partitions: The partitions of the metadata table that have new records.
         records: How many records and deletes.
         bytes: Size of the log files that hold them.
-        seconds: How long it took to make them; 0 where Spark wrote the rows.
+        seconds: How long it took to make them; 0 if Spark wrote the rows.
         warnings: Which partitions went out of use, why, and the call that builds them again.
     """
 
@@ -103,7 +103,7 @@ class ServiceResult:
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
             schedule_log_compaction, metadata, repair, rescale_buckets, sort.
         instant: Requested time of the instant that it made, or that its caller named; of a repair that moved files, the
-            time by which its undo finds them; empty where it had no work.
+            time by which its undo finds them; empty if it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone; 1 for a deleted savepoint.
@@ -111,10 +111,10 @@ class ServiceResult:
         log_files: Their log files.
         bytes_read: The size of the log files and of the base files of these file groups.
         seconds: Its duration.
-        error: Why it failed, where it ran after a write that is complete or in a round of services; empty where it
+        error: Why it failed, where it ran after a write that is complete or in a round of services; empty if it
             succeeded.
         dry: Whether this was a dry run, whose numbers say what the service would have done.
-        skipped: What it did not do, and why; empty where it did all.
+        skipped: What it did not do, and why; empty if it did all.
         repaired: The damaged log files that a repair gave up.
         partitions: Partitions that a rescale brought to another number of buckets.
         new_file_groups: The file groups that a rescale made of ``file_groups``; of a dry run, at most.
@@ -171,8 +171,8 @@ class ServiceResult:
 
     def _counted(self) -> list[tuple[int, tuple[str, str]]]:
         counted = _DONE.get(self.service, _DELETED)
-        found = [(getattr(self, name), words) for name, words in counted.items()]
-        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in found if value]
+        counts = [(getattr(self, name), words) for name, words in counted.items()]
+        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
 
     @property
     def left(self) -> str:
@@ -281,7 +281,7 @@ class CommitResult:
             partitions to be deleted that the table does not have. Of the call's result alone.
         attempts: How often the commit merged the rows, as other writers changed the same data meanwhile.
         met: The ids of writes of the same data for which the commit waited; ``seconds["wait"]`` says how long.
-        metadata: What it wrote to the table's metadata table; None where the table has none. Of the call's result
+        metadata: What it wrote to the table's metadata table; None if the table has none. Of the call's result
             alone.
     """
 
@@ -436,7 +436,7 @@ def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
 
 
 def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult | None:
-    """Return the result of the newest completed write of an id; None where there is none.
+    """Return the result of the newest completed write of an id; None if there is none.
 
     The search includes the archive for ids of users only: pyhudi looks for generated ids right after the write.
     """
@@ -445,9 +445,9 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
         result = result_of(timeline, newest)
         if result.write_id == write_id:
             return result
-    found = timeline.write_at(read_written(timeline).ids.get(write_id, ""))
-    if found is not None:
-        return result_of(timeline, found)
+    instant = timeline.write_at(read_written(timeline).ids.get(write_id, ""))
+    if instant is not None:
+        return result_of(timeline, instant)
     archived = archived_write(table, write_id)
     return None if archived is None else archived_results(table, [archived])[archived]
 
@@ -455,12 +455,12 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
     """Return the results of archived writes; of a write that the archive does not hold in full, only the name."""
     instants, files = tuple(instants), table.instants
-    found = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
+    results = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
     for instant, body in table.archive.bodies(instants).items():
         where = f"{instant.requested_time} in the archive of {table.path}"
         metadata = files.decode_commit(instant, InstantBody(body, where))
-        found[instant] = result_from(table.path, instant.requested_time, metadata)
-    return found
+        results[instant] = result_from(table.path, instant.requested_time, metadata)
+    return results
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
@@ -513,37 +513,37 @@ def _total(numbers: Iterable[int]) -> int:
 
 
 def _count(text: str) -> int:
-    """Return a number that pyhudi wrote into extraMetadata; 0 where another writer did."""
+    """Return a number that pyhudi wrote into extraMetadata; 0 if another writer did."""
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
 def _parsed(text: str | None) -> Any:
-    """Return what pyhudi wrote as JSON into extraMetadata; None where it is missing, or is no JSON."""
+    """Return what pyhudi wrote as JSON into extraMetadata; None if it is missing, or is no JSON."""
     try:
         return None if text is None else parse_json(text)
     except ValueError:
         return None
 
 
-def _texts(found: Any) -> tuple[str, ...]:
-    return tuple(found) if isinstance(found, list) and all(isinstance(value, str) for value in found) else ()
+def _texts(parsed: Any) -> tuple[str, ...]:
+    return tuple(parsed) if isinstance(parsed, list) and all(isinstance(value, str) for value in parsed) else ()
 
 
-def _numbers(found: Any) -> dict[str, float]:
-    """Return numbers by their names, such as the seconds of each phase; none where pyhudi did not write them."""
-    return found if isinstance(found, dict) and all(type(value) in {int, float} for value in found.values()) else {}
+def _numbers(parsed: Any) -> dict[str, float]:
+    """Return numbers by their names, such as the seconds of each phase; none if pyhudi did not write them."""
+    return parsed if isinstance(parsed, dict) and all(type(value) in {int, float} for value in parsed.values()) else {}
 
 
-def _rows(found: Mapping[str, float]) -> RowCounts | None:
+def _rows(counts: Mapping[str, float]) -> RowCounts | None:
     names = [field.name for field in fields(RowCounts)]
-    if set(found) != set(names) or any(type(number) is float for number in found.values()):
+    if set(counts) != set(names) or any(type(number) is float for number in counts.values()):
         return None
-    return RowCounts(**{name: _total([int(found[name])]) for name in names})
+    return RowCounts(**{name: _total([int(counts[name])]) for name in names})
 
 
-def _lookup(found: Mapping[str, float]) -> LookupFigures:
+def _lookup(figures: Mapping[str, float]) -> LookupFigures:
     names = [field.name for field in fields(LookupFigures)]
-    if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):
+    if set(figures) != set(names) or any(type(figures[name]) is float for name in names if name != "seconds"):
         return LookupFigures()
-    counts = {name: _total([int(found[name])]) for name in names if name != "seconds"}
-    return LookupFigures(**counts, seconds=float(found["seconds"]))
+    counts = {name: _total([int(figures[name])]) for name in names if name != "seconds"}
+    return LookupFigures(**counts, seconds=float(figures["seconds"]))

@@ -46,7 +46,7 @@ class CleanSettings:
     def retaining(self, count: int | None) -> CleanSettings:
         """Return the settings with so many commits, slices or hours, whichever the policy counts; None changes nothing.
 
-        Raises InvalidOptionError where the count is below 1.
+        Raises InvalidOptionError if the count is below 1.
         """
         if count is None:
             return self
@@ -76,7 +76,7 @@ class ArchiveSettings:
     def keeping(self, count: int | None) -> ArchiveSettings:
         """Return the settings by which so many completed writes stay; None changes nothing.
 
-        Raises InvalidOptionError where the count is below 1.
+        Raises InvalidOptionError if the count is below 1.
         """
         if count is None:
             return self

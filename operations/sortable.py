@@ -10,7 +10,7 @@ from ..errors import MissingColumnError, UnsupportedTypeError
 
 
 def check_sortable(columns: Sequence[str], schema: pa.Schema, path: str, option: str) -> None:
-    """Raise where rows cannot be sorted by columns that an option names for the table at a path."""
+    """Raise if rows cannot be sorted by columns that an option names for the table at a path."""
     for name in columns:
         if name not in schema.names:
             raise MissingColumnError(

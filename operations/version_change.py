@@ -13,8 +13,8 @@ class PropertyChange:
 
     Attributes:
         key: Its key in ``hoodie.properties``.
-        before: Its value in the old version; None where it is absent.
-        after: Its value in the new version; None where it is removed.
+        before: Its value in the old version; None if it is absent.
+        after: Its value in the new version; None if it is removed.
     """
 
     key: str

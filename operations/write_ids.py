@@ -83,21 +83,21 @@ def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: Noted
 
     Files in `merged` replaced others, so their rows need not be read where the note covers these.
     """
-    noted = known = read_noted(table.storage) if noted is None else noted
+    noted = updated = read_noted(table.storage) if noted is None else noted
     for file in merged:
-        if known.files.issuperset(file.inputs):
-            known = NotedIds(known.files - {*file.inputs} | {file.name}, known.ids)
-    known = _up_to_date(table, table.archive.file_names(), known)
-    if known != noted:
-        found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
-        content = formats.numbered(found, formats.WRITE_IDS)
+        if updated.files.issuperset(file.inputs):
+            updated = NotedIds(updated.files - {*file.inputs} | {file.name}, updated.ids)
+    updated = _up_to_date(table, table.archive.file_names(), updated)
+    if updated != noted:
+        fields = {"files": sorted(updated.files), "ids": dict(sorted(updated.ids.items()))}
+        content = formats.numbered(fields, formats.WRITE_IDS)
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(table: Table, names: frozenset[str], known: NotedIds) -> NotedIds:
-    ids = dict(known.ids)
+def _up_to_date(table: Table, names: frozenset[str], noted: NotedIds) -> NotedIds:
+    ids = dict(noted.ids)
     codec = table.instants.codec
-    for instant, body in table.archive.bodies_in(sorted(names - known.files)):
+    for instant, body in table.archive.bodies_in(sorted(names - noted.files)):
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
@@ -131,13 +131,13 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
 def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
     """Return the note; an empty note, by which all files are read, where it is missing or invalid."""
     try:
-        found = parse_json(storage.read(NOTE))
-        number = formats.number_of(found)
+        note = parse_json(storage.read(NOTE))
+        number = formats.number_of(note)
         if writing:
             formats.refuse_newer(storage.path, NOTE, number, formats.WRITE_IDS)
         if number > formats.WRITE_IDS:
             return NotedIds()
-        files, ids = frozenset(found["files"]), dict(found["ids"])
+        files, ids = frozenset(note["files"]), dict(note["ids"])
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return NotedIds()
     texts = (*files, *ids, *ids.values())

@@ -63,7 +63,7 @@ def take_steps(
 
     ``binds`` says whether no decision followed yet: after a stall, partitions of the metadata table must not go out of
     use or come into use that others have dropped, and are building anew, since. Raises `AsideFileGoneError`, and
-    `TableConfigError` where a file to be made exists with other bytes.
+    `TableConfigError` if a file to be made exists with other bytes.
     """
     change_partitions(storage, drops=first.drops, binds=binds)
     # Files to be deleted one after the other go at once.

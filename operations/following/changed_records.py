@@ -30,7 +30,7 @@ _ALL_GONE = (
 def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges) -> ChangedRecords:
     """Return what an instant writes to the partitions of the metadata table that are in use or being built.
 
-    Raises `DamagedPartitionError` where files of the metadata table cannot be read.
+    Raises `DamagedPartitionError` if files of the metadata table cannot be read.
     """
     touched = {file.group.partition_path for file in changes.written if file.path}
     with damage_of(FILES):

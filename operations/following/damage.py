@@ -45,7 +45,7 @@ def reason_of(error: Exception) -> str:
 
 
 def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
-    """Raise `DamagedPartitionError` where the folder of a partition in use lacks file groups or is gone.
+    """Raise `DamagedPartitionError` if the folder of a partition in use lacks file groups or is gone.
 
     A partition that is being built may have no file yet, so ``built`` are those in use.
     """

@@ -30,7 +30,7 @@ class FileChanges:
         written: The data files that the instant made.
         removed: Paths of the data files that the instant deleted.
         replaced: The file groups that the instant replaced, whose files stay until a clean.
-        columns: The Avro schema of the table's rows from then on; empty where the instant says nothing of it.
+        columns: The Avro schema of the table's rows from then on; empty if the instant says nothing of it.
     """
 
     written: Sequence[WrittenFile] = ()
@@ -51,7 +51,7 @@ class Preparation(Protocol):
         """What the steps write; None if they write nothing that a user has to know."""
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
-        """Return a time after which the instant has to complete, empty for any; None where it is outdated.
+        """Return a time after which the instant has to complete, empty for any; None if it is outdated.
 
         Each round of the decision asks, with the table's timeline and properties of that round. It is outdated where
         what happened since touches what was prepared.

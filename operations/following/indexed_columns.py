@@ -63,19 +63,19 @@ def indexed_columns(storage: Storage, config: TableConfig) -> tuple[str, ...]:
 
 
 def bounds_definition(storage: Storage) -> IndexDefinition | None:
-    """Return what says which columns have bounds; None where nothing does. Raises as `index_definitions`."""
+    """Return what says which columns have bounds; None if nothing does. Raises as `index_definitions`."""
     return index_definitions(storage).get(COLUMN_STATS)
 
 
 def columns_of(
     seen: SeenTable, instant: Instant, changes: FileChanges, definition: IndexDefinition | None
 ) -> IndexedColumns | None:
-    """Return the columns whose bounds an instant writes; None where no definition says which."""
+    """Return the columns whose bounds an instant writes; None if no definition says which."""
     if definition is None:
         return None
     newest = newest_schema(seen.timeline)
-    known = seen.schema if newest is None else newest[1]
-    before = with_meta(pa.schema([]) if known is None else known)
+    schema = seen.schema if newest is None else newest[1]
+    before = with_meta(pa.schema([]) if schema is None else schema)
     written = with_meta(arrow_schema(changes.columns)) if changes.columns else before
     is_older = newest is not None and newest[0].requested_time > instant.requested_time
     after = before if instant.action in _KEEP_COLUMNS or is_older else written

@@ -214,7 +214,7 @@ def refuse_without(config: TableConfig, path: str) -> None:
 
 
 def refuse_unkept(config: TableConfig, path: str) -> None:
-    """Raise `UnsupportedTableError` where a table's metadata table has partitions that pyhudi does not keep."""
+    """Raise `UnsupportedTableError` if a table's metadata table has partitions that pyhudi does not keep."""
     others = sorted({*written_partitions(config)} - KEPT)
     if others:
         raise UnsupportedTableError(

@@ -17,9 +17,9 @@ from .partitions_in_use import written_partitions
 
 
 def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the instants that completed before the newest compaction of the metadata table; all where there is none.
+    """Return the instants that completed before the newest compaction of the metadata table; all if there is none.
 
-    Raises `TableConfigError` where the properties of the metadata table are missing.
+    Raises `TableConfigError` if the properties of the metadata table are missing.
     """
     # What other software builds meanwhile begins with all that is complete.
     may_have = written_partitions(table.config) or any(each.action == "indexing" for each in timeline.instants)

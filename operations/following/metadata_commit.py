@@ -92,13 +92,13 @@ class MetadataCommit:
     def steps(self, files: InstantFiles, completed: Instant) -> tuple[Step, ...]:
         """Return the steps that publish the delta commit before an instant of the table completes."""
         pending = Instant(self.instant_time, ACTION, State.REQUESTED)
-        done = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        own_completed = files.layout.completed(pending, right_before(str(completed.completion_time)))
         return (
             MakeFile(files.path(pending), b""),
             MakeFile(files.path(pending.at(State.INFLIGHT)), b""),
             *(log.step for log in self.logs),
             *self.definitions,
-            MakeFile(files.path(done), self.body),
+            MakeFile(files.path(own_completed), self.body),
         )
 
 
@@ -139,13 +139,13 @@ def _schema_of(metadata: MetadataTable, building: Collection[str], changed: Chan
 
 def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile]:
     """Return the entries of each file group that has any, encoded a part at a time."""
-    found: dict[int, GrowingHFile] = {}
+    hfiles: dict[int, GrowingHFile] = {}
     with damage_of(changed.name):
         # By a schema that is not of the metadata table's records none can be written.
         for part in changed.records(schema) if len(changed.keys) else ():
             for group, entries in part.by_group(len(changed.file_ids)).items():
-                found.setdefault(group, GrowingHFile(schema)).add(entries)
-    return found
+                hfiles.setdefault(group, GrowingHFile(schema)).add(entries)
+    return hfiles
 
 
 def _made_log(

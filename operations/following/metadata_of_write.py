@@ -26,7 +26,7 @@ _UNKNOWN_REASON = "the log of the process that completed the write says more."
 def metadata_of_write(table: Table, time: str, before: Collection[str]) -> MetadataWritten | None:
     """Return what the write of a requested time wrote to the metadata table of a table as it is now.
 
-    ``before`` are the partitions that were written to when the write was planned. None where there was no metadata
+    ``before`` are the partitions that were written to when the write was planned. None if there was no metadata
     table. How long it took is unknown.
     """
     if not before or not table.format.keeps_metadata:
@@ -45,10 +45,10 @@ def metadata_of_write(table: Table, time: str, before: Collection[str]) -> Metad
 
 
 def _commit_at(table: Table, time: str) -> CommitMetadata | None:
-    """Return what the delta commit of a time says; None where there is none, or none can be read."""
+    """Return what the delta commit of a time says; None if there is none, or none can be read."""
     try:
         timeline = Timeline.load(instants_of_metadata(table))
-        done = next((each for each in timeline.completed if (each.requested_time, each.action) == (time, ACTION)), None)
-        return None if done is None else timeline.files.read_commit(done)
+        commit = next((each for each in timeline.completed if (each.requested_time, each.action) == (time, ACTION)), None)
+        return None if commit is None else timeline.files.read_commit(commit)
     except DAMAGE:
         return None

@@ -62,7 +62,7 @@ def change_partitions(
 def changed_names(
     config: TableConfig, *, adds: Collection[str] = (), begins: Collection[str] = (), drops: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """Return the properties that a change of partitions sets, as `change_partitions`; none where nothing changes."""
+    """Return the properties that a change of partitions sets, as `change_partitions`; none if nothing changes."""
     building = {*being_built(config)}
     in_use = ({*config.metadata_partitions} | ({*adds} & building)) - {*drops}
     if FILES not in in_use:

@@ -124,8 +124,8 @@ def _moments_of_bases(metadata: Timeline, timeline: Timeline) -> Iterator[str]:
 
 def _is_change(timeline: Timeline, time: str) -> bool:
     """Return whether an instant of the table changed data files at a time, by which the metadata table has it, too."""
-    found = timeline.find(time)
-    return found is not None and found.action != INDEXING
+    instant = timeline.find(time)
+    return instant is not None and instant.action != INDEXING
 
 
 def _plans_that_may_name(metadata: Timeline, times: Collection[str]) -> list[Instant]:

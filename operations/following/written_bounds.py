@@ -147,8 +147,8 @@ def _bounded(
     files = [file for file in written if file.path and not _is_change_data(file.path)]
     mixes = config.partial_update_mode is not None
     parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
-    found = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
-    return BoundedFiles.of(found, indexed.fields)
+    file_bounds = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
+    return BoundedFiles.of(file_bounds, indexed.fields)
 
 
 def _of_some(
@@ -166,11 +166,11 @@ def _is_change_data(path: str) -> bool:
 
 
 def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
-    """Return what the writer of a file says of it; None where that is not all, or of values of another type."""
-    found = {bounds.column: bounds for bounds in file.statistics or ()}
+    """Return what the writer of a file says of it; None if that is not all, or of values of another type."""
+    bounds_by_column = {bounds.column: bounds for bounds in file.statistics or ()}
     columns = []
     for field in indexed.fields:
-        bounds = found.get(field.name)
+        bounds = bounds_by_column.get(field.name)
         if bounds is None or not indexed.has_type(field) or not have_width(bounds, field.type):
             return None
         if (bounds.nulls is not None and not bounds.says_all(file.rows)) or (bounds.nulls is None and not file.is_log):

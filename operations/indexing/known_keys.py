@@ -85,15 +85,15 @@ class KnownSlices:
     def keys_of(self, table: TableName, name: SliceName) -> KeySet | None:
         with self._lock:
             groups = self._tables.get(table, {})
-            known = groups.get(name.group)
-            if known is None:
+            entry = groups.get(name.group)
+            if entry is None:
                 return None
-            if known.name != name:
-                if name.is_newer(known.name):
+            if entry.name != name:
+                if name.is_newer(entry.name):
                     self._drop(table, name.group)
                 return None
-            known.last = self._lookups
-            return known.keys
+            entry.last = self._lookups
+            return entry.keys
 
     def room(self, most: int) -> Room:
         """Return the bytes that new slices may take, where all slices together may take ``most``."""
@@ -109,11 +109,11 @@ class KnownSlices:
                 groups[name.group] = _Known(name, keys, self._lookups)
             nbytes = sum(known.keys.nbytes for known in self._all())
             every = [(path, known) for path, groups in self._tables.items() for known in groups.values()]
-            for path, known in sorted(every, key=lambda place: place[1].last):
+            for path, entry in sorted(every, key=lambda place: place[1].last):
                 if nbytes <= most:
                     break
-                nbytes -= known.keys.nbytes
-                self._drop(path, known.name.group)
+                nbytes -= entry.keys.nbytes
+                self._drop(path, entry.name.group)
 
     def forget(self, table: TableName) -> None:
         with self._lock:
@@ -151,8 +151,8 @@ class KeysOfWrite:
 
     def keys_of(self, file_slice: FileSlice) -> KeySet | None:
         name = SliceName.of(file_slice)
-        found = KNOWN_SLICES.keys_of(self.table, name)
-        return self.read.get(name) if found is None else found
+        keys = KNOWN_SLICES.keys_of(self.table, name)
+        return self.read.get(name) if keys is None else keys
 
     def tag(self, rows: KeyedRows, seen: SeenTable) -> Tags:
         """Return where each row's key is; only slices whose keys are unknown are read."""
@@ -173,23 +173,23 @@ class KeysOfWrite:
                 hits[number] = of_search.hits(keys)
         return hits
 
-    def add_read(self, file_slice: FileSlice, found: Hits) -> None:
+    def add_read(self, file_slice: FileSlice, hits: Hits) -> None:
         """Add the keys of a slice that a lookup read, if it gathered all."""
-        if found.all_keys is not None:
-            self.read[SliceName.of(file_slice)] = found.all_keys
+        if hits.all_keys is not None:
+            self.read[SliceName.of(file_slice)] = hits.all_keys
 
     def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
         hits = self.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
         storage, sees = seen.storage, seen.view.sees
         gathered = [GatheredKeys(self.room) if self.fills else None for _ in rest]
-        found = self.index.look_here(
+        read_hits = self.index.look_here(
             [
                 (units[number][0], SliceKeys(storage, units[number][1], sees, keys))
                 for number, keys in zip(rest, gathered, strict=True)
             ]
         )
-        for number, of_slice in zip(rest, found, strict=True):
+        for number, of_slice in zip(rest, read_hits, strict=True):
             self.add_read(units[number][1], of_slice)
             hits[number] = of_slice
         return [hits[number] for number in range(len(units))]
@@ -213,7 +213,7 @@ class _Ordered:
 
 
 def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = False) -> KeysOfWrite | None:
-    """Return what a write knows of the table's keys; None where it knows none and will know none.
+    """Return what a write knows of the table's keys; None if it knows none and will know none.
 
     ``fills`` is True of a batch of a stream, after which another comes, and ``is_new`` where the write makes the table.
     """

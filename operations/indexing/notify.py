@@ -26,13 +26,13 @@ _TRIES = 10
 def catch_up(index: Index, table: Table) -> None:
     """Bring an outside index up to date with its table; an index that reads the table itself needs no update.
 
-    Raises `ConcurrentWriteError` where other writers updated the index first, again and again.
+    Raises `ConcurrentWriteError` if other writers updated the index first, again and again.
     """
     if not isinstance(index, OutsideIndex):
         return
     for _ in range(_TRIES):
-        known = asking(table, partial(index.position, table.path))
-        news = find_news(table, known)
+        position = asking(table, partial(index.position, table.path))
+        news = find_news(table, position)
         if news is None:
             return
         take_note = index.rolled_back if news.undone else index.committed

@@ -15,14 +15,14 @@ from .known_keys import KeysOfWrite
 from .notify import asking
 
 
-def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known: KeysOfWrite | None = None) -> Tags:
+def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known_keys: KeysOfWrite | None = None) -> Tags:
     """Return where the keys of some rows of a write are.
 
-    Raises `CommitConflictError` where the index knows file groups that another write created meanwhile, and
+    Raises `CommitConflictError` if the index knows file groups that another write created meanwhile, and
     `IndexMisfitError` for an answer that cannot be of this table.
     """
-    if known is not None:
-        return known.tag(rows, seen)
+    if known_keys is not None:
+        return known_keys.tag(rows, seen)
     if seen.table.config.index_type in LOOKUP_INDEXES:
         return index.tag(rows, seen.view, seen.storage)
     tags = asking(seen.table, lambda: index.tag(rows, seen.view, seen.storage))
@@ -79,8 +79,8 @@ class _Answer:
         numbers = {path: number for number, path in enumerate(rows.paths.dictionary.to_pylist())}  # O(partitions)
         of_groups = np.array([numbers.get(group.partition_path, -1) for group in tags.groups] or [-1], np.int64)
         codes = np.asarray(tags.codes)
-        found = np.flatnonzero(codes != NOT_FOUND)
-        strange = found[of_groups[codes[found]] != np.asarray(rows.paths.indices)[found]]
+        located = np.flatnonzero(codes != NOT_FOUND)
+        strange = located[of_groups[codes[located]] != np.asarray(rows.paths.indices)[located]]
         if len(strange):
             row = int(strange[0])
             key, path = rows.record_keys[row].as_py(), rows.paths[row].as_py()  # one value, for the error

@@ -57,7 +57,7 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
 
     A lookup merges the files that hold a wanted key. A key that it did not find may be in any other file.
     ``partitions`` are those where keys were not found. In a table that is or was of version 6 any row may have the
-    other spelling of its key, so that all rows are read. Raises UnsupportedTableError where the write would add a row
+    other spelling of its key, so that all rows are read. Raises UnsupportedTableError if the write would add a row
     that exists.
     """
     all_rows = plan.config.may_spell_keys_twice

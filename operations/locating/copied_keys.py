@@ -12,7 +12,7 @@ from ...writer.moved_rows import OldRows
 
 
 def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
-    """Raise `DuplicateKeyError` where rows were made of some stored rows of a key, in several groups, and not of all.
+    """Raise `DuplicateKeyError` if rows were made of some stored rows of a key, in several groups, and not of all.
 
     ``given`` are all incoming rows, ``rows`` those that were looked up.
     """

@@ -47,10 +47,10 @@ class FoldTask:
             # Without a fold, all rows of one key and partition path have the same places.
             goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
             place = np.cumsum(starts) - 1
-            kept = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
+            wanted = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
             columns = [*rows.columns, pa.array(goes), pa.array(deletes & tagger.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
-            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(kept))
+            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,12 @@ class SettleTask:
         first = _starts(rows, 2)
         number, at = np.cumsum(first) - 1, pa.array(np.flatnonzero(first))
         keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
-        there = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
-        groups, codes = _groups(rows.take(pa.array(there)), 3, 4)
-        tags = _tags(len(keys), groups, number[there], codes)
-        live, wins, since = (rows.column(place).take(pa.array(there)) for place in (5, 6, 7))
+        with_group = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
+        groups, codes = _groups(rows.take(pa.array(with_group)), 3, 4)
+        tags = _tags(len(keys), groups, number[with_group], codes)
+        live, wins, since = (rows.column(place).take(pa.array(with_group)) for place in (5, 6, 7))
         states = PairState(mask(live), mask(wins), plain(since).to_numpy())
-        pairs = _Pairs(number[there], codes, len(groups), states)
+        pairs = _Pairs(number[with_group], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
         settled = self.tagger.settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         lost = np.ones(len(keys), np.bool_)
@@ -129,9 +129,9 @@ class _Pairs:
     states: PairState
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
-        known = self.rows * self.width + self.codes
-        order = np.argsort(known, kind="stable")
-        at = order[np.searchsorted(known[order], rows * self.width + codes)]
+        pairs = self.rows * self.width + self.codes
+        order = np.argsort(pairs, kind="stable")
+        at = order[np.searchsorted(pairs[order], rows * self.width + codes)]
         seen = self.states
         return PairState(seen.live[at], seen.wins[at], seen.since[at])
 

@@ -142,9 +142,9 @@ class Bucketed(FileGroups):
 
     def _find(self, route: Route) -> FileGroupWrite:
         path, number = route
-        known = self._known(path).get(number)
-        if known is not None:
-            return FileGroupWrite(known.group, known)
+        file_slice = self._known(path).get(number)
+        if file_slice is not None:
+            return FileGroupWrite(file_slice.group, file_slice)
         return FileGroupWrite(self._index.place(self._plan.instant_time, path, number), None)
 
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
@@ -197,8 +197,8 @@ class Located(FileGroups):
     def number_of(self, partition_path: str, name: str) -> int:
         """Return the number of a file group, given its name in placed rows of the partition.
 
-        Raises `PlacementError` where the name makes no sense or rows of one file group contradict each other, and
-        `CommitConflictError` where the table has no such file group.
+        Raises `PlacementError` if the name makes no sense or rows of one file group contradict each other, and
+        `CommitConflictError` if the table has no such file group.
         """
         rest = name.removeprefix(NEW_GROUP)
         is_new = rest != name

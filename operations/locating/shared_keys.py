@@ -64,13 +64,13 @@ class SharedKeys:
 
     @classmethod
     def of(cls, plan: RowPlan, opened: Callable[[], SeenTable]) -> SharedKeys | None:
-        """Return the checks of a write; None where no two rows share a key, or the write allows it."""
+        """Return the checks of a write; None if no two rows share a key, or the write allows it."""
         fields = plan.config.record_key_fields
         if len(fields) < _SEVERAL or plan.settings.keys.may_collide or plan.operation == DELETE_PARTITION:
             return None
         schema = plan.schema
-        found = ((name, find_field(schema, name)) for name in fields)
-        texts = tuple(name for name, column in found if column is not None and is_text(column.type))
+        named_columns = ((name, find_field(schema, name)) for name in fields)
+        texts = tuple(name for name, column in named_columns if column is not None and is_text(column.type))
         return cls(plan, KeyGenerator(plan.config, schema), KeyReadings(fields), texts, opened) if texts else None
 
     def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
@@ -99,7 +99,7 @@ class SharedKeys:
                 self.finish()
 
     def finish(self) -> None:
-        """Compare the rows that wait with the stored rows of their keys. Raises `DataError` where these differ."""
+        """Compare the rows that wait with the stored rows of their keys. Raises `DataError` if these differ."""
         if not self._waiting:
             return
         given, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
@@ -116,11 +116,11 @@ class SharedKeys:
         fields = self.readings.fields
         for mine, theirs in zip(_numbered("given", len(fields)), _numbered("kept", len(fields)), strict=True):
             differs = pc.or_(differs, _differ(met.column(mine), met.column(theirs)))
-        found = pc.fill_null(met.column("found"), False)
-        other = np.flatnonzero(mask(pc.and_(found, differs)))
+        has_row = pc.fill_null(met.column("found"), False)
+        other = np.flatnonzero(mask(pc.and_(has_row, differs)))
         if len(other):
             raise self._other_row(met, int(other[0]))
-        new = np.flatnonzero(mask(pc.and_(pc.invert(found), met.column(_NEW))))
+        new = np.flatnonzero(mask(pc.and_(pc.invert(has_row), met.column(_NEW))))
         if len(new):
             names = zip(fields, _numbered("given", len(fields)), strict=True)
             texts = [(name, met.column(column).combine_chunks()) for name, column in names]
@@ -157,8 +157,8 @@ class SharedKeys:
         if isinstance(index, TableLookup):
             groups = set(index.tag(keyed, seen.view, seen.storage).groups)
             places = {group.partition_path for group in groups}
-            found = (file_slice for path in sorted(places) for file_slice in seen.view.slices(path).values())
-            return [file_slice for file_slice in found if file_slice.group in groups]
+            candidates = (file_slice for path in sorted(places) for file_slice in seen.view.slices(path).values())
+            return [file_slice for file_slice in candidates if file_slice.group in groups]
         if index.is_global:
             return seen.view.all_slices()
         slices = [(number, part) for number, path in enumerate(named) for part in seen.view.slices(path).values()]

@@ -45,13 +45,13 @@ class LookTask:
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
         storage, sees = self.table.storage, self.table.timeline.is_committed
-        found, room = [], Room(self.room)
+        hits, room = [], Room(self.room)
         for keys, pieces in share:
             wanted = WantedKeys.of(keys)
             for file_slice in pieces:
                 gathered = GatheredKeys(room) if self.room else None
-                found.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
-        return found
+                hits.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
+        return hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RangesTask:
     table: SeenTable
 
     def __call__(self, files: Sequence[BaseFile]) -> list[KeyRange | None]:
-        """Return the range of the keys of each file, None where the file does not have it."""
+        """Return the range of the keys of each file, None if the file does not have it."""
         return key_ranges(self.table.storage, files)
 
 
@@ -84,28 +84,28 @@ class SpreadLookup:
     Attributes:
         spread: Runs the tasks.
         most: The largest number of tasks, unless a task would test more keys than the settings allow.
-        known: What this process knows of the table's keys, so that tasks need not read it; None for nothing.
+        known_keys: What this process knows of the table's keys, so that tasks need not read it; None for nothing.
     """
 
     table: SeenTable
     index: TableLookup
     spread: Executor
     most: int
-    known: KeysOfWrite | None = None
+    known_keys: KeysOfWrite | None = None
 
     def tag(self, rows: KeyedRows) -> Tags:
         return self.index.tag_by(rows, self.table.view, self.look)
 
     def look(self, units: Sequence[Unit]) -> list[Hits]:
         """Return which keys each slice holds."""
-        known = self.known
-        if known is None:
+        known_keys = self.known_keys
+        if known_keys is None:
             return self._look_by_tasks(units)
-        hits = known.hits(units)
+        hits = known_keys.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
-        found = self._look_by_tasks([units[number] for number in rest], known.room.free if known.fills else 0)
-        for number, of_slice in zip(rest, found, strict=True):
-            known.add_read(units[number][1], of_slice)
+        read_hits = self._look_by_tasks([units[number] for number in rest], known_keys.room.free if known_keys.fills else 0)
+        for number, of_slice in zip(rest, read_hits, strict=True):
+            known_keys.add_read(units[number][1], of_slice)
             hits[number] = of_slice
         return [hits[number] for number in range(len(units))]
 

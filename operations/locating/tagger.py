@@ -27,7 +27,7 @@ from ...writer.slice_reader import SliceReader
 from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
 from ..planning.row_plan import RowPlan
-from .file_group_writes import Pieces, unknown_group
+from .file_group_writes import SlicesByGroup, unknown_group
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Tagger:
     """Takes the rows of one write to their file groups.
 
     Attributes:
-        seen: None where no key is looked up in the table.
-        known: What the commit knows of the table's keys; None in tasks.
+        seen: None if no key is looked up in the table.
+        known_keys: What the commit knows of the table's keys; None in tasks.
     """
 
     plan: RowPlan
     seen: SeenTable | None
-    known: KeysOfWrite | None = None
+    known_keys: KeysOfWrite | None = None
 
     @cached_property
     def spec(self) -> RowSpec:
@@ -64,23 +64,23 @@ class Tagger:
         """Return the file groups of each row's key."""
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        return ask(self.plan.lookup, keyed, self.seen, self.known)
+        return ask(self.plan.lookup, keyed, self.seen, self.known_keys)
 
     def old_rows(self, local: Storage) -> OldRows:
         """Return the reader of stored rows that incoming rows could meet; it spills to a local folder."""
         plan, view = self.plan, None if self.seen is None else self.seen.view
-        pieces = Pieces(view)
+        slices = SlicesByGroup(view)
         memory = int(plan.settings.output.memory * MERGE_RESERVE)
         sees = (lambda _: True) if view is None else view.sees
         reader = SliceReader(plan.storage, plan.config, plan.schema, sees, memory, local_spills(local))
 
-        def piece_of(group: FileGroupId) -> FileSlice:
-            file_slice = pieces.find(group)
+        def slice_of(group: FileGroupId) -> FileSlice:
+            file_slice = slices.find(group)
             if file_slice is None:
                 raise unknown_group(plan, group)
             return file_slice
 
-        return OldRows(plan.storage, self.spec, plan.moves_rows, piece_of, reader.read)
+        return OldRows(plan.storage, self.spec, plan.moves_rows, slice_of, reader.read)
 
     def settle(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> Settled:
         return settle(keyed, tags, deletes, look, moves=self.plan.moves_rows)

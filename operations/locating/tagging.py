@@ -69,12 +69,12 @@ def tag_rows(
     local: Storage,
     spilled: Mapping[Route, GroupRows],
     seen: SeenTable,
-    known: KeysOfWrite | None = None,
+    known_keys: KeysOfWrite | None = None,
 ) -> Tagged:
     """Look up the keys of spilled rows, which are by bin of each partition in the order of the tasks; place new keys.
 
-    Raises `KeyNotFoundError` where the key of a delete does not exist, and the rules forbid that; and
-    `DuplicateKeyError` where an overwrite of partitions would leave a key in two partitions.
+    Raises `KeyNotFoundError` if the key of a delete does not exist, and the rules forbid that; and
+    `DuplicateKeyError` if an overwrite of partitions would leave a key in two partitions.
     """
     check_new_properties(plan, seen)
     # A write looks no key up in what it replaces.
@@ -86,20 +86,20 @@ def tag_rows(
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        lookup = _Lookup(plan, local, Tagger(plan, searched, known))
+        lookup = _Lookup(plan, local, Tagger(plan, searched, known_keys))
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
         if searched is not None:
             check_spelling_of_others(plan, searched.view, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     if plan.keeps_keys_unique:
-        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known), frozenset(rows.counts))
+        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known_keys), frozenset(rows.counts))
         gone = copies.gone(spilled, seen)
         partitions = {job.group.partition_path for job, _ in gone}
         return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(gone))
     paths = {job.group.partition_path for job, _ in jobs}
-    there = {path for path in paths if view is not None and view.is_partition(path)}
-    return Tagged(tuple(jobs), nowhere, figures, there)
+    with_metafile = {path for path in paths if view is not None and view.is_partition(path)}
+    return Tagged(tuple(jobs), nowhere, figures, with_metafile)
 
 
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
@@ -237,13 +237,13 @@ class _Lookup:
         if not self._plan.lays_rows:
             return absent[winners[live]]
         # A partial merge combines all rows of the key, not the winner alone.
-        kept = won.column(RECORD_KEY).filter(pa.array(live))
-        return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=kept))]
+        live_keys = won.column(RECORD_KEY).filter(pa.array(live))
+        return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=live_keys))]
 
     def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
         """Return which winners of keys that the table lacks are no deletes, and count them.
 
-        Raises `KeyNotFoundError` where the rules say that the key of a delete or of a partial update must exist.
+        Raises `KeyNotFoundError` if the rules say that the key of a delete or of a partial update must exist.
         """
         self.absent.add(path)
         deleted = self._tagger.spec.deleted(rows)
@@ -279,15 +279,15 @@ class _Lookup:
             self._buffers.add(self._routes[number], part)
 
     def _number(self, place: Route | FileGroupId) -> int:
-        known = self._numbers.get(place)
-        if known is None:
-            known = self._numbers[place] = len(self._routes)
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self._routes)
             if isinstance(place, FileGroupId):
                 self._routes.append(Route(place.partition_path, len(self._groups)))
                 self._groups.append(place)
             else:
                 self._routes.append(place)
-        return known
+        return number
 
 
 class CopiesElsewhere:
@@ -310,7 +310,7 @@ class CopiesElsewhere:
     def gone(self, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> list[tuple[FileGroupWrite, GroupRows]]:
         """Return the file groups that hold copies, each with the keys to delete there.
 
-        Raises `DuplicateKeyError` where the write is not to delete copies, or has a key in two partitions itself.
+        Raises `DuplicateKeyError` if the write is not to delete copies, or has a key in two partitions itself.
         """
         catch_up(self._plan.lookup, self._plan.table)
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
@@ -330,10 +330,10 @@ class CopiesElsewhere:
             self._check_own(keyed)
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
-        found = np.flatnonzero(tags.codes != NOT_FOUND)
-        rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
-        kept = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
-        elsewhere = kept[codes] if len(tags.groups) else np.zeros(0, np.bool_)
+        located = np.flatnonzero(tags.codes != NOT_FOUND)
+        rows, codes = np.append(located, tags.copied), np.append(tags.codes[located], tags.copy_codes)
+        outside = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
+        elsewhere = outside[codes] if len(tags.groups) else np.zeros(0, np.bool_)
         rows, codes = rows[elsewhere], codes[elsewhere]
         keys = pa.RecordBatch.from_arrays([keyed.record_keys], names=[RECORD_KEY])
         # Log files may have deleted the key there.

@@ -44,13 +44,13 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
 
 
 def _routes_of(router: Router, batches: Sequence[pa.RecordBatch]) -> set[Route]:
-    found: set[Route] = set()
+    all_routes: set[Route] = set()
     for batch in batches:
         routes = router.route(batch)
         names = routes.paths.dictionary.to_pylist()  # O(partitions)
         pairs = np.stack([routes.paths.indices.to_numpy(zero_copy_only=False), routes.groups])
-        found.update(Route(names[code], number) for code, number in np.unique(pairs, axis=1).T.tolist())
-    return found
+        all_routes.update(Route(names[code], number) for code, number in np.unique(pairs, axis=1).T.tolist())
+    return all_routes
 
 
 def _slices_with_keys(plan: WritePlan, seen: SeenTable, paths: set[str], most: int) -> list[FileSlice] | None:

@@ -69,9 +69,9 @@ class AdoptedTable(TableTerms):
             said = getattr(self.asked, name)
             if said is None or not term.compared:
                 continue
-            kept = getattr(config, name)
-            if said != kept and (term.noted or kept is not None):
-                conflicts.append(f"{term.option} is {shown(said)} here and {shown(kept)} in the table")
+            stored = getattr(config, name)
+            if said != stored and (term.noted or stored is not None):
+                conflicts.append(f"{term.option} is {shown(said)} here and {shown(stored)} in the table")
         marker = self.marker(config.delete_marker)
         if marker is not None and config.delete_marker not in {None, marker}:
             conflicts.append(
@@ -84,13 +84,13 @@ class AdoptedTable(TableTerms):
                 f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
             )
         conflicts += self._differing_updates(config)
-        known = config.time_options
+        time_options = config.time_options
         has_times = bool(self.asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
         for key, said in self.asked.time_options.items():
             if not has_times:
                 conflicts.append(f"{key} is given, and no partition of the table is made of times")
-            elif known.get(key, said) != said:
-                conflicts.append(f"{key} is {shown(said)} here and {shown(known[key])} in the table")
+            elif time_options.get(key, said) != said:
+                conflicts.append(f"{key} is {shown(said)} here and {shown(time_options[key])} in the table")
         if conflicts:
             raise OptionConflictError(
                 f"Options disagree with the table {self.path}: {'; '.join(conflicts)}.",
@@ -98,10 +98,10 @@ class AdoptedTable(TableTerms):
             )
 
     def _differing_updates(self, config: TableConfig) -> list[str]:
-        kept = config.partial_update_mode or NO_UPDATE_MODE
+        stored_mode = config.partial_update_mode or NO_UPDATE_MODE
         differing = []
-        if self.asked.partial_update_mode is not None and self.asked.partial_update_mode != kept:
-            differing.append(f"{PARTIAL_UPDATE_MODE} is {self.asked.partial_update_mode} here and {kept} in the table")
+        if self.asked.partial_update_mode is not None and self.asked.partial_update_mode != stored_mode:
+            differing.append(f"{PARTIAL_UPDATE_MODE} is {self.asked.partial_update_mode} here and {stored_mode} in the table")
         if self.asked.unavailable is not None and self.asked.unavailable != config.unavailable_value:
             differing.append(
                 f"{UNAVAILABLE} is {shown(self.asked.unavailable)} here and {shown(config.unavailable_value)} in "
@@ -113,9 +113,9 @@ class AdoptedTable(TableTerms):
         """Return the time options that the table does not store yet."""
         if PartitionType.TIMESTAMP not in config.partition_types:
             return {}
-        known = config.time_options
-        TimeOptions({**known, **self.asked.time_options}, self.path).partitions()
-        return {option: text for option, text in self.asked.time_options.items() if option not in known}
+        time_options = config.time_options
+        TimeOptions({**time_options, **self.asked.time_options}, self.path).partitions()
+        return {option: text for option, text in self.asked.time_options.items() if option not in time_options}
 
     def _added_buckets(self, config: TableConfig) -> dict[str, str]:
         if config.generates_keys:

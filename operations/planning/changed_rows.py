@@ -28,7 +28,7 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Counts of changed rows, and the first place at which each forbidden thing happens; None where it does not.
+    """Counts of changed rows, and the first place at which each forbidden thing happens; None if it does not.
 
     Attributes:
         left: The number of rows that leave their places.
@@ -94,37 +94,37 @@ class ChangedRows:
         return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in wrong})
 
 
-def check_changed_rows(found: ChangedRows, table: str) -> None:
+def check_changed_rows(changes: ChangedRows, table: str) -> None:
     """Refuse changed rows that one write cannot bring into the table."""
-    if found.matched_often is not None:
+    if changes.matched_often is not None:
         raise DuplicateKeyError(
-            f"Several rows of the source match the row of {found.matched_often} of the table {table}, and "
+            f"Several rows of the source match the row of {changes.matched_often} of the table {table}, and "
             "several of them would change it.",
             "Leave one row of each in the source, or add to the condition by which rows match, or to those of the "
             "clauses, until one row matches.",
         )
-    if found.held_twice is not None:
+    if changes.held_twice is not None:
         raise DuplicateKeyError(
-            f"The table {table} holds several rows of {found.held_twice}, as inserts without a lookup make them, "
+            f"The table {table} holds several rows of {changes.held_twice}, as inserts without a lookup make them, "
             "and a change of a single row would replace all of them.",
             "Upsert or delete this key first, which leaves one row of it or none, and run this again.",
         )
-    if found.crowded is not None:
+    if changes.crowded is not None:
         raise DuplicateKeyError(
-            f"Several rows for the table {table} would have {found.crowded}: the source brings it more than once, or "
+            f"Several rows for the table {table} would have {changes.crowded}: the source brings it more than once, or "
             "an update gives it to more than one row.",
             "Leave one row of each key in the source, and give each updated row a key of its own.",
         )
-    if found.older is not None:
+    if changes.older is not None:
         raise OlderRowError(
-            f"The new row of {found.older} of the table {table} has a lesser ordering value than the row whose place "
+            f"The new row of {changes.older} of the table {table} has a lesser ordering value than the row whose place "
             "it is to take, so that readers would still show the stored row.",
             "Leave the ordering field out of what is set, or give it a value that is not less; or narrow the "
             "condition to rows that are older.",
         )
-    if found.kept is not None:
+    if changes.kept is not None:
         raise OptionConflictError(
-            f"The new row of {found.kept} of the table {table} has a value that the table's "
+            f"The new row of {changes.kept} of the table {table} has a value that the table's "
             f"{PARTIAL_UPDATE_MODE} reads as missing, so that readers would still show the value of the stored row.",
             "Give the columns other values, such as coalesce(source.a, target.a); or delete the row first, and insert "
             "it by another write.",

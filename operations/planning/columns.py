@@ -65,9 +65,9 @@ def check_located(given: pa.Schema, where: str) -> None:
 def table_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, request: WriteRequest, operation: str
 ) -> pa.Schema:
-    """Return the table's columns after a write; raise `SchemaMismatchError` where the incoming columns do not fit.
+    """Return the table's columns after a write; raise `SchemaMismatchError` if the incoming columns do not fit.
 
-    A delete changes no columns, and raises `TableNotFoundError` where the table has no rows that it could find. Mode
+    A delete changes no columns, and raises `TableNotFoundError` if the table has no rows that it could find. Mode
     overwrite takes any columns, as in Apache Hudi, unless the request names the operation that replaces rows alone.
     """
     if operation in {DELETE, DELETE_PARTITION}:

@@ -30,7 +30,7 @@ Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def count_changes(entries: pa.Table, *, anywhere: bool) -> ChangedRows | None:
-    """Return the counts of changed rows and their conflicts; None where rows have to be compared by ordering values.
+    """Return the counts of changed rows and their conflicts; None if rows have to be compared by ordering values.
 
     Args:
         entries: What each row does at a place, as `ChangedPlaces.of` takes it, without `RANK`.

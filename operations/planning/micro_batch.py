@@ -49,10 +49,10 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
     # A decision that died before its completed file may be about this very batch.
     timeline = settle(table)
     seen = SeenTable(table, timeline)
-    done = find_batch(seen, batch)
-    if done is not None:
-        refuse_other_offsets(seen, batch, done, offsets)
-        return replace(as_batch(plan, batch), replays=done)
+    completed_time = find_batch(seen, batch)
+    if completed_time is not None:
+        refuse_other_offsets(seen, batch, completed_time, offsets)
+        return replace(as_batch(plan, batch), replays=completed_time)
     rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
     # A commit that gets all rows waits for rescales, and places the rows by the numbers after them.

@@ -27,7 +27,7 @@ from .request import PARTIAL_UPDATE, WriteRequest
 def partial_columns(
     config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
 ) -> tuple[str, ...] | None:
-    """Return the table's columns that the rows of a partial update have, in its order; None where rows are whole."""
+    """Return the table's columns that the rows of a partial update have, in its order; None if rows are whole."""
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -60,8 +60,8 @@ def partial_columns(
                 for before, now in wider
             ],
         )
-    found = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
-    if not set(mine.names) - found and IS_DELETED not in incoming.names:
+    fixed = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
+    if not set(mine.names) - fixed and IS_DELETED not in incoming.names:
         raise MissingColumnError(
             f"The rows of a partial update ({PARTIAL_UPDATE}) of the table {request.path} have no column beside those "
             f"of the key and the partition ({', '.join(incoming.names)}).",

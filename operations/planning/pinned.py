@@ -33,7 +33,7 @@ class Pinned:
     def rollbacks_first(self, others: OtherWriters, *, judges: bool = True) -> tuple[PlannedRollback, ...]:
         """Return the rollbacks that precede the write: the pending ones, and those of dead writes if it ``judges``.
 
-        Raises `ConcurrentWriteError` where a pending instant keeps the write out.
+        Raises `ConcurrentWriteError` if a pending instant keeps the write out.
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
         dead = others.dead_before_write(self.timeline, victims) if judges else ()

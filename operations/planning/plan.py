@@ -96,7 +96,7 @@ class WritePlan(RowPlan):
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
-    """Decide what a write will do; raises PyHudiError where options, schema or table forbid it."""
+    """Decide what a write will do; raises PyHudiError if options, schema or table forbid it."""
     return plan_seen(request)[0]
 
 
@@ -111,14 +111,14 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     table, config = target.table, target.config
     pinned = pin(table, request.write.patience, request.write.origin.based_on)
     timeline = pinned.timeline
-    known = latest_schema(config, timeline, writing=True) if target.exists else None
+    columns = latest_schema(config, timeline, writing=True) if target.exists else None
     numbers = seen_numbers(target, timeline)
     notices = (*target.notices, *check_numbers(request, target, numbers))
-    rows = plan_rows(request, target, known, numbers)
+    rows = plan_rows(request, target, columns, numbers)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
-        done = find_write(table, timeline, request.write_id)
-        replays = None if done is None else done.instant
+        completed = find_write(table, timeline, request.write_id)
+        replays = None if completed is None else completed.instant
     # The first task of a micro-batch, which knows the query, judges the pending instants.
     judged = replays is None and not request.write.is_batch
     rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judged)
@@ -157,8 +157,8 @@ def placed_by(plan: RowPlan, partitions: Iterable[str]) -> dict[str, int]:
     """Return the number of buckets by which a write placed rows in each of some partitions; nothing without buckets."""
     if plan.numbers is None:
         return {}
-    found = {path: plan.numbers.of(path) for path in partitions}
-    return {path: number for path, number in found.items() if number is not None}
+    number_by_path = {path: plan.numbers.of(path) for path in partitions}
+    return {path: number for path, number in number_by_path.items() if number is not None}
 
 
 def _action(config: TableConfig, operation: str) -> str:

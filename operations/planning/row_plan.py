@@ -49,8 +49,8 @@ class RowPlan:
         positioned: Whether incoming rows carry their original position, which a shuffle or a cut would lose.
         located: Whether incoming rows say their file group, after a lookup.
         arriving: Whether incoming rows say how they come to their places, as a merge made them.
-        partial_columns: The columns of the rows of a partial update; None where rows are whole.
-        schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
+        partial_columns: The columns of the rows of a partial update; None if rows are whole.
+        schema_changes: The columns that the write adds or widens; empty if it replaces all columns.
         numbers: The numbers of buckets by which the write places its rows; None without a bucket index.
         order: In which order the rows of its base files lie, where the table has no order of its own.
     """
@@ -184,8 +184,8 @@ class RowPlan:
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
         arrives = [pa.field(ARRIVES, pa.int8(), nullable=False)] if self.arriving else []
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
-        kept = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
-        columns, marker = pa.schema([*kept, *flag, *arrives, *moved]), self.config.delete_marker
+        own_columns = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
+        columns, marker = pa.schema([*own_columns, *flag, *arrives, *moved]), self.config.delete_marker
         return RowSpec(columns, ordering, deletes=False, marker=marker, order=order)
 
     @property
@@ -200,7 +200,7 @@ class RowPlan:
 
 
 def plan_rows(
-    request: WriteRequest, target: Target, known: pa.Schema | None, numbers: BucketNumbers | None = None
+    request: WriteRequest, target: Target, stored_columns: pa.Schema | None, numbers: BucketNumbers | None = None
 ) -> RowPlan:
     """Decide what a write makes of its rows.
 
@@ -212,8 +212,8 @@ def plan_rows(
     request, located = _without(request, FILE_GROUP, pa.string(), placed)
     request, arriving = _without(request, ARRIVES, pa.int8(), merged)
     config, operation, rules = target.config, target.operation.name, target.operation.rules
-    schema = _columns(config, known, request, operation)
-    partial = partial_columns(config, known, request, target.operation)
+    schema = _columns(config, stored_columns, request, operation)
+    partial = partial_columns(config, stored_columns, request, target.operation)
     index = index_for(config)
     # A row that moves to another partition leaves a delete where it was.
     leaves = index.is_global and rules.meeting is RowMeeting.MERGE and operation != DELETE
@@ -228,7 +228,7 @@ def plan_rows(
         arriving=arriving,
         settings=_of_table(request.write, target),
         partial_columns=partial,
-        schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
+        schema_changes=() if stored_columns is None or makes_anew(request, operation) else changes_between(stored_columns, schema),
         numbers=numbers,
         order=order_of(target, request.write.sort, schema),
     )
@@ -267,21 +267,21 @@ def _without(request: WriteRequest, name: str, kind: pa.DataType, made: bool) ->
     return replace(request, schema=schema), True
 
 
-def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
+def _columns(config: TableConfig, stored_columns: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
     """Return the table's columns after the write, having checked the incoming columns."""
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
         if request.write.replacement.partitions_to_delete is None:
             check_columns(config, incoming, operation, request.path)
-        return table_schema(known, incoming, config, request, operation)
+        return table_schema(stored_columns, incoming, config, request, operation)
     check_storable(incoming)
     if operation == DELETE and config.generates_keys:
         check_located(request.schema, request.path)
-        return table_schema(known, incoming, config, request, operation)
+        return table_schema(stored_columns, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)
-    if known is not None and request.write.partial_update:
-        return known
-    schema = table_schema(known, incoming, config, request, operation)
+    if stored_columns is not None and request.write.partial_update:
+        return stored_columns
+    schema = table_schema(stored_columns, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)
     return schema
 
@@ -289,14 +289,14 @@ def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest
 def order_of(target: Target, sort: BulkInsertSort, schema: pa.Schema) -> SortOrder | None:
     """Return the order that a write asks for; None in a table with an order, which is in its properties and wins.
 
-    Raises where rows cannot be sorted so.
+    Raises if rows cannot be sorted so.
     """
     operation, where = target.operation, target.table.path
-    kept, asked = target.config.sort_order, sort.columns if operation.sorts else ()
-    if kept is not None:
+    table_order, asked = target.config.sort_order, sort.columns if operation.sorts else ()
+    if table_order is not None:
         # Another writer may have taken a column away since; the table keeps the order by the others.
         check_sortable(
-            [name for name in kept.columns if name in schema.names or not target.exists], schema, where, SORT_BY
+            [name for name in table_order.columns if name in schema.names or not target.exists], schema, where, SORT_BY
         )
         return None
     check_sortable(asked, schema, where, _SORT_OPTION)

@@ -16,22 +16,22 @@ from .plan import WritePlan
 def settle_table(plan: WritePlan) -> Properties:
     """Return the properties that the commit writes.
 
-    Raises `CommitConflictError` where another writer created, dropped or replaced the table since the plan, or added
+    Raises `CommitConflictError` if another writer created, dropped or replaced the table since the plan, or added
     different properties: a new plan holds the options of the write against the table as it is then.
     """
     if plan.creates_table and not plan.storage.exists(PROPERTIES_PATH):
         return Properties(plan.new_config.properties)
     try:
-        found = load_config(plan.storage)
+        config = load_config(plan.storage)
     except TableNotFoundError as error:
         raise plan.transaction.conflict("The table was dropped meanwhile") from error
     if plan.creates_table:
-        _check_same_table(plan, found.properties)
-    refuse_other_version(plan.table, found)
-    _check_same_additions(plan, found.properties)
-    _check_same_places(plan, found)
-    additions = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
-    return Properties(changes=additions, current=found)
+        _check_same_table(plan, config.properties)
+    refuse_other_version(plan.table, config)
+    _check_same_additions(plan, config.properties)
+    _check_same_places(plan, config)
+    additions = {key: value for key, value in plan.config_changes.items() if config.properties.get(key) != value}
+    return Properties(changes=additions, current=config)
 
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
             )
 
 
-def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
+def _check_same_places(plan: WritePlan, config: TableConfig) -> None:
     """Refuse a table that was made anew meanwhile so that the rows of this write belong in other places."""
     keys = ["record_key_fields", "hash_fields", "partition_fields", "partition_types", "hive_style", "url_encode"]
     names = ["table_type", *keys, "index_type", "bucket_count"]
@@ -67,9 +67,9 @@ def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
         # The write names an index of the kind that the table notes, which the decision does not compare.
         names.remove("index_type")
     # What the write adds is nowhere yet, or the same: `_check_same_additions`.
-    found = TableConfig({**plan.config_changes, **found.properties})
+    config = TableConfig({**plan.config_changes, **config.properties})
     for name in names:
-        ours, theirs = getattr(plan.config, name), getattr(found, name)
+        ours, theirs = getattr(plan.config, name), getattr(config, name)
         if theirs is not None and ours != theirs and _forbidden():
             raise plan.transaction.conflict(
                 f"Another writer made the table anew meanwhile, with {name.replace('_', ' ')} {theirs} where this "

@@ -23,10 +23,10 @@ class TableTerms:
     asked: TableSettings
     path: str
 
-    def marker(self, kept: DeleteMarker | None) -> DeleteMarker | None:
+    def marker(self, stored: DeleteMarker | None) -> DeleteMarker | None:
         """Return the delete marker of the options, with parts that they lack from the marker that the table keeps."""
-        field = self.asked.delete_field or (kept.field if kept else None)
-        value = self.asked.delete_marker or (kept.value if kept else None)
+        field = self.asked.delete_field or (stored.field if stored else None)
+        value = self.asked.delete_marker or (stored.value if stored else None)
         if field and value:
             return DeleteMarker(field, value)
         if field or value:

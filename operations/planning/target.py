@@ -78,7 +78,7 @@ class Target:
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
     """Return the table of a write, having checked the options against it; ``creates`` says whether it may make one."""
     try:
-        found = load_config(storage)
+        stored = load_config(storage)
     except TableNotFoundError:
         if not creates:
             raise
@@ -86,33 +86,33 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         operation = choose_operation(request, generates_keys=keyless)
         if operation.name in {DELETE, DELETE_PARTITION}:
             raise
-        found = None
-    if found is None:
+        stored = None
+    if stored is None:
         new = NewTable(request.table, storage.path).config(generates_keys=keyless)
         table = Table.of(storage, new)
         refuse_other_creation(table)
         return Target(table, False, {}, operation)
-    operation = choose_operation(request, generates_keys=found.generates_keys)
-    check_supported(found, storage.path, writing=True)
-    refuse_left_behind(Table(storage, found))
-    typed = Table(storage, with_partition_types(Table(storage, found), request.table))
+    operation = choose_operation(request, generates_keys=stored.generates_keys)
+    check_supported(stored, storage.path, writing=True)
+    refuse_left_behind(Table(storage, stored))
+    typed = Table(storage, with_partition_types(Table(storage, stored), request.table))
     spelt = with_inferred_key_encoding(typed).config
     # A delete of partitions merges no rows, and notes nothing.
     merged, told = (
         (spelt, ()) if operation.name == DELETE_PARTITION else with_merge_rule(Table(storage, spelt), request.table)
     )
     zone = infer_zone(typed, request.table.time_options)
-    asked, notices = with_number_by_rule(Table(storage, found), request.table)
+    asked, notices = with_number_by_rule(Table(storage, stored), request.table)
     asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
-        merged, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
+        merged, lambda: infer_index(Table(storage, stored)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
-    noted = {option: text for option, text in merged.properties.items() if option not in found.properties}
+    noted = {option: text for option, text in merged.properties.items() if option not in stored.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
-    inferred = is_unnoted(found) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
+    inferred = is_unnoted(stored) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
     target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*told, *notices))
     if target.lookup(request.write.lookup).unnoted:
@@ -167,7 +167,7 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
     It drops a number that only the properties contradict, because they may be older than the rules, and with a notice a
     number that a rescale has overruled: a job that names the number of before must not end with the rescale.
     """
-    kept, said = table.config.bucket_count, asked.bucket_count
+    stored_count, asked_count = table.config.bucket_count, asked.bucket_count
     if is_unnoted(table.config):
         if not has_bucket_rules(table.storage):
             return asked, ()
@@ -178,19 +178,19 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
                 "Leave the option out.",
             )
         numbers = bucket_numbers(table, table.timeline())
-        if said is None:
+        if asked_count is None:
             refuse_unknown(numbers)
-        if said is not None and not (numbers.by_rescale and said != numbers.default):
+        if asked_count is not None and not (numbers.by_rescale and asked_count != numbers.default):
             return asked, ()
-        notices = () if said is None else (_words_of_rescale(table, said, numbers),)
+        notices = () if asked_count is None else (_words_of_rescale(table, asked_count, numbers),)
         return replace(asked, bucket_count=numbers.default), notices
-    if said in {None, kept} or table.config.index_type != BUCKET:
+    if asked_count in {None, stored_count} or table.config.index_type != BUCKET:
         return asked, ()
     numbers = bucket_numbers(table, table.timeline())
     without = replace(asked, bucket_count=None)
-    if numbers.by_rule and numbers.default == said:
+    if numbers.by_rule and numbers.default == asked_count:
         return without, ()
-    return (without, (_words_of_rescale(table, said, numbers),)) if said and numbers.by_rescale else (asked, ())
+    return (without, (_words_of_rescale(table, asked_count, numbers),)) if asked_count and numbers.by_rescale else (asked, ())
 
 
 def _words_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:

@@ -197,11 +197,11 @@ class TableNeeds:
             yield Need(why, "compact")
 
     def _death_of(self, write: Instant) -> str:
-        """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
+        """Return why the writer of a pending write counts as dead; empty if it lives, or may live."""
         if is_given_up(self.walked.table.storage, write.requested_time):
             return "it gave the write up"
-        found = self._judge(write)
-        return "" if found.alive else found.reason
+        liveness = self._judge(write)
+        return "" if liveness.alive else liveness.reason
 
     def _judge(self, instant: Instant) -> Liveness:
         table = self.walked.table

@@ -43,8 +43,8 @@ class TableState:
         newest_writes: The newest completed writes, with values by the columns of `HudiTable.history`.
         pending: The oldest pending instants, with values by the columns of `HudiTable.activity`.
         pending_instants: How many instants are pending.
-        written_by: Which software made the newest completed write; None where that is unknown.
-        metadata: The partitions of the metadata table, those being built, too; None where it cannot be listed.
+        written_by: Which software made the newest completed write; None if that is unknown.
+        metadata: The partitions of the metadata table, those being built, too; None if it cannot be listed.
         offers: What may be done about the table's version.
     """
 
@@ -81,7 +81,7 @@ class TableState:
 
 
 def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableState:
-    """Return the state of the table at a store's root; raises `TableError` where pyhudi cannot read it."""
+    """Return the state of the table at a store's root; raises `TableError` if pyhudi cannot read it."""
     walked = WalkedTable.now(storage)
     table, timeline, slices = walked.table, walked.timeline, walked.slices
     config, numbers = table.config, walked.numbers

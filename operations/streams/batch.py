@@ -21,10 +21,10 @@ class StreamBatch:
 
     Attributes:
         query_id: Spark's id of the query, which its restarts keep.
-        run_id: Spark's id of this run of the query; empty where it is unknown.
+        run_id: Spark's id of this run of the query; empty if it is unknown.
         identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
         lost: How many rows the stream passed over since the last batch that it completed.
-        offsets: A digest of where in its sources, and when, Spark ended the batch; empty where that is unknown.
+        offsets: A digest of where in its sources, and when, Spark ended the batch; empty if that is unknown.
     """
 
     query_id: str

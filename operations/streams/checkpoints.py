@@ -34,7 +34,7 @@ class Checkpoint:
     """The greatest batch of a query or of an identifier, and the requested time of its instant.
 
     Attributes:
-        name: The identifier of a query's batch; the query of an identifier's, empty where Apache Hudi wrote the batch.
+        name: The identifier of a query's batch; the query of an identifier's, empty if Apache Hudi wrote the batch.
     """
 
     batch_id: int
@@ -59,8 +59,8 @@ class Checkpoints:
     def followed_by(self, instant: Instant, texts: StreamTexts) -> Checkpoints:
         """Return the checkpoints after a write that completed later, of pyhudi or of Apache Hudi."""
         if texts.streams:
-            found = _parsed(texts.streams)
-            return Checkpoints({**self.queries, **found.queries}, {**self.identifiers, **found.identifiers})
+            parsed = _parsed(texts.streams)
+            return Checkpoints({**self.queries, **parsed.queries}, {**self.identifiers, **parsed.identifiers})
         identifiers = self.identifiers
         for name, batch_id in _parsed_sinks(texts.sinks).items():
             if name not in identifiers or identifiers[name].batch_id < batch_id:
@@ -69,20 +69,20 @@ class Checkpoints:
 
     def on(self, seen: SeenTable) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
-        there = {
+        is_committed = {
             # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
             time: seen.timeline.is_committed(time) or seen.table.archive.holds(time)
             for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
         }
-        if all(there.values()):
+        if all(is_committed.values()):
             return self
         return Checkpoints(
-            {name: found for name, found in self.queries.items() if there[found.instant]},
-            {name: found for name, found in self.identifiers.items() if there[found.instant]},
+            {name: found for name, found in self.queries.items() if is_committed[found.instant]},
+            {name: found for name, found in self.identifiers.items() if is_committed[found.instant]},
         )
 
     def place_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
-        """Return the requested time of the instant that has a batch; None where it is to be written.
+        """Return the requested time of the instant that has a batch; None if it is to be written.
 
         ``noted`` is the query's greatest batch where these checkpoints do not name the query.
         """
@@ -143,34 +143,34 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
         since.append((instant, texts))
         if texts.by_pyhudi:
             break
-    found = Checkpoints()
+    checkpoints = Checkpoints()
     for instant, texts in reversed(since):
-        found = found.followed_by(instant, texts)
-    return found.on(seen)
+        checkpoints = checkpoints.followed_by(instant, texts)
+    return checkpoints.on(seen)
 
 
 def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
     """Return what a write that completes now says of streams: all that the newest says, and its own batch."""
-    found = newest_checkpoints(seen)
+    checkpoints = newest_checkpoints(seen)
     if batch is not None:
-        found = found.with_batch(batch, pending.requested_time)
-    if not found.identifiers:
-        return found.texts()
+        checkpoints = checkpoints.with_batch(batch, pending.requested_time)
+    if not checkpoints.identifiers:
+        return checkpoints.texts()
     # Apache Hudi believes the write with the greatest requested time, also where an older one completes after it.
     older = (write for write in seen.timeline.pending if write.requested_time < pending.requested_time)
     owners = (Claim(seen.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
     own = set() if batch is None else {batch.identifier}
-    return found.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
+    return checkpoints.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
 
 
 def find_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
-    """Return the requested time of the completed instant that has a batch; None where it is to be written.
+    """Return the requested time of the completed instant that has a batch; None if it is to be written.
 
     Raises `OptionConflictError` for a batch that the table is past, and for an identifier of another stream.
     """
-    found = newest_checkpoints(seen)
-    noted = None if batch.query_id in found.queries else _by_write_ids(seen, batch)
-    return found.place_of(seen.table.path, batch, noted)
+    checkpoints = newest_checkpoints(seen)
+    noted = None if batch.query_id in checkpoints.queries else _by_write_ids(seen, batch)
+    return checkpoints.place_of(seen.table.path, batch, noted)
 
 
 def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
@@ -181,9 +181,9 @@ def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
 def _by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
     """Return a query's greatest batch where the newest write does not name the query, one of very many."""
     for ids in (read_written(seen.timeline).ids, archived_ids(seen.table)):
-        found = greatest_batch(ids, batch.query_id)
-        if found is not None:
-            return Checkpoint(*found, batch.identifier)
+        greatest = greatest_batch(ids, batch.query_id)
+        if greatest is not None:
+            return Checkpoint(*greatest, batch.identifier)
     return None
 
 
@@ -198,30 +198,30 @@ def _completed(instant: Instant) -> tuple[str, str]:
     return instant.visible_since, instant.requested_time
 
 
-def _moved_last(known: Mapping[str, Checkpoint], name: str, found: Checkpoint) -> Mapping[str, Checkpoint]:
-    others = [(other, checkpoint) for other, checkpoint in known.items() if other != name]
-    return dict([*others[-(MOST_QUERIES - 1) :], (name, found)])
+def _moved_last(checkpoints: Mapping[str, Checkpoint], name: str, newest: Checkpoint) -> Mapping[str, Checkpoint]:
+    others = [(other, checkpoint) for other, checkpoint in checkpoints.items() if other != name]
+    return dict([*others[-(MOST_QUERIES - 1) :], (name, newest)])
 
 
 def _parsed(text: str) -> Checkpoints:
-    """Return the checkpoints in a text of `Checkpoints.texts`; none where it is no such text."""
+    """Return the checkpoints in a text of `Checkpoints.texts`; none if it is no such text."""
     try:
-        found = parse_json(text)
-        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in found[part].items()} for part in _PARTS))
+        parsed = parse_json(text)
+        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in parsed[part].items()} for part in _PARTS))
     except (ValueError, KeyError, TypeError, AttributeError):
         return Checkpoints()
 
 
-def _checkpoint(found: Any) -> Checkpoint:
-    batch_id, instant, name = found
+def _checkpoint(fields: Any) -> Checkpoint:
+    batch_id, instant, name = fields
     if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
-        raise ValueError(f"{found} is no checkpoint")
+        raise ValueError(f"{fields} is no checkpoint")
     return Checkpoint(batch_id, instant, name)
 
 
 def _parsed_sinks(text: str) -> Mapping[str, int]:
     try:
-        found = parse_json(text) if text else {}
-        return {name: int(batch_id) for name, batch_id in found.items()}
+        batch_ids = parse_json(text) if text else {}
+        return {name: int(batch_id) for name, batch_id in batch_ids.items()}
     except (ValueError, TypeError, AttributeError):
         return {}

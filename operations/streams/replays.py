@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def refuse_other_offsets(
-    seen: SeenTable, batch: StreamBatch, done: str, offsets: Callable[[], str] | None = None
+    seen: SeenTable, batch: StreamBatch, instant_time: str, offsets: Callable[[], str] | None = None
 ) -> None:
-    """Raise `OptionConflictError` where the instant ``done`` has another batch of that number.
+    """Raise `OptionConflictError` if the instant ``done`` has another batch of that number.
 
     A commit without the offsets of its batch, as of an older release, counts as the same batch.
     """
     mine = batch.offsets or (offsets() if offsets is not None else "")
-    noted = _offsets_of(seen, done) if mine else ""
+    noted = _offsets_of(seen, instant_time) if mine else ""
     if noted and noted != mine:
         raise OptionConflictError(
             f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {seen.table.path}, "
-            f"which has another batch of that number as {done}: the checkpoint folder is a copy from before that "
+            f"which has another batch of that number as {instant_time}: the checkpoint folder is a copy from before that "
             "batch.",
             "Continue from the newest folder; without it, start from a new folder at the place where that batch ended, "
             f"and give {IDENTIFIER} another name.",
@@ -40,10 +40,10 @@ def refuse_other_offsets(
 
 def _offsets_of(seen: SeenTable, time: str) -> str:
     table, timeline = seen.table, seen.timeline
-    found = timeline.write_at(time)
+    write = timeline.write_at(time)
     try:
-        if found is not None:
-            return timeline.files.read_commit(found).extra_metadata.get(OFFSETS, "")
+        if write is not None:
+            return timeline.files.read_commit(write).extra_metadata.get(OFFSETS, "")
     except StorageError as error:
         # It was archived since the timeline was listed.
         if not isinstance(error.__cause__, FileNotFoundError):

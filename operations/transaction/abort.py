@@ -34,8 +34,8 @@ def abort_begun(work: Transaction) -> Timeline | None:
         noted = noted or work.notes.find(number)
         if not noted:
             break
-        known = work.at(noted).claim.owner()
-        if known is None or work.is_of(known):
+        claim_owner = work.at(noted).claim.owner()
+        if claim_owner is None or work.is_of(claim_owner):
             timeline = abort(work.at(noted)) or timeline
     return timeline
 
@@ -43,7 +43,7 @@ def abort_begun(work: Transaction) -> Timeline | None:
 def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     """Undo an instant unless it is completed, and return a timeline of before; safe to call twice, and after a commit.
 
-    None where another write has the same time. The note "sealed" stays for tasks that are still at work. A commit that
+    None if another write has the same time. The note "sealed" stays for tasks that are still at work. A commit that
     ``tries_again`` needs the spills of the instant.
     """
     planned, storage, work = work, work.storage, _in_version_of_now(work)
@@ -57,19 +57,19 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         # Others roll back a write that is sealed for good, and its spills with it.
         work.seal.set_for_good(work.key)
     timeline = abandon(work.table, partial(_unfinished, work))
-    found = timeline.find(work.instant_time)
-    gone = found is None and work.table.archive.holds(work.instant_time)
-    if gone or (found is not None and found.state == State.COMPLETED):
+    instant = timeline.find(work.instant_time)
+    gone = instant is None and work.table.archive.holds(work.instant_time)
+    if gone or (instant is not None and instant.state == State.COMPLETED):
         logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
         forget(storage, work.instant_time)
         return timeline
     # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
-    unmarked = given_up or (begins and found is not None)
+    unmarked = given_up or (begins and instant is not None)
     if work.table.instants.layout != planned.table.instants.layout:
         # Where it began after the upgrade, its instant is where no reader looks any more.
         remove_pending(planned.table, planned.inflight)
-    _erase(work, found, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
+    _erase(work, instant, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
     if tries_again:
         forget_attempt(storage, work.instant_time)
         return timeline
@@ -89,8 +89,8 @@ def _in_version_of_now(work: Transaction) -> Transaction:
 
 
 def _is_ours(work: Transaction) -> bool:
-    known = work.claim.owner()
-    return known is None or work.is_of(known)
+    claim_owner = work.claim.owner()
+    return claim_owner is None or work.is_of(claim_owner)
 
 
 def _make_room(work: Transaction) -> None:

@@ -58,7 +58,7 @@ def begun(
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
     Only the first task calls `prepare`, which makes the table ready, with a timeline of right before. ``after`` is the
-    time of the commit's last attempt. Raises `WriteSealedError` where the write is over.
+    time of the commit's last attempt. Raises `WriteSealedError` if the write is over.
     """
     noted = work.at("")
     for number in range(1, _MOST_NOTES + 1):
@@ -96,25 +96,25 @@ def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timelin
 
     With it comes the timeline after which the time was chosen, where this task chose it.
     """
-    found, listed = work.notes.find(number), None
-    if found is None:
+    instant_time, listed = work.notes.find(number), None
+    if instant_time is None:
         listed = work.table.timeline()
         greatest = max(listed.greatest_time() or "", last)
         chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
-        found = chosen if work.notes.make(number, chosen) else work.notes.find(number)
-    if not found or found == GIVEN_UP:
+        instant_time = chosen if work.notes.make(number, chosen) else work.notes.find(number)
+    if not instant_time or instant_time == GIVEN_UP:
         raise over(work)
-    return found, listed
+    return instant_time, listed
 
 
 def _claims(work: Transaction) -> bool | None:
-    """Return whether this task claims the noted time, as the first of its write; None where another write has it."""
-    known = work.claim.owner()
-    is_first = known is None and work.claim.make(work.owner)
+    """Return whether this task claims the noted time, as the first of its write; None if another write has it."""
+    claim_owner = work.claim.owner()
+    is_first = claim_owner is None and work.claim.make(work.owner)
     if not is_first:
-        known = known or work.claim.owner()
-    if known is not None:
-        return False if work.is_of(known) else None
+        claim_owner = claim_owner or work.claim.owner()
+    if claim_owner is not None:
+        return False if work.is_of(claim_owner) else None
     # A write that is over may leave only its seal, made before its claim goes: this write's, or another's that had this
     # time from before this task noted it until now, or until this task could not claim it. Where the claim exists,
     # publishing checks the seal.
@@ -129,15 +129,15 @@ def _claims(work: Transaction) -> bool | None:
 
 
 def _begun_timeline(work: Transaction) -> Timeline | None:
-    """Wait for the first task to put the write on the timeline; None where it died on the way.
+    """Wait for the first task to put the write on the timeline; None if it died on the way.
 
     Every step of the first task is create-if-absent, so it can be taken again.
     """
     deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
         timeline = work.table.timeline()
-        found = timeline.find(work.instant_time)
-        if found is not None and found.state >= State.INFLIGHT:
+        instant = timeline.find(work.instant_time)
+        if instant is not None and instant.state >= State.INFLIGHT:
             # The instant's file is visible, but may not be on disk yet. It has to be before any data file is.
             work.storage.flush([timeline.files.folder])
             return timeline
@@ -166,15 +166,15 @@ def _take_back_if_given_up(work: Transaction) -> bool:
     if not work.seal.is_given_up():
         return False
     timeline = work.table.timeline()
-    found = timeline.find(work.instant_time)
-    if found is not None and found.state != State.COMPLETED:
-        timeline.files.remove_pending(found)
+    instant = timeline.find(work.instant_time)
+    if instant is not None and instant.state != State.COMPLETED:
+        timeline.files.remove_pending(instant)
     return True
 
 
-def _refuse_completed(work: Transaction, found: Instant | None) -> None:
+def _refuse_completed(work: Transaction, instant: Instant | None) -> None:
     """Raise `WriteSealedError` for a straggler: of a batch whose seal is gone, it may have claimed the batch's time."""
-    if found is not None and found.state == State.COMPLETED:
+    if instant is not None and instant.state == State.COMPLETED:
         forget(work.storage, work.instant_time)
         raise over(work)
 
@@ -202,13 +202,13 @@ def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
     """
     until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
-    found = timeline.find(work.instant_time)
-    if found is not None and found.state == State.COMPLETED:
+    instant = timeline.find(work.instant_time)
+    if instant is not None and instant.state == State.COMPLETED:
         return timeline
-    if found is not None and found.state == State.INFLIGHT:
+    if instant is not None and instant.state == State.INFLIGHT:
         # The task that made the inflight file had looked for announcements before.
         until = ""
-    begins = found is None or found.state == State.REQUESTED
+    begins = instant is None or instant.state == State.REQUESTED
     is_passed = held.keeps_out and begins and (timeline.greatest_time() or "") > work.instant_time
     if is_passed or _is_old(work, timeline, until):
         timeline.files.remove_pending(work.inflight)
@@ -220,13 +220,13 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()
-    found = swept.timeline.find(work.instant_time)
-    _refuse_completed(work, found)
+    instant = swept.timeline.find(work.instant_time)
+    _refuse_completed(work, instant)
     work.markers.begin()
     instants = work.table.instants
     with hold(work.table) as held:
         refuse_other_version(work.table)
-        if found is None:
+        if instant is None:
             # An instant older than archived instants makes readers take those for uncommitted.
             until = max(announced(work.storage), default="") if swept.archiving else ""
             if _is_old(work, swept.timeline, until):

@@ -36,10 +36,10 @@ class CommitBody:
 
     def _with(self, carried: Mapping[str, str]) -> bytes:
         if self._encoded is None or self._encoded[0] != carried:
-            found = self.metadata
-            extra = {**found.extra_metadata, **carried}
+            metadata = self.metadata
+            extra = {**metadata.extra_metadata, **carried}
             body = self.table.instants.codec.encode(
-                found.model_copy(update={"extra_metadata": extra}) if carried else found
+                metadata.model_copy(update={"extra_metadata": extra}) if carried else metadata
             )
             self._encoded = carried, body
         return self._encoded[1]

@@ -36,10 +36,10 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
     """Write the rule in force where Apache Hudi looks for rules, if none is there: it fails at a pending one alone.
 
     The number of a table without rules becomes the rule `FIRST`. A table that was upgraded has its rules in a folder
-    of pyhudi's. Raises `CommitConflictError` where the rule is undone meanwhile.
+    of pyhudi's. Raises `CommitConflictError` if the rule is undone meanwhile.
     """
-    rule, known = numbers.rule, table.format.bucket_rules
-    if rule is None or (numbers.by_rule and (not known or any(file.for_java for file in rule_files(table)))):
+    rule, java_reads_rules = numbers.rule, table.format.bucket_rules
+    if rule is None or (numbers.by_rule and (not java_reads_rules or any(file.for_java for file in rule_files(table)))):
         return
     write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
     if not numbers.by_rule:

@@ -45,17 +45,17 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.TAKE_STEPS:
         return all(_is_taken(timeline.storage, first) for first in decision.first)
     instant = decision.instant
-    known = [
+    states = [
         instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
     ]
     if decision.kind == DecisionKind.GIVE_UP:
-        return State.INFLIGHT not in known
+        return State.INFLIGHT not in states
     if instant.state == State.COMPLETED:
         # Its maker may have died before an upgrade: such a file would be none of this version.
-        if not known or State.COMPLETED in known or not timeline.files.layout.is_whole(instant):
+        if not states or State.COMPLETED in states or not timeline.files.layout.is_whole(instant):
             return True
         return instant.is_write and instant.requested_time in on_the_way_out(timeline)
-    return bool(known)
+    return bool(states)
 
 
 def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
@@ -167,8 +167,8 @@ def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
 
 def is_newest(storage: Storage, decision: Decision) -> bool:
     """Return whether no process has decided since a decision: others do so once it is carried out."""
-    found = decisions.newest(storage)
-    return found is None or found.maker == decision.maker
+    newest = decisions.newest(storage)
+    return newest is None or newest.maker == decision.maker
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:

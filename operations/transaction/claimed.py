@@ -50,9 +50,9 @@ def begin_claimed(
         while claimed:
             # Another process decided first.
             forget(table.storage, claimed.pop().instant_time)
-        found = plan(timeline)
+        body = plan(timeline)
         claimed.append(_claimed(table, action, patience, owner, timeline))
-        return found
+        return body
 
     try:
         begin(table, action, planned, lambda: claimed[0].instant_time, first)

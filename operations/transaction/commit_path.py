@@ -41,7 +41,7 @@ _PREPARATIONS = 20
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The requested instant, None where the plan needs none, and the timeline that `plan` got last."""
+    """The requested instant, None if the plan needs none, and the timeline that `plan` got last."""
 
     instant: Instant | None
     timeline: Timeline
@@ -49,7 +49,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """An instant that this process completed, and what it wrote to the metadata table; None where there is none."""
+    """An instant that this process completed, and what it wrote to the metadata table; None if there is none."""
 
     instant: Instant
     metadata: MetadataWritten | None = None
@@ -78,12 +78,12 @@ def begin(
 
     def build(timeline: Timeline) -> Decision | None:
         requested.clear()
-        found = plan(timeline)
-        if found is None:
+        model = plan(timeline)
+        if model is None:
             return None
         instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
-        body = timeline.files.codec.encode(found)
+        body = timeline.files.codec.encode(model)
         steps = first(timeline, instant)
         return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table), first=steps)
 
@@ -94,23 +94,23 @@ def begin(
 def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], None]) -> Timeline | None:
     """Make an instant's inflight file, and return a timeline with all that completed without seeing that file.
 
-    None where the instant is gone. An instant that completes later sees the file: the decisions of a table come one
-    after another, and this is one of them. `check` gets the timeline of each round, and raises where the instant must
+    None if the instant is gone. An instant that completes later sees the file: the decisions of a table come one
+    after another, and this is one of them. `check` gets the timeline of each round, and raises if the instant must
     not begin. Raises as `decide`.
     """
     same, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
-    there: list[bool] = []
+    is_pending: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        there[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
-        if not there[0]:
+        is_pending[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
+        if not is_pending[0]:
             return None
         check(timeline)
         try:
             body = table.storage.read(timeline.files.path(requested))
         except FileNotFoundError:
             # Another process has rolled it back, maybe right before an earlier round made the inflight file.
-            there[0] = False
+            is_pending[0] = False
             table.storage.delete(timeline.files.path(pending))
             return None
         timeline.files.start(pending)
@@ -118,7 +118,7 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
         return Decision(DecisionKind.MAKE, requested, body, changes=changed_properties(table))
 
     decide(table, build)
-    return table.timeline() if there[0] else None
+    return table.timeline() if is_pending[0] else None
 
 
 def complete(
@@ -129,10 +129,10 @@ def complete(
     *,
     starts: bool = False,
 ) -> Completed | None:
-    """Complete an instant, the point of no return; return None where it is completed or gone already.
+    """Complete an instant, the point of no return; return None if it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises where the instant must not complete. With ``starts`` each
-    round makes the inflight file, too. Followers of the table prepare before the race, and again where instants that
+    `outcome` runs again after each lost race, and raises if the instant must not complete. With ``starts`` each
+    round makes the inflight file, too. Followers of the table prepare before the race, and again if instants that
     completed meanwhile touch what they wrote. Otherwise as `decide`.
     """
     followers, locked = following(table), has_lock(table)
@@ -181,32 +181,32 @@ def _complete(
         completed.clear()
         if seen is not None and not set(timeline.writes).issubset(seen.writes):
             raise _OutdatedError
-        found = outcome(timeline)
-        if found is None:
+        outcome_now = outcome(timeline)
+        if outcome_now is None:
             return None
-        found.settle()
+        outcome_now.settle()
         if starts:
             timeline.files.start(pending)
-        new = bool(found.properties.new_table)
-        config = None if new else found.properties.current or stored_config(table.storage)
-        after = "" if config is None or not found.followed else _ready_after(table, prepared, timeline, config, found)
-        if found.own is not None and config is not None:
-            after = max(after, _required(found.own.ready_after(timeline, config)))
+        new = bool(outcome_now.properties.new_table)
+        config = None if new else outcome_now.properties.current or stored_config(table.storage)
+        after = "" if config is None or not outcome_now.followed else _ready_after(table, prepared, timeline, config, outcome_now)
+        if outcome_now.own is not None and config is not None:
+            after = max(after, _required(outcome_now.own.ready_after(timeline, config)))
         at = time_after(table, timeline, after)
         completed.append(timeline.files.layout.completed(pending, at))
         codec = timeline.files.codec
-        body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
+        body = outcome_now.body.at(timeline, pending) if isinstance(outcome_now.body, CommitBody) else codec.encode(outcome_now.body)
         if config is not None:
             refuse_other_version(table, config)
-        follows = changed_properties(table, config) if found.followed and config is not None else {}
-        changes = {**found.properties.changes, **follows}
+        follows = changed_properties(table, config) if outcome_now.followed and config is not None else {}
+        changes = {**outcome_now.properties.changes, **follows}
         preparations = (
             *(() if prepared is None else prepared.by_follower),
-            *(() if found.own is None else [found.own]),
+            *(() if outcome_now.own is None else [outcome_now.own]),
         )
         steps = [each.steps(completed[0]) for each in preparations]
-        first = (*found.first, *(each for each in steps if each.steps or each.drops))
-        return Decision(DecisionKind.MAKE, completed[0], body, found.properties.new_table, changes, first=first)
+        first = (*outcome_now.first, *(each for each in steps if each.steps or each.drops))
+        return Decision(DecisionKind.MAKE, completed[0], body, outcome_now.properties.new_table, changes, first=first)
 
     decide(table, build, relief)
     if not completed:
@@ -221,7 +221,7 @@ def _complete(
 def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
-    """Return a time after which an instant has to complete; raise `_OutdatedError` where followers prepare anew."""
+    """Return a time after which an instant has to complete; raise `_OutdatedError` if followers prepare anew."""
     ready = () if prepared is None else prepared.followers
     if any(follower not in ready for follower in following(replace(table, config=config))):
         raise _OutdatedError
@@ -238,8 +238,8 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
     """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`."""
 
     def build(timeline: Timeline) -> Decision | None:
-        found = find(timeline)
-        return None if found is None else Decision(DecisionKind.GIVE_UP, found.at(State.INFLIGHT))
+        instant = find(timeline)
+        return None if instant is None else Decision(DecisionKind.GIVE_UP, instant.at(State.INFLIGHT))
 
     return decide(table, build)
 

@@ -136,8 +136,8 @@ def rules_of(patience: Patience) -> ConcurrencyRules:
     return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 
 
-def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
-    return frozenset(name for name, whether in found.items() if whether)
+def those(conditions: Mapping[Shared, object]) -> frozenset[Shared]:
+    return frozenset(name for name, whether in conditions.items() if whether)
 
 
 def kind_of(action: str) -> InstantKind | None:

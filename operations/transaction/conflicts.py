@@ -72,7 +72,7 @@ class WriteChanges:
         merged_logs: The log files among them that are merged into a new base file.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
-        new_keys: Where keys went that the index did not find; None where the write looked up no keys.
+        new_keys: Where keys went that the index did not find; None if the write looked up no keys.
         read: The rows of the table that decided what the write does, where that counts.
         numbers: The number of buckets by which the write placed its rows, by partition path.
     """
@@ -113,7 +113,7 @@ class CheckedInstants:
 
 
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
-    """Raise `CommitConflictError` where this write must not be committed on top of what other instants did.
+    """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
 
     Looks only at instants that are not ``checked``, and adds them.
     """
@@ -123,16 +123,16 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
     for instant in since.writes:
-        done = since.read(instant)
-        _check_replay(work, instant, done)
-        theirs = sorted(_file_groups(done))
-        if done.operation_type == LOG_COMPACT or done.compacted:
-            kind = LOG_COMPACTION if done.operation_type == LOG_COMPACT else COMPACTION
+        metadata = since.read(instant)
+        _check_replay(work, instant, metadata)
+        theirs = sorted(_file_groups(metadata))
+        if metadata.operation_type == LOG_COMPACT or metadata.compacted:
+            kind = LOG_COMPACTION if metadata.operation_type == LOG_COMPACT else COMPACTION
             _check_compaction(work, instant, kind, theirs, changes)
             compacted.update(theirs)
         else:
-            _check_write(work, instant, done, theirs, changes)
-            _check_read(since, instant, done, changes)
+            _check_write(work, instant, metadata, theirs, changes)
+            _check_read(since, instant, metadata, changes)
             others.update(theirs)
     check_columns_since(since, changes.columns)
     _check_pending(since, changes)
@@ -154,7 +154,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
 
 
 def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
-    """Raise where readers would pass over rows that this write merged, as it saw the table anew since its begin.
+    """Raise if readers would pass over rows that this write merged, as it saw the table anew since its begin.
 
     They take the base file of the greatest requested time, and put a log file on top of each base file that was
     requested before the log file completed.
@@ -170,7 +170,7 @@ def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], 
 def check_moment(work: Transaction, timeline: Timeline) -> Since:
     """Return what completed since the plan of a write that has read nothing.
 
-    Raises `CommitConflictError` where the write must not be merged on top of this moment.
+    Raises `CommitConflictError` if the write must not be merged on top of this moment.
     """
     since = Since.of_unread(work, timeline)
     _check_restore(since)
@@ -179,8 +179,8 @@ def check_moment(work: Transaction, timeline: Timeline) -> Since:
     return since
 
 
-def _check_replay(work: Transaction, instant: Instant, done: CommitMetadata) -> None:
-    if done.extra_metadata.get(WRITE_ID) == work.write_id:
+def _check_replay(work: Transaction, instant: Instant, metadata: CommitMetadata) -> None:
+    if metadata.extra_metadata.get(WRITE_ID) == work.write_id:
         raise work.conflict(f"A replay of it completed meanwhile, as {instant.requested_time}")
 
 
@@ -195,14 +195,14 @@ def _forbids(
 
 
 def _check_write(
-    work: Transaction, instant: Instant, done: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
+    work: Transaction, instant: Instant, metadata: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
 ) -> None:
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     groups = [group for group in theirs if (group.partition_path, changes.rival_key(group)) in ours]
     # A partition that is replaced as a whole must be what this write saw, without new file groups.
     covered = [group for group in theirs if changes.covers(group.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
-        what = f"{_name_of(instant, done)} completed meanwhile"
+        what = f"{_name_of(instant, metadata)} completed meanwhile"
         for group in (groups or covered)[:1]:
             what += f" and changed the {group.words} too"
         raise work.conflict(what, met_at(instant.requested_time, WRITE, (groups or covered)[:1]))
@@ -223,16 +223,16 @@ def changed_meanwhile(
 
 
 def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
-    """Raise where the number of buckets of a partition is no longer that by which this write placed rows there.
+    """Raise if the number of buckets of a partition is no longer that by which this write placed rows there.
 
     A rescale may leave a bucket empty, so that the file groups alone do not show that it and the write have met.
     """
-    for path, found in changed_numbers(since, numbers).items():
+    for path, current in changed_numbers(since, numbers).items():
         if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
             instant = max(write.requested_time for write in since.writes if write.replaces)
             raise since.work.conflict(
                 f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
-                f"{'an unknown number of' if found is None else found} buckets, where this write placed its rows by "
+                f"{'an unknown number of' if current is None else current} buckets, where this write placed its rows by "
                 f"{numbers[path]}",
                 MetInstant(instant, WRITE.value, path),
             )
@@ -246,23 +246,23 @@ def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int |
     if not numbers or not any(write.replaces for write in since.writes):
         return {}
     now = bucket_numbers(since.work.table, since.timeline)
-    return {path: found for path, number in sorted(numbers.items()) if (found := now.of(path)) != number}
+    return {path: current for path, number in sorted(numbers.items()) if (current := now.of(path)) != number}
 
 
-def _check_read(since: Since, instant: Instant, done: CommitMetadata, changes: WriteChanges) -> None:
+def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
     work, then = since.work, partial(since.timeline.as_of_completion, instant.visible_since)
-    where = find_read(work, changes.read, changes.columns, instant, done, lambda: bucket_numbers(work.table, then()))
+    where = find_read(work, changes.read, changes.columns, instant, metadata, lambda: bucket_numbers(work.table, then()))
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise work.conflict(
-            f"{_name_of(instant, done)} completed meanwhile and changed rows that decided what this write does "
+            f"{_name_of(instant, metadata)} completed meanwhile and changed rows that decided what this write does "
             f"({where})",
             met_at(instant.requested_time, WRITE),
         )
 
 
-def _name_of(instant: Instant, done: CommitMetadata) -> str:
+def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
     """Return the name of a completed write; its process is known by the write's id alone."""
-    write_id = done.extra_metadata.get(WRITE_ID)
+    write_id = metadata.extra_metadata.get(WRITE_ID)
     return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
 
 
@@ -344,9 +344,9 @@ def _check_new_keys(
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
         name, time = next(
             (
-                (_name_of(write, done), write.requested_time)
+                (_name_of(write, metadata), write.requested_time)
                 for write in since.writes
-                if twin.group in _file_groups(done := since.read(write))
+                if twin.group in _file_groups(metadata := since.read(write))
             ),
             ("Another write", ""),
         )
@@ -412,7 +412,7 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
 
 
 def _check_cleaned(since: Since, looked: NewKeys) -> None:
-    """Raise where a clean deleted files that this write saw, in which it may have missed keys.
+    """Raise if a clean deleted files that this write saw, in which it may have missed keys.
 
     A lookup misses deleted files where an instant on the timeline names them, but not where that instant was archived.
     """
@@ -430,15 +430,15 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
 
 
 def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
-    """Raise where either this write or a write that completed meanwhile drops columns of the other.
+    """Raise if either this write or a write that completed meanwhile drops columns of the other.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last. A write that
     ``merges`` stored rows from now on must not have narrower columns than theirs, either.
     """
-    found = newest_schema(since.timeline) if since.writes else None
-    if found is None:
+    newest = newest_schema(since.timeline) if since.writes else None
+    if newest is None:
         return
-    instant, theirs = found
+    instant, theirs = newest
     last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
     if merges:
@@ -453,7 +453,7 @@ def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = Fals
 
 
 def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
-    """Raise where another writer rolled this write back, even if a late task put its instant back since."""
+    """Raise if another writer rolled this write back, even if a late task put its instant back since."""
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})

@@ -46,8 +46,8 @@ def decide(
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` runs again after each lost race, and returns None where nothing has to be done. `relief` makes room on a
-    full store. Raises `ConcurrentWriteError` after many lost races, `StorageError` where the store failed: a decision
+    `build` runs again after each lost race, and returns None if nothing has to be done. `relief` makes room on a
+    full store. Raises `ConcurrentWriteError` after many lost races, `StorageError` if the store failed: a decision
     that was made before that is binding, and the next process that decides carries it out.
     """
     with hold(table) as held:
@@ -85,8 +85,8 @@ def settle(table: Table) -> Timeline:
 def settled(held: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
     table = held.table
-    known = _known(table.storage)
-    newest, began = known[-1], time.monotonic()
+    numbers = _known(table.storage)
+    newest, began = numbers[-1], time.monotonic()
     decision = _read(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
@@ -94,7 +94,7 @@ def settled(held: HeldLock) -> tuple[int, Timeline]:
         _insist(held, decision, timeline, None)
         _take_back_late(held, decision, began)
         timeline = table.timeline()
-    _forget(table.storage, known)
+    _forget(table.storage, numbers)
     return newest, timeline
 
 
@@ -103,7 +103,7 @@ def _known(storage: Storage) -> list[int]:
 
 
 def _read(table: Table, number: int) -> Decision | None:
-    """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made."""
+    """Return a decision; None if it is deleted, as a newer decision exists, or stays half-made."""
     storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
         try:
@@ -111,9 +111,9 @@ def _read(table: Table, number: int) -> Decision | None:
         except FileNotFoundError:
             return None
         decisions.refuse_newer(storage, number, data)
-        found = Decision.parse(data)
-        if found is not None:
-            return found
+        decision = Decision.parse(data)
+        if decision is not None:
+            return decision
         if time.monotonic() > deadline:
             logger.warning(
                 "table %s: the decision %s is not whole and not binding", storage.path, decisions.path_of(number)
@@ -131,10 +131,10 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
         if is_unflushed(error):
             raise
         try:
-            found = storage.read(path)
+            stored = storage.read(path)
         except FileNotFoundError:
-            found = None
-        if found != content:
+            stored = None
+        if stored != content:
             raise
         return True
 
@@ -150,7 +150,7 @@ def _is_newest(storage: Storage, number: int) -> bool:
 
 
 def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
-    """Carry a decision out, and try again where that fails: the decision is binding, whatever error follows."""
+    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
             carry_out(held, decision, timeline)
@@ -169,7 +169,7 @@ def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Call
 def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
     """Have a decision of no effect follow a decision that is not carried out, so that no process carries that out.
 
-    False where another process decided first, which has carried it out before.
+    False if another process decided first, which has carried it out before.
     """
     nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
     return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
@@ -206,18 +206,18 @@ def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
     instant = decision.instant
-    done = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
+    verb = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
         f"{error.what} The {instant.action} {instant.requested_time} was decided before that and is binding: the next "
-        f"write to the table {done} it.",
+        f"write to the table {verb} it.",
         "Look at the table's history before you write the same rows again.",
     )
 
 
-def _forget(storage: Storage, known: list[int]) -> None:
-    if len(known) <= 2 * KEPT:
+def _forget(storage: Storage, numbers: list[int]) -> None:
+    if len(numbers) <= 2 * KEPT:
         return
     try:
-        storage.delete(*map(decisions.path_of, known[1:-KEPT]), durable=False)
+        storage.delete(*map(decisions.path_of, numbers[1:-KEPT]), durable=False)
     except StorageError:
         logger.warning("table %s: old decisions stay for now", storage.path, exc_info=True)

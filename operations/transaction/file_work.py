@@ -47,8 +47,8 @@ class FileWork:
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
-        kept = config.sort_order
-        order = self.order if kept is None else kept.among(columns.names)
+        table_order = config.sort_order
+        order = self.order if table_order is None else table_order.among(columns.names)
         output = replace(self.output, statistics=self.transaction.bounded)
         return FileFormat(columns, text, output, order, filters_for(config, output))
 

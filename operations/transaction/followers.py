@@ -45,7 +45,7 @@ class Prepared:
         return next((each.report for each in self.by_follower if each.report is not None), None)
 
     def ready_after(self, timeline: Timeline, config: TableConfig, outcome: Outcome) -> str | None:
-        """Return a time after which the instant has to complete; None where followers have to prepare anew."""
+        """Return a time after which the instant has to complete; None if followers have to prepare anew."""
         if outcome.files != self.outcome.files:
             return None
         times = [each.ready_after(timeline, config) for each in self.by_follower]

@@ -18,7 +18,7 @@ _AT_ONCE = 64
 
 
 def start(table: Table, instant: Instant) -> bool:
-    """Make an instant's inflight file; False where it exists already."""
+    """Make an instant's inflight file; False if it exists already."""
     with hold(table):
         return table.instants.start(instant)
 
@@ -67,8 +67,8 @@ def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str,
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
     """Take a completed write back to inflight, so that no reader sees its rows."""
     states = paths.get(victim.identity, {})
-    done = _completed(paths, victim)
-    if not done:
+    completed = _completed(paths, victim)
+    if not completed:
         return
     files = table.instants
     with hold(table):
@@ -76,7 +76,7 @@ def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
         for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
             if state not in states:
                 make(_pending(files, states, victim))
-        table.storage.delete(*done)
+        table.storage.delete(*completed)
 
 
 def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
@@ -95,7 +95,7 @@ def _completed(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
 def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
     """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
-        found = files.layout.parse(split(path)[1])
-        if found is not None and action_group(found.action) == victim.group:
-            return found
+        instant = files.layout.parse(split(path)[1])
+        if instant is not None and action_group(instant.action) == victim.group:
+            return instant
     return victim.at(State.INFLIGHT)

@@ -43,11 +43,11 @@ def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> di
     parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed)
     files = [(info, file) for info, file in parsed if file is not None]
     makers = table.format.makers_of_each([file for _, file in files], timeline)
-    found: dict[str, list[FileInfo]] = {}
+    files_by_time: dict[str, list[FileInfo]] = {}
     for (info, _), times in zip(files, makers, strict=True):
         for time in times:
-            found.setdefault(time, []).append(info)
-    return found
+            files_by_time.setdefault(time, []).append(info)
+    return files_by_time
 
 
 def marked_by_tasks(work: Transaction, _: object = ()) -> Iterator[list[str]]:
@@ -75,10 +75,10 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
     """Forget an instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
     Markers(storage, instant_time).delete()
     claim = owner.Claim(storage, instant_time)
-    found = storage.look(claim.folder)
-    storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
+    listing = storage.look(claim.folder)
+    storage.delete(*(info.path for info in listing.files if split(info.path)[1] != owner.OWNER_FILE))
     storage.delete_folder(claim.aside)
-    if split(folder_of(instant_time))[1] in found.folders:
+    if split(folder_of(instant_time))[1] in listing.folders:
         storage.delete_folder(folder_of(instant_time))
 
 

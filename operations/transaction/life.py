@@ -61,7 +61,7 @@ class Made:
     Attributes:
         paths: The data files that finished units reported.
         folders: The folders to flush, which hold all files of units.
-        outcome: What the instant changes, by a timeline; None where it is over. Raises where it must not complete.
+        outcome: What the instant changes, by a timeline; None if it is over. Raises if it must not complete.
         ready: Does right before the decision what would take long in it.
     """
 
@@ -82,7 +82,7 @@ def live(
 
     Args:
         claimed: Holds the claim: the instant has a heartbeat until it ends.
-        units: Executes the units; it makes nothing where another process has ended the instant.
+        units: Executes the units; it makes nothing if another process has ended the instant.
     """
     with given_up_on_error(work, ownership.give_up), claimed as claim:
         result, made = units(claim)
@@ -129,7 +129,7 @@ def finish(
     ownership: Ownership,
     phase: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> Completed | None:
-    """Take the steps from the seal to the completed instant; None where it is over. Raises as `complete`."""
+    """Take the steps from the seal to the completed instant; None if it is over. Raises as `complete`."""
     work = made.work
     with phase("flush"):
         drop_strays(made, ownership)

@@ -46,7 +46,7 @@ class HeldLock:
 
 @contextmanager
 def hold(table: Table) -> Iterator[HeldLock]:
-    """Hold the lock of a table until the block ends. Raises `ConcurrentWriteError` where it stays another writer's."""
+    """Hold the lock of a table until the block ends. Raises `ConcurrentWriteError` if it stays another writer's."""
     provider = provider_of(table)
     if provider is None:
         yield HeldLock(table, keeps_out=False)
@@ -64,7 +64,7 @@ def has_lock(table: Table) -> bool:
 
 
 def provider_of(table: Table) -> LockProvider | None:
-    """Return what locks a table; None where the race for the next decision is enough."""
+    """Return what locks a table; None if the race for the next decision is enough."""
     if table.lock is None:
         return None
     make = PROVIDERS.get(table.lock.provider)

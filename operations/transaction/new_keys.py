@@ -109,10 +109,10 @@ class _Search:
     def run(self, count: int) -> Twin | None:
         parts = count // MOST_HASHES + 1
         for part in range(parts):
-            known = self._known(part, parts)
+            own_hashes = self._known(part, parts)
             for file_slice in self.file_slices:
                 for keys in _keys(self.storage, file_slice.data_files, self.times):
-                    met = keys.filter(pa.array(np.isin(hash64(keys), known)))
+                    met = keys.filter(pa.array(np.isin(hash64(keys), own_hashes)))
                     twin = self._confirmed(met, file_slice) if len(met) else None
                     if twin is not None:
                         return twin

@@ -26,6 +26,6 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
 
 
 def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
-    found = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
-    unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
+    flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
+    unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
     return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None

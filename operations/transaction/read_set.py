@@ -38,7 +38,7 @@ def find_read(
     read: tuple[ReadRows, ...],
     columns: pa.Schema,
     instant: Instant,
-    done: CommitMetadata,
+    metadata: CommitMetadata,
     numbers: Callable[[], BucketNumbers],
 ) -> str | None:
     """Return a file or partition in which a completed write changed the rows that were read; None for none.
@@ -50,7 +50,7 @@ def find_read(
         pruning = Pruning(work.config, whole, rows.predicates)
         search = Search.of(rows.predicates, whole, work.config)
         meeting = _Meeting(work, rows, whole, instant, pruning, search, pruning.file_may_match(numbers))
-        changed = next(meeting.changed(done), None)
+        changed = next(meeting.changed(metadata), None)
         if changed is not None:
             return changed
     return None
@@ -73,16 +73,16 @@ class _Meeting:
     search: Search
     may_hold: Callable[[DataFile], bool]
 
-    def changed(self, done: CommitMetadata) -> Iterator[str]:
+    def changed(self, metadata: CommitMetadata) -> Iterator[str]:
         """Yield files of the other write that have a row that was read, and partitions that it took rows from."""
-        for partition, stats in done.partition_to_write_stats.items():
+        for partition, stats in metadata.partition_to_write_stats.items():
             if self.pruning.partition_may_match(partition):
                 for stat in stats:
                     file = data_file(stat.path or "")
                     if file is not None and self.may_hold(file) and (self._may_take(stat, file) or self._has(file)):
                         yield file.path
         if self.read.absence:
-            yield from (path for path, ids in done.replaced.items() if ids and self.pruning.partition_may_match(path))
+            yield from (path for path, ids in metadata.replaced.items() if ids and self.pruning.partition_may_match(path))
 
     def _may_take(self, stat: WriteStat, file: DataFile) -> bool:
         """Return whether a file may say that a row which was read is gone, or satisfies the predicates no more."""
@@ -130,5 +130,5 @@ class _Meeting:
     def _holds_row(self, rows: pa.RecordBatch) -> bool:
         """Return whether a row of the other write, which a rewritten file has among older rows, was read."""
         theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
-        found = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
-        return bool(found.true_count)
+        is_read = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
+        return bool(is_read.true_count)

@@ -1,7 +1,7 @@
 """Properties of a table changed by a decision of its own, which makes no instant.
 
 The decision names the file of properties that it replaces, by a checksum. So it is carried out once, whichever process
-does that, and never again where other software changes the properties back later.
+does that, and never again if other software changes the properties back later.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def set_properties(
 ) -> None:
     """Set the properties that `find` returns, and with ``follows`` those that followers want. Raises as `decide`.
 
-    `find` runs again after each lost race, with the timeline and the stored properties. It returns None where nothing
-    has to be changed, and raises where the properties must not change. Nothing is set where other software changes the
+    `find` runs again after each lost race, with the timeline and the stored properties. It returns None if nothing
+    has to be changed, and raises if the properties must not change. Nothing is set where other software changes the
     properties at the same moment, or the state of the timeline (`state_of`) that the change depends on: the caller has
     to look. ``action`` names the change in messages.
     """
@@ -39,11 +39,11 @@ def set_properties(
         made.clear()
         stored = load_stamped(table.storage)
         refuse_other_version(table, stored.config)
-        found = find(timeline, stored.config)
-        if found is None:
+        wanted = find(timeline, stored.config)
+        if wanted is None:
             return None
         instant = Instant(time_after(table, timeline), action, State.REQUESTED)
-        changes = {**(changed_properties(table, stored.config) if follows else {}), **found}
+        changes = {**(changed_properties(table, stored.config) if follows else {}), **wanted}
         made.append(Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum))
         return made[0]
 

@@ -45,7 +45,7 @@ class Since:
 
     Attributes:
         active: The completed instants on the timeline, in the order in which they completed.
-        archived: The instants archived meanwhile, with their completed files; empty bytes where the archive lacks them.
+        archived: The instants archived meanwhile, with their completed files; empty bytes if the archive lacks them.
         pending: The pending instants on the timeline, in order of requested time.
     """
 
@@ -57,16 +57,16 @@ class Since:
     pending: tuple[Instant, ...]
 
     @classmethod
-    def find(cls, work: Transaction, timeline: Timeline, known: Collection[Instant] = ()) -> Since:
+    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> Since:
         """Return what completed since the plan, without the instants in a state in which they are ``known``.
 
-        Raises `CommitConflictError` where history lacks it by now.
+        Raises `CommitConflictError` if history lacks it by now.
         """
         seen = _seen(work, timeline)
-        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in known]
+        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
         bodies = work.table.archive.bodies(gone)
-        active = tuple(instant for instant in timeline.completed_since(seen) if instant not in known)
-        pending = tuple(instant for instant in timeline.pending if instant not in known)
+        active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
+        pending = tuple(instant for instant in timeline.pending if instant not in checked)
         return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
 
     @classmethod
@@ -86,10 +86,10 @@ class Since:
         return tuple(instant for instant in (*self.active, *self.archived) if instant.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
-        """Return the metadata of one of `writes`; raise `CommitConflictError` where the archive lacks it."""
-        found = self._read(write)
-        refuse_newer_keys(self.timeline, write, found.extra_metadata)
-        return found
+        """Return the metadata of one of `writes`; raise `CommitConflictError` if the archive lacks it."""
+        metadata = self._read(write)
+        refuse_newer_keys(self.timeline, write, metadata.extra_metadata)
+        return metadata
 
     def _read(self, write: Instant) -> CommitMetadata:
         if write not in self.archived:
@@ -107,18 +107,18 @@ class Since:
     @property
     def known_of_cleans(self) -> Known:
         """Whether one of the cleans that `cleaned` reads is completed."""
-        done = any(instant.action == "clean" for instant in (*self.active, *self.archived))
-        return Known.COMPLETED if done else Known.PENDING
+        any_completed = any(instant.action == "clean" for instant in (*self.active, *self.archived))
+        return Known.COMPLETED if any_completed else Known.PENDING
 
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
         """Return the files that completed cleans deleted or pending cleans are about to delete, by partition path."""
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
 
-        there = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
-        told = [self.timeline.files.read_clean(instant) for instant in there]
-        told += [self._read_archived(CleanMetadata, instant) for instant in self.archived if instant.action == "clean"]
-        return files_of(clean for clean in told if clean is not None)
+        cleans = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
+        bodies = [self.timeline.files.read_clean(instant) for instant in cleans]
+        bodies += [self._read_archived(CleanMetadata, instant) for instant in self.archived if instant.action == "clean"]
+        return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
         # A rollback is requested after its victim, and the archive may lack what earlier ones undid.
@@ -126,8 +126,8 @@ class Since:
 
     def undone(self, archived_after: str = "") -> Iterator[Undone]:
         """Return the writes that completed or pending rollbacks undo, archived rollbacks from a requested time on."""
-        known = {*self.active, *self.pending}
-        for instant in sorted(known, key=lambda instant: instant.requested_time):
+        instants = {*self.active, *self.pending}
+        for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
                 yield _undone(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
@@ -135,10 +135,10 @@ class Since:
 
         for instant in self.archived:
             if instant.action == "rollback" and instant.requested_time > archived_after:
-                done = self._read_archived(RollbackMetadata, instant)
-                taken = [*self.work.table.format.undo.taken(done)]
-                actions = {each.commit_time: each.action for each in done.instants_rollback}
-                for victim in done.commits_rollback:
+                metadata = self._read_archived(RollbackMetadata, instant)
+                taken = [*self.work.table.format.undo.taken(metadata)]
+                actions = {each.commit_time: each.action for each in metadata.instants_rollback}
+                for victim in metadata.commits_rollback:
                     yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:

@@ -54,7 +54,7 @@ def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
     """Raise `CommitConflictError` instead of the error of a write that another process has given up as dead.
 
     That process seals the write for good, and deletes its files. The newest instant that the notes of a write name
-    counts, too, where it is ``after`` a time.
+    counts, too, if it is ``after`` a time.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
 
 
 def _given_up_by_others(work: Transaction, after: str) -> str | None:
-    """Return the time of a write's instant that is sealed for good; None where its own abort has left the last note."""
+    """Return the time of a write's instant that is sealed for good; None if its own abort has left the last note."""
     newest = work.notes.newest() if work.key else None
     if newest == GIVEN_UP:
         return None
@@ -96,7 +96,7 @@ class Taken:
 
 
 def taken_since(storage: Storage, error: Exception) -> Taken | None:
-    """Return what other instants took so that a read failed; None where they took nothing.
+    """Return what other instants took so that a read failed; None if they took nothing.
 
     A file that the table needs as it is now was not taken: it is damage.
     """
@@ -108,8 +108,8 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
         return None
     now = table.timeline()
     undone = met is not None and met.kind == InstantKind.ROLLBACK.value
-    found = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
-    taken = next((taken for taken in found if taken is not None), None)
+    candidates = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
+    taken = next((taken for taken in candidates if taken is not None), None)
     return taken if taken is None or met is None else replace(taken, met=replace(taken.met, from_text=met.from_text))
 
 

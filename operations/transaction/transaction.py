@@ -35,7 +35,7 @@ class Transaction:
         write_id: Identifies the work across replays.
         patience: When it takes another writer for dead.
         shared: Whether other processes may continue it once this process is gone; each then has a seal of its own, too.
-        key: Names the notes by which the processes of a write find its instant; empty where the plan names it.
+        key: Names the notes by which the processes of a write find its instant; empty if the plan names it.
         bounded: The columns whose bounds followers need of each data file.
     """
 
@@ -53,9 +53,9 @@ class Transaction:
     def at(self, instant_time: str) -> Transaction:
         return replace(self, instant_time=instant_time)
 
-    def is_of(self, found: Owner) -> bool:
+    def is_of(self, claim_owner: Owner) -> bool:
         """Return whether the owner of an instant is this work, and no replay of it."""
-        return (found.write_id, found.key) == (self.write_id, self.key)
+        return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
     def conflict(self, what: str, met: MetInstant | None = None) -> CommitConflictError:
         return CommitConflictError(

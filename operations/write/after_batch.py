@@ -52,9 +52,9 @@ def run_after_batch(
         return ()
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
     listings = Listings(timeline)
-    done, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
+    results, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
     _warn_of_much(storage.path, listings.since or timeline)
-    return done
+    return results
 
 
 def run_within(
@@ -64,19 +64,19 @@ def run_within(
 
     Returns a result for each, also for those that had no time, which may be due still.
     """
-    done, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
+    results, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
     over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
     due = [service.name for service in waiting if service.pays(timeline, upkeep)]
-    return (*map(_with_rest, done), *(ServiceResult(storage.path, name, skipped=over) for name in due))
+    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=over) for name in due))
 
 
-def _with_rest(done: ServiceResult) -> ServiceResult:
+def _with_rest(result: ServiceResult) -> ServiceResult:
     """Return the result of a service, with a sentence about file groups for which the seconds were too few."""
-    rest = rest_of(done.path, done.service)
-    if done.skipped or not done.changed or not rest.delta_commits:
-        return done
+    rest = rest_of(result.path, result.service)
+    if result.skipped or not result.changed or not rest.delta_commits:
+        return result
     why = "the seconds for services after a write were too few for other file groups; compact() merges them"
-    return replace(done, skipped=why)
+    return replace(result, skipped=why)
 
 
 def _run(
@@ -84,7 +84,7 @@ def _run(
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
     """Return the results of the services for which there was time, and the services that had none."""
     until = time.monotonic() + seconds
-    done: list[ServiceResult] = []
+    results: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
     wanted = [service for service in services if service is not None and service.automatic(upkeep)]
     names = [service.name for service in wanted]
@@ -92,20 +92,20 @@ def _run(
     order = [*wanted[first:], *wanted[:first]]
     for number, service in enumerate(order):
         left = until - time.monotonic()
-        if left <= 0 and (done or not seconds):
+        if left <= 0 and (results or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
-            return tuple(done), order[number:]
+            return tuple(results), order[number:]
         within = partial(replace, means, within_s=max(left, 0.0))
         call = Call(storage, means.patience, lambda: upkeep, within)
         result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
-        done += [] if result is None else [result]
+        results += [] if result is None else [result]
     _NEXT.pop(storage.path, None)
-    return tuple(done), ()
+    return tuple(results), ()
 
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
     # How many delta commits a file group may have that waits for a compaction.
-    found = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
-    if found > MUCH and not _WARNED.get(path):
-        logger.warning(_MUCH, path, found, MUCH, path)
-    keep(_WARNED, path, found > MUCH, _MOST_TABLES)
+    waiting = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
+    if waiting > MUCH and not _WARNED.get(path):
+        logger.warning(_MUCH, path, waiting, MUCH, path)
+    keep(_WARNED, path, waiting > MUCH, _MOST_TABLES)

@@ -57,9 +57,9 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         services = run_inline(plan.storage, timeline, upkeep, means)
     else:
         services = run_after_batch(plan.storage, timeline, upkeep, means, settings.stream)
-    done = with_services(result, services)
-    report_commit(settings.metrics, plan.config, plan.table, done)
-    return done
+    result_with_services = with_services(result, services)
+    report_commit(settings.metrics, plan.config, plan.table, result_with_services)
+    return result_with_services
 
 
 def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:

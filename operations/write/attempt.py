@@ -48,7 +48,7 @@ class Attempt:
         is_last: Whether any further attempt would fail as this one did.
         plan: The write under the attempt's instant.
         waited: For which writes it waited, those for which `HudiTable` did included.
-        known: What it knows of the table's keys; None where it knows none.
+        known_keys: What it knows of the table's keys; None if it knows none.
     """
 
     first: WritePlan
@@ -60,13 +60,13 @@ class Attempt:
     is_last: bool = False
     plan: WritePlan = field(init=False)
     waited: Waited = field(init=False)
-    known: KeysOfWrite | None = field(init=False)
+    known_keys: KeysOfWrite | None = field(init=False)
     _again: SpilledRows | None = None
 
     def __post_init__(self) -> None:
         self.plan = self.first
         self.waited = self.first.settings.past.waited
-        self.known = _known_keys(self.first)
+        self.known_keys = _known_keys(self.first)
 
     @cached_property
     def _given(self) -> SpilledRows:
@@ -78,7 +78,7 @@ class Attempt:
         return self._given if self._again is None else self._again
 
     def bring_to(self, plan: WritePlan) -> None:
-        """Bring the rows to a later plan of the write; raise where no further attempt could do so."""
+        """Bring the rows to a later plan of the write; raise if no further attempt could do so."""
         first = self.first
         try:
             if plan.creates_table and not first.creates_table:
@@ -89,7 +89,7 @@ class Attempt:
             self.is_last = True
             raise
         if first.creates_table or plan.config.index_type != first.config.index_type:
-            self.known = _known_keys(plan)
+            self.known_keys = _known_keys(plan)
 
     @property
     def merges_again(self) -> bool:
@@ -105,7 +105,7 @@ class Attempt:
 
     @property
     def extra_metadata(self) -> Mapping[str, str]:
-        """What the completed instant says of the attempts; nothing where the write met no other."""
+        """What the completed instant says of the attempts; nothing if the write met no other."""
         number = self.first.settings.past.attempts + self.number
         again = {ATTEMPTS: str(number)} if number > 1 else {}
         return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
@@ -141,7 +141,7 @@ class Attempt:
     def _at_new_moment(self) -> tuple[WritePlan, Timeline]:
         """Return the write as if it had been planned now, and the timeline; it must not have read the table before.
 
-        Raises `CommitConflictError` where the table's properties or columns no longer fit the plan, or were restored.
+        Raises `CommitConflictError` if the table's properties or columns no longer fit the plan, or were restored.
         """
         plan = self.plan
         with taken_as_conflicts(plan.transaction):
@@ -162,7 +162,7 @@ class Attempt:
         return fresh, pinned.now
 
     def _places(self) -> Places | None:
-        """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
+        """Return what the write rewrites; None for the whole table, and nothing if it only adds file groups."""
         plan, rows = self.plan, self.rows
         if plan.operation in REPLACING:
             whole = plan.operation == OVERWRITE_TABLE or not plan.takes_rows

@@ -1,4 +1,4 @@
-"""The attempts of one commit: rows that the tasks handed over are merged again where another write came first.
+"""The attempts of one commit: rows that the tasks handed over are merged again if another write came first.
 
 Only the commit has read the table for such a write, so that it may see the table anew: under a new instant and the same
 write id. A micro-batch is planned anew, too, and its rows are brought to that plan's columns and buckets.
@@ -49,7 +49,7 @@ class Attempts:
 
     Attributes:
         attempt: The attempt at hand.
-        plan_again: Plans the same write as the table is now; None where this process lacks the write's options.
+        plan_again: Plans the same write as the table is now; None if this process lacks the write's options.
         previous: The time of the attempt before.
         until_s: The monotonic time at which further attempts end.
         repeated: How many attempts followed a pause, as the options of a stream ask.
@@ -82,28 +82,28 @@ class Attempts:
                 with given_up_as_conflicts(work, after=self.previous), self._begun():
                     return commit(attempt)
             except CommitConflictError as error:
-                done = self._replayed()
-                if done is None and not (self._can_merge_again and (time.monotonic() < self.until_s or self._repeat())):
+                committed = self._replayed()
+                if committed is None and not (self._can_merge_again and (time.monotonic() < self.until_s or self._repeat())):
                     raise
                 logger.info("table %s: %s gives way: %s", path, attempt.plan.instant_time, error.what)
                 self._pause_after(error.met)
             except (StorageError, ConcurrentWriteError) as error:
                 # An upgrade may have taken the write along, which it finds no more by the rules of the version before.
                 upgraded = error.met is not None and error.met.kind == UPGRADE
-                done = self._completed_now(attempt.plan.instant_time) if upgraded else None
-                if done is None and not self._repeat():
+                committed = self._completed_now(attempt.plan.instant_time) if upgraded else None
+                if committed is None and not self._repeat():
                     raise
-                done = done or self._replayed()
+                committed = committed or self._replayed()
                 logger.warning("table %s: the commit %s is repeated: %s", path, attempt.plan.instant_time, error.what)
             # An attempt may fail before it has begun, and then has a time and no plan of its own.
             self.previous = max(attempt.plan.instant_time, work.notes.newest() or "")
             # The spills are in the folder of the first instant.
-            keeps_spills = self.previous == work.instant_time and done is None
+            keeps_spills = self.previous == work.instant_time and committed is None
             abort(attempt.plan.transaction.at(self.previous), tries_again=keeps_spills)
             # The write may have decided to complete before the store failed.
-            done = done or (self._replayed() if self.repeated else None)
-            if done is not None:
-                return done
+            committed = committed or (self._replayed() if self.repeated else None)
+            if committed is not None:
+                return committed
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -153,8 +153,8 @@ class Attempts:
         seen = SeenTable.now(table)
         if batch is not None and find_batch(seen, batch) is None:
             return None
-        found = find_write(table, seen.timeline, write_id)
-        return None if found is None else Committed(self.first, found, seen.timeline)
+        result = find_write(table, seen.timeline, write_id)
+        return None if result is None else Committed(self.first, result, seen.timeline)
 
     @property
     def _can_merge_again(self) -> bool:

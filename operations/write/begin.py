@@ -25,8 +25,8 @@ class BegunWrite:
 def begun(plan: WritePlan, after: str = "") -> Iterator[BegunWrite]:
     """Put a write on the timeline, and keep its heartbeat until the block ends; safe to call from every task.
 
-    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` where the write is over already.
+    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` if the write is over already.
     """
     prepare = partial(make_ready, rollbacks=plan.rollbacks)
-    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as found:
-        yield BegunWrite(plan.at(found.work.instant_time), found.timeline)
+    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as begun_work:
+        yield BegunWrite(plan.at(begun_work.work.instant_time), begun_work.timeline)

@@ -63,14 +63,14 @@ def commit_write(
         with ExitStack() as opened:
             wrote = any(result.written for result in results)
             attempt = Attempt(first, spills, opened, wrote, plan_again is not None)
-            done = Attempts(attempt, plan_again).run(partial(_carry_out, results))
-    if done.plan is not first:
+            committed = Attempts(attempt, plan_again).run(partial(_carry_out, results))
+    if committed.plan is not first:
         forget(plan.storage, first.instant_time)
-    if not done.result.instant:
+    if not committed.result.instant:
         give_up_begun(first.transaction)
-        return done.result
-    announce_missing(done.plan, results)
-    result = follow_up(done.plan, done.result, done.timeline)
+        return committed.result
+    announce_missing(committed.plan, results)
+    result = follow_up(committed.plan, committed.result, committed.timeline)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
@@ -102,9 +102,9 @@ def _without_rows(plan: WritePlan) -> CommitResult:
     if plan.replays is None:
         return nothing
     timeline = plan.table.timeline()
-    found = timeline.find(plan.replays)
-    if found is not None and found.state == State.COMPLETED:
-        return result_of(timeline, found)
+    instant = timeline.find(plan.replays)
+    if instant is not None and instant.state == State.COMPLETED:
+        return result_of(timeline, instant)
     # The instant of the replayed write has left the timeline.
     return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
 
@@ -116,9 +116,9 @@ def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
         seal(plan.transaction)
         timeline = plan.table.timeline()
-        found = timeline.find(plan.instant_time)
-        if found is not None and found.state == State.COMPLETED:
-            return Committed(plan, result_of(timeline, found), timeline)
+        instant = timeline.find(plan.instant_time)
+        if instant is not None and instant.state == State.COMPLETED:
+            return Committed(plan, result_of(timeline, instant), timeline)
         since = Since.of_unread(plan.transaction, timeline)
         check_ownership(plan.transaction, timeline, since)
     with attempt.turn(since) as (fresh, now):
@@ -131,7 +131,7 @@ def _merge_and_complete(
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempt.rows, phases, attempt.known)
+        merged = merge_spills(plan, seen, attempt.rows, phases, attempt.known_keys)
         written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
@@ -152,8 +152,8 @@ def _merge_and_complete(
     completed = None
     if not is_over:
         completed = finish(completion.made, ONE_PROCESS, phases.phase)
-        if attempt.known is not None:
-            attempt.known.complete()
+        if attempt.known_keys is not None:
+            attempt.known_keys.complete()
         completion.tell_of_outdone()
     result = result_from(plan.path, "" if is_over else plan.instant_time, completion.body.metadata)
     metadata = None if completed is None else completed.metadata

@@ -84,9 +84,9 @@ class Completion:
             self.is_free(work.table.timeline())
 
     def _outcome(self, timeline: Timeline) -> Outcome | None:
-        """Return the outcome, having checked what it relies on; None where the write is complete.
+        """Return the outcome, having checked what it relies on; None if the write is complete.
 
-        Raises `CommitConflictError` where another instant changed the same data or the table's properties since the
+        Raises `CommitConflictError` if another instant changed the same data or the table's properties since the
         plan, or undid the write.
         """
         if not self.is_free(timeline):
@@ -97,7 +97,7 @@ class Completion:
         return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties, settle=keep)
 
     def is_free(self, timeline: Timeline) -> bool:
-        """Return False where the write is complete, and raise where another instant keeps it from becoming so.
+        """Return False if the write is complete, and raise if another instant keeps it from becoming so.
 
         Another process may have completed it for a stalled writer, and archived it.
         """
@@ -106,16 +106,16 @@ class Completion:
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
         batch = self.plan.settings.batch
-        done = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
-        if done is not None:
-            raise work.conflict(f"A replay of its batch completed meanwhile, as {done}")
+        completed_time = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
+        if completed_time is not None:
+            raise work.conflict(f"A replay of its batch completed meanwhile, as {completed_time}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
             self._check_forgotten()
         return True
 
     def _check_forgotten(self) -> None:
-        """Raise where a compaction forgot deletes against which rows of this write had lost."""
+        """Raise if a compaction forgot deletes against which rows of this write had lost."""
         outdone = {file.group for file in self._outdone}
         for group in sorted(outdone & self._checked.compacted):
             raise self.plan.transaction.conflict(
@@ -193,6 +193,6 @@ def _new_keys(plan: WritePlan, written: Sequence[WrittenFile], touched: Collecti
 
 def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
     """Restore metafiles of partitions that another writer created, and removed again when it gave up."""
-    there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
-    for partition in (path for path, found in zip(written, there, strict=True) if not found):
+    exist = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
+    for partition in (path for path, found in zip(written, exist, strict=True) if not found):
         write_partition_metafile(plan.storage, partition, plan.instant_time)

@@ -27,14 +27,14 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
     An error is logged and part of the result: it never fails the write. The timeline may be of any moment since the
     plan of the write.
     """
-    done: list[ServiceResult] = []
+    results: list[ServiceResult] = []
     listings = Listings(timeline)
     call = Call(storage, means.patience, lambda: upkeep, lambda: means)
     for service in (service.after_write for service in SERVICES.values() if service.after_write is not None):
         if service.automatic(upkeep):
             result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
-            done += [] if result is None else [result]
-    return tuple(done)
+            results += [] if result is None else [result]
+    return tuple(results)
 
 
 @dataclass(slots=True)
@@ -49,10 +49,10 @@ def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResul
     if not service.pays(listings.before, call.upkeep()):
         return None
     timeline, listings.since = listings.since or listings.before.reload(), None
-    done = service.run(call, timeline)
+    result = service.run(call, timeline)
     # Not after a failure: a service that runs again because a file went lists again.
     listings.since = timeline
-    return done
+    return result
 
 
 def means_of(

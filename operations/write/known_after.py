@@ -44,7 +44,7 @@ def note_written(
 
 
 def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
-    """Return the keys of the file; None where they are unknown, or where it holds a key several times."""
+    """Return the keys of the file; None if they are unknown, or where it holds a key several times."""
     counts: MergeCounts = file.counts
     if not counts.deletes and not counts.not_found:
         return _if_all(before.added(_all_keys(rows)), file.rows)

@@ -67,7 +67,7 @@ class Merged:
 
 
 def merge_spills(
-    plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known: KeysOfWrite | None = None
+    plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known_keys: KeysOfWrite | None = None
 ) -> Merged:
     """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
 
@@ -76,13 +76,13 @@ def merge_spills(
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
     """
-    if known is not None:
-        known.written.clear()
+    if known_keys is not None:
+        known_keys.written.clear()
     if not spilled.rows:
         return Merged()
     spilled = spilled.by_plan(plan)
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known)
+        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known_keys)
         routing = routing_of(plan, lambda: seen)
         return work.by_routes(routing, spilled) if isinstance(routing, FileGroups) else work.look_up(spilled)
 
@@ -93,7 +93,7 @@ class _Merge:
     local: Storage
     seen: SeenTable
     phases: Phases
-    known: KeysOfWrite | None
+    known_keys: KeysOfWrite | None
 
     def by_routes(self, groups: FileGroups, spilled: SpilledRows) -> Merged:
         """Merge rows whose routes name their file groups."""
@@ -107,7 +107,7 @@ class _Merge:
         plan, size = self.plan, spilled.size
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
-            tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known)
+            tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known_keys)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Readers merge the rows of log files.
@@ -162,8 +162,8 @@ class _Merge:
 
     def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
         written = to.write(job, rows, sequence)
-        if self.known is not None:
-            note_written(self.known, self.plan, job, rows, written)
+        if self.known_keys is not None:
+            note_written(self.known_keys, self.plan, job, rows, written)
         return written
 
 
@@ -201,8 +201,8 @@ def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhasePr
     """Wait until all are done or a thread has failed, and log the progress every few seconds."""
     left = set(futures)
     while left:
-        done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
-        if any(future.exception() for future in done):
+        finished, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
+        if any(future.exception() for future in finished):
             return
         size = sum(file.size for future in futures if future not in left for file in future.result())
         observer(Progress("merge", len(futures) - len(left), len(futures), size))

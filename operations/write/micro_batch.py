@@ -1,4 +1,4 @@
-"""One micro-batch of a stream: its tasks hand all rows over, and the commit merges them, again where it met a write.
+"""One micro-batch of a stream: its tasks hand all rows over, and the commit merges them, again if it met a write.
 
 Spark plans each micro-batch in a process that does not know the query. Each task does, and sends the plan along
 with its result, since the process of the commit has nothing but these.
@@ -89,30 +89,30 @@ def commit_batch(
     """
     began = [found for found in results if found.result.rows]
     replayed = [found for found in results if found.plan.replays is not None]
-    found = (began or replayed or list(results))[0]
-    plan = found.plan
-    if not began and not replayed and found.batch.query_id:
-        plan = settle_batch(plan, replace(found.batch, offsets=offsets))
+    batch_result = (began or replayed or list(results))[0]
+    plan = batch_result.plan
+    if not began and not replayed and batch_result.batch.query_id:
+        plan = settle_batch(plan, replace(batch_result.batch, offsets=offsets))
     if began and replayed:
-        plan = _completed_meanwhile(plan, found.batch)
+        plan = _completed_meanwhile(plan, batch_result.batch)
     plan_again = None if request is None else lambda: plan_write(request())
-    done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results], plan_again)
-    if began and plan.replays is None and plan.settings.tasks.hand_over and done.instant:
-        _expire_seals(plan, found, done)
-    return done
+    result = commit_write(with_notes(plan, lost, offsets), [task.result for task in results], plan_again)
+    if began and plan.replays is None and plan.settings.tasks.hand_over and result.instant:
+        _expire_seals(plan, batch_result, result)
+    return result
 
 
-def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> None:
+def _expire_seals(plan: WritePlan, batch_result: BatchResult, result: CommitResult) -> None:
     """Delete the seal and the notes of the batch before: tasks that only hand rows over need neither.
 
     A straggler of that batch finds by the query's greatest batch that its own is over.
     """
-    query = plan.path, found.batch.query_id
-    number, paths = _ENDED.get(query, (found.batch.batch_id, ()))
-    times = dict.fromkeys([found.result.instant_time, done.instant])
-    ended = seals.of_write(times, plan.transaction.notes, done.attempts)
-    keep(_ENDED, query, (found.batch.batch_id, ended), _MOST_QUERIES)
-    if number >= found.batch.batch_id:
+    query = plan.path, batch_result.batch.query_id
+    number, paths = _ENDED.get(query, (batch_result.batch.batch_id, ()))
+    times = dict.fromkeys([batch_result.result.instant_time, result.instant])
+    ended = seals.of_write(times, plan.transaction.notes, result.attempts)
+    keep(_ENDED, query, (batch_result.batch.batch_id, ended), _MOST_QUERIES)
+    if number >= batch_result.batch.batch_id:
         return
     try:
         plan.storage.delete(*paths, durable=False)
@@ -122,16 +122,16 @@ def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> No
 
 def abort_batch(results: Sequence[BatchResult]) -> None:
     """Undo a micro-batch, unless it turns out to be completed."""
-    for found in results:
-        if found.plan.replays is None:
+    for batch_result in results:
+        if batch_result.plan.replays is None:
             # The other tasks have the same plan.
-            abort_write(found.plan)
+            abort_write(batch_result.plan)
             return
 
 
-def is_complete(found: BatchResult) -> bool:
+def is_complete(batch_result: BatchResult) -> bool:
     """Return whether the table has a micro-batch."""
-    return find_batch(SeenTable.now(found.plan.table), found.batch) is not None
+    return find_batch(SeenTable.now(batch_result.plan.table), batch_result.batch) is not None
 
 
 def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
@@ -147,12 +147,12 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     """Give up a micro-batch of which some tasks took no rows, as another run of the query completed it meanwhile."""
-    done = find_batch(SeenTable.now(plan.table), batch)
-    if done is None:
+    completed_time = find_batch(SeenTable.now(plan.table), batch)
+    if completed_time is None:
         raise CommitConflictError(
             f"The batch {batch.batch_id} of the streaming query {batch.query_id} was complete in the table "
             f"{plan.path}, and was undone while its tasks ran.",
             "Start the query again, which repeats the batch.",
         )
     abort_write(plan)
-    return replace(plan, replays=done)
+    return replace(plan, replays=completed_time)

@@ -72,7 +72,7 @@ class OwnGroups:
         return handle.close()
 
     def finish(self) -> None:
-        """Delete the files again and raise `WriteSealedError` where another process has given the write up."""
+        """Delete the files again and raise `WriteSealedError` if another process has given the write up."""
         self._fence.finish()
 
     def discard(self) -> None:

@@ -20,7 +20,7 @@ logger = logging.getLogger("pyhudi")
 
 
 class Replacement:
-    """What one write replaces, given the partitions of its rows (``touched``); nothing where it merges or adds."""
+    """What one write replaces, given the partitions of its rows (``touched``); nothing if it merges or adds."""
 
     def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
         self._plan = plan
@@ -48,15 +48,15 @@ class Replacement:
         else:
             partitions = sorted(self._touched)
         # Replace file groups with missing files, too: that repairs the table.
-        found = {
+        replaced_ids = {
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
         }
         clustered = clustered_groups(seen.timeline, own=self._plan.instant_time)
-        for partition, ids in found.items():
+        for partition, ids in replaced_ids.items():
             for file_id in ids:
                 refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id), Shared.PARTITION)
-        return found
+        return replaced_ids
 
     def _warn_of_the_rest(self, partitions: list[str]) -> None:
         named = self._plan.settings.replacement.partitions_to_delete or ()

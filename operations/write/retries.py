@@ -98,9 +98,9 @@ class Retries:
                     conflict = self._conflict(error)
                     if conflict is None:
                         raise
-                    done = self._completed()
-                    if done is not None:
-                        return done
+                    result = self._completed()
+                    if result is not None:
+                        return result
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
@@ -126,7 +126,7 @@ class Retries:
         )
 
     def _places_of(self, met: MetInstant | None) -> Places:
-        """Return the place of the file group at which a conflict says that two writes met; nothing where it names none.
+        """Return the place of the file group at which a conflict says that two writes met; nothing if it names none.
 
         What cannot be found out now is no reason to end the write.
         """

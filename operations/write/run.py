@@ -82,11 +82,11 @@ class LocalRun:
                 for number, batches in enumerate(parts):
                     running.add(pool.submit(self.task, _until(over, batches), number))
                     if len(running) == threads:
-                        done, running = wait(running, return_when=FIRST_COMPLETED)
-                        yield from (task.result() for task in done)
+                        ended, running = wait(running, return_when=FIRST_COMPLETED)
+                        yield from (task.result() for task in ended)
                 while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (task.result() for task in done)
+                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (task.result() for task in ended)
             finally:
                 over.set()
 

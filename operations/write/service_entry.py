@@ -54,7 +54,7 @@ class AfterWrite:
     Attributes:
         automatic: Whether the settings switch it on.
         pays: Whether the timeline shows that the service may have work to do.
-        run: Runs it, by a listing since the write; returns None where it had no work.
+        run: Runs it, by a listing since the write; returns None if it had no work.
     """
 
     name: str
@@ -74,8 +74,8 @@ class Service:
         name: Its name as a method, a job and a command.
         settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
         changes: Whether it may change the rows of the table.
-        after_write: None where no write runs it.
-        due: Runs it in a round of all services, where it is due; None where no round runs it.
+        after_write: None if no write runs it.
+        due: Runs it in a round of all services, where it is due; None if no round runs it.
     """
 
     name: str

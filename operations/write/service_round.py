@@ -23,17 +23,17 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
     """Run the named services, or all that have something due, in the order of the registry.
 
     A service that meets another process ends with the reason in ``skipped``. Raises `InvalidOptionError` for a name
-    that no service of a round has, and `TableError` where there is no table.
+    that no service of a round has, and `TableError` if there is no table.
     """
     began = time.monotonic()
-    known = names_of_a_round()
-    wrong = sorted({*names} - {*known})
+    offered = names_of_a_round()
+    wrong = sorted({*names} - {*offered})
     if wrong:
-        raise InvalidOptionError(f"A round of services has no {wrong[0]!r}.", f"Choose among {', '.join(known)}.")
+        raise InvalidOptionError(f"A round of services has no {wrong[0]!r}.", f"Choose among {', '.join(offered)}.")
     open_table(call.storage)
-    done = tuple(_run(SERVICES[name], call) for name in known if not names or name in names)
-    warnings = tuple(f"The {run.service} failed: {run.error}" for run in done if run.error)
-    return ServicesResult(call.storage.path, done, round(time.monotonic() - began, 3), warnings)
+    results = tuple(_run(SERVICES[name], call) for name in offered if not names or name in names)
+    warnings = tuple(f"The {run.service} failed: {run.error}" for run in results if run.error)
+    return ServicesResult(call.storage.path, results, round(time.monotonic() - began, 3), warnings)
 
 
 def names_of_a_round() -> tuple[str, ...]:
@@ -49,15 +49,15 @@ def outcome_of(
     """
     began = time.monotonic()
     try:
-        done = again_where(run, was_removed)
+        result = again_where(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process works on what the service needs, or was quicker. A later call does the rest.
         logger.info(skipped, storage.path, name, met.text)
-        done = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
+        result = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
     except Exception as error:
         logger.warning(failed, storage.path, name, error, exc_info=True)
-        done = ServiceResult(storage.path, name, error=_text_of(error))
-    return None if done is None else replace(done, seconds=round(time.monotonic() - began, 3))
+        result = ServiceResult(storage.path, name, error=_text_of(error))
+    return None if result is None else replace(result, seconds=round(time.monotonic() - began, 3))
 
 
 def _text_of(error: Exception) -> str:

@@ -221,8 +221,8 @@ def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.after_write import compact_where_due  # noqa: PLC0415
 
-    done = compact_where_due(call.storage, of(call.upkeep()), call.means())
-    return ServiceResult(call.storage.path, name) if done is None else done
+    result = compact_where_due(call.storage, of(call.upkeep()), call.means())
+    return ServiceResult(call.storage.path, name) if result is None else result
 
 
 def _dry_run(what: str) -> Argument:

@@ -43,7 +43,7 @@ class SpilledRows:
         plan: The plan of the routes and columns.
         size: Bytes of the spills.
         local: A temporary folder that lasts as long as the rows.
-        again: The file of the rows that another plan changed; None where all are as the tasks wrote them.
+        again: The file of the rows that another plan changed; None if all are as the tasks wrote them.
     """
 
     plan: WritePlan
@@ -60,23 +60,23 @@ class SpilledRows:
     def by_plan(self, plan: WritePlan) -> SpilledRows:
         """Return the rows as the tasks would hand them over by a later plan of the write.
 
-        Raises `CommitConflictError` where only tasks can take the rows in by that plan, and `NullOrderingError` as they
+        Raises `CommitConflictError` if only tasks can take the rows in by that plan, and `NullOrderingError` as they
         do.
         """
         before = self.plan
         if plan.table is before.table and plan.numbers == before.numbers:
             return self
-        kept: dict[Route, GroupRows] = {}
+        same_rows: dict[Route, GroupRows] = {}
         if _key_terms(plan) == _key_terms(before):
             fits = plan.spec == before.spec
             for route, rows in self.rows.items():
                 if fits and plan.buckets_of(route.partition_path) == before.buckets_of(route.partition_path):
-                    kept[route] = rows
-            changed = _with_kept_keys(plan, {route: rows for route, rows in self.rows.items() if route not in kept})
+                    same_rows[route] = rows
+            changed = _with_kept_keys(plan, {route: rows for route, rows in self.rows.items() if route not in same_rows})
         else:
             _refuse_new_keys(plan, before)
             changed = _with_new_keys(plan, self.rows)
-        if len(kept) == len(self.rows):
+        if len(same_rows) == len(self.rows):
             return replace(self, plan=plan)
         try:
             again = self._spilled_again(changed)
@@ -85,7 +85,7 @@ class SpilledRows:
             raise plan.transaction.conflict(
                 f"The table has other columns now than when the rows were taken in: {error.what.rstrip('.')}"
             ) from error
-        return replace(self, plan=plan, rows={**kept, **rows_by_route([again])}, again=again)
+        return replace(self, plan=plan, rows={**same_rows, **rows_by_route([again])}, again=again)
 
     def discard(self) -> None:
         """Delete the rows that another plan changed."""
@@ -135,7 +135,7 @@ def _types(plan: WritePlan, names: Sequence[str]) -> list[str]:
 
 
 def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
-    """Raise where rows lack the columns for other keys, or the order in which the rows of one such key came.
+    """Raise if rows lack the columns for other keys, or the order in which the rows of one such key came.
 
     Rows with equal keys have one route, and so their order, only where ``before`` made them equal, too.
     """
@@ -147,31 +147,31 @@ def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
         raise plan.transaction.conflict("Another writer made the table anew meanwhile, with other keys or partitions")
 
 
-def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
+def _with_kept_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
     """Yield rows under their keys and in their partitions, with the columns and the buckets of a plan."""
     index = None if plan.numbers is None else computed_index_for(plan.config, plan.numbers)
-    for route, rows in found.items():
+    for route, rows in spilled.items():
         router = _KeptKeys(route, index)
         reader = IncomingRowReader(plan.spec, router)
         for batches in rows.flushes():
             yield _routed(reader, batches)
 
 
-def _with_new_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
+def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
     """Yield rows under the keys and in the partitions that a plan makes of their columns."""
     routing = routing_of(plan, lambda: SeenTable.now(plan.table))
     check = SharedKeys.of(plan, lambda: SeenTable.now(plan.table))
     reader = IncomingRowReader(plan.spec, routing.router(0), check=check)
-    for rows in found.values():
+    for rows in spilled.values():
         for batches in rows.flushes():
             yield _routed(reader, batches)
 
 
 def _routed(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
-    found: dict[Route, list[pa.RecordBatch]] = {}
+    flush: dict[Route, list[pa.RecordBatch]] = {}
     for route, rows in reader.routed(iter(batches)):
-        found.setdefault(route, []).append(rows)
-    return found
+        flush.setdefault(route, []).append(rows)
+    return flush
 
 
 @dataclass(frozen=True, slots=True)

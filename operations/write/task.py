@@ -46,7 +46,7 @@ class TaskResult:
     """The result of one task for the commit: O(files), no rows.
 
     Attributes:
-        instant_time: Requested time of the write; empty where the task got no rows.
+        instant_time: Requested time of the write; empty if the task got no rows.
         written: File groups, or log files of file groups, that the task wrote itself.
         spill: The other rows, which the commit merges; None without any.
         partitions: The partitions of the rows, where the write deletes partitions by rows.
@@ -111,12 +111,12 @@ class _Task:
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
-        found: set[str] = set()
+        paths: set[str] = set()
         rows = 0
         for batch in batches:
             rows += batch.num_rows
-            found.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
-        return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
+            paths.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
+        return TaskResult(self._token, partitions=tuple(sorted(paths)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
         buffers = self._gather(batches, routing, self._open_hand_over)
@@ -189,12 +189,12 @@ class _Task:
                 for route, rows in rest.items():
                     for batches in rows.flushes():
                         spill.append({route: batches})
-                done = spill.publish()
+                published = spill.publish()
             except BaseException:
                 spill.discard()
                 raise
-            facts["bytes"] = done.size
-        return done
+            facts["bytes"] = published.size
+        return published
 
     def _open_hand_over(self) -> SpillWriter:
         work = self._plan.transaction

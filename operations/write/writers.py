@@ -40,8 +40,8 @@ class Writers:
     """Writes file groups, each as its job requires.
 
     Attributes:
-        logs: None where the write rewrites existing file groups.
-        counted: Counts stored rows of the keys of rows to be appended; None where these are not made of stored rows.
+        logs: None if the write rewrites existing file groups.
+        counted: Counts stored rows of the keys of rows to be appended; None if these are not made of stored rows.
     """
 
     bases: GroupWriter
@@ -146,7 +146,7 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
 
 
 def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
-    """Return the lookup of stored rows for a partial update; None where rows are whole."""
+    """Return the lookup of stored rows for a partial update; None if rows are whole."""
     if plan.partial_columns is None:
         return None
     if plan.partial_blocks:
@@ -156,7 +156,7 @@ def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None
 
 
 def _stored(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
-    """Return what orders deletes by the stored rows that a look-up found; None where deletes come as they are."""
+    """Return what orders deletes by the stored rows that a look-up found; None if deletes come as they are."""
     names = plan.looked_up_order
     fields = [plan.schema.field(name).with_nullable(True) for name in names]
     return StoredOrder(slices, pa.schema(fields)) if names else None
