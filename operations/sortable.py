@@ -14,7 +14,7 @@ def check_sortable(columns: Sequence[str], schema: pa.Schema, path: str, option:
     for name in columns:
         if name not in schema.names:
             raise MissingColumnError(
-                f"The rows of a file are to be sorted by {name!r}, which is no column of the table {path} "
+                f"The rows of a file cannot be sorted by {name!r}, which is no column of the table {path} "
                 f"({', '.join(schema.names)}).",
                 f"Correct {option}.",
             )

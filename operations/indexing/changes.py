@@ -1,4 +1,4 @@
-"""The changes of a table since a moment that an outside index has reached."""
+"""The changes of a table since the moment up to which an outside index knows it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _AT_ONCE = 8
 def find_news(table: Table, moment: str | None) -> News | None:
     """Return the changes of a table's file groups since a moment, None if there are none.
 
-    All file groups are news where the history of the table does not reach back to the moment, or a restore went behind
-    it. ``known`` is the moment as the text of earlier news; None for the first news.
+    All file groups are news if the table's history does not reach back to the moment, or a restore went back behind it.
+    ``moment`` is the text from earlier news; None for the first news.
     """
     # Read the archive before the timeline, so that no instant is archived unseen in between.
     archive = table.archive.state()
@@ -64,7 +64,7 @@ def find_news(table: Table, moment: str | None) -> News | None:
 
 
 def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
-    """Return the file groups that changed since a moment, None for all, and the writes undone since."""
+    """Return the file groups that changed since a moment, None for all, and the writes that were undone since."""
     mark = None if moment is None else parse(Watermark, moment)
     if mark is None:
         return None, ()
@@ -96,8 +96,8 @@ def _writes(
     if len(bodies) < len(gone):
         return None
     decode = timeline.files.decode_commit
-    told = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
-    return [*active, *(decode(instant, body) for instant, body in told.items())]
+    named = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
+    return [*active, *(decode(instant, body) for instant, body in named.items())]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
@@ -114,7 +114,7 @@ def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
 
 
 def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
-    """Yield the keys of some file groups, a few of them read at once; no keys for file groups that the table lacks."""
+    """Yield the keys of some file groups, a few groups at a time; no keys for file groups that the table lacks."""
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
         part = groups[start : start + _AT_ONCE]

@@ -19,14 +19,14 @@ R = TypeVar("R")
 
 logger = logging.getLogger("pyhudi")
 
-# Each failed try means that another writer updated the index in between, which leaves less to do.
+# A try fails only if another writer updated the index in between, so that less is to be done.
 _TRIES = 10
 
 
 def catch_up(index: Index, table: Table) -> None:
     """Bring an outside index up to date with its table; an index that reads the table itself needs no update.
 
-    Raises `ConcurrentWriteError` if other writers updated the index first, again and again.
+    Raises `ConcurrentWriteError` if other writers updated the index first each time.
     """
     if not isinstance(index, OutsideIndex):
         return
@@ -60,7 +60,7 @@ def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
 
 
 def asking(table: Table, call: Callable[[], R]) -> R:
-    """Return the result of a call to an index; an error that is not of `pyhudi.errors` becomes a StorageError."""
+    """Return the result of a call to an index; an error outside of `pyhudi.errors` becomes a StorageError."""
     try:
         return call()
     except PyHudiError:

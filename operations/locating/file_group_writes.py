@@ -1,4 +1,4 @@
-"""Found rows and the places of new rows, turned into jobs: which rows the write puts into which file group."""
+"""The jobs of a write: which rows it puts into which file group, for rows with found keys and for new rows."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ from ..transaction.concurrency import (
     kind_of,
 )
 
-# The fraction of a task's memory for rows that wait to be cut; the deciding columns of one pass get as much.
+# Rows that wait to be cut get this fraction of a task's memory, and the deciding columns of one pass as much.
 SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Rows by file group (found keys) and by partition path (new keys).
+    """Rows with found keys by file group, and rows with new keys by partition path.
 
     Attributes:
+        matched: The rows with found keys.
+        new: The rows with new keys.
         counts: The most rows that each partition gets.
         repeating: File groups that hold one of the keys several times.
     """
@@ -78,7 +80,7 @@ class SlicesByGroup:
 
 
 def unknown_group(plan: RowPlan, group: FileGroupId) -> UnsupportedTableError:
-    """Return the error of an index that names a file group which the table does not have."""
+    """Return the error for an index that names a file group which the table does not have."""
     return UnsupportedTableError(
         f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which the table does not have.",
@@ -104,13 +106,13 @@ def refuse_clustered(
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the file groups that the write changes, each with its found and its new rows."""
+    """Return the file groups that the write changes, each with its rows with found and with new keys."""
     waiting: dict[FileGroupId, GroupRows] = dict(rows.matched)
     joined: set[FileGroupId] = set()
     shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
     for group, placed in _placed(plan, local, shares, rows.new).items():
         matched_rows = waiting.get(group, GroupRows())
-        # Found and new rows have different keys, so their order does not matter.
+        # Matched and new rows have different keys, so their order does not matter.
         waiting[group] = GroupRows(matched_rows.pieces + placed.pieces, matched_rows.memory + placed.memory)
         joined.add(group)
     joined |= rows.repeating
@@ -149,9 +151,9 @@ def shares_of(
     counts: Mapping[str, int],
     instant_time: str = "",
 ) -> Mapping[str, Shares]:
-    """Return the places of new rows by partition: small files first, then new file groups.
+    """Return the file groups of new rows by partition: first small files, then new file groups.
 
-    The view is None if no existing file takes new rows, the time "" where ids of file groups do not matter yet.
+    The view is None if no existing file takes new rows, the time empty if ids of file groups do not matter yet.
     """
     counts = {path: count for path, count in counts.items() if count}
     if not counts:

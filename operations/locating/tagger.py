@@ -1,7 +1,7 @@
 """The steps by which rows get their file groups under an index with a lookup: fold, tag, look, settle.
 
-The commit runs them in threads, over as many rows as fit into memory (`tagging`). Tasks of an engine run them over all
-rows of some keys each (`global_index`).
+The commit takes them in threads, for as many rows as fit into memory (`tagging`). Each task of an engine takes them for
+all rows of some keys (`global_index`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .file_group_writes import SlicesByGroup, unknown_group
 
 @dataclass(frozen=True)
 class Tagger:
-    """Takes the rows of one write to their file groups.
+    """Finds the file groups of the rows of one write.
 
     Attributes:
-        seen: None if no key is looked up in the table.
-        known_keys: What the commit knows of the table's keys; None in tasks.
+        seen: The table in which keys are looked up; None if none is looked up.
+        known_keys: The table's keys that the commit knows; None in tasks.
     """
 
     plan: RowPlan
@@ -49,15 +49,15 @@ class Tagger:
 
     @property
     def deletes(self) -> bool:
-        """Whether rows with a delete flag are deletes; not in an operation that only adds rows."""
+        """Whether rows with a delete flag are deletes; they are not in an operation that only adds rows."""
         return self.plan.rules.meeting is RowMeeting.MERGE
 
     def fold(self, rows: pa.RecordBatch) -> Positions:
-        """Return the rows that count: the winner of each key, or all rows."""
+        """Return the rows that count: the winner of each key, or all rows without a fold."""
         return folded(self.spec, rows) if self.plan.folds else np.arange(rows.num_rows)
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows delete their key, in whatever partition it is."""
+        """Return which rows delete their key, whatever its partition."""
         return self.spec.deleted(rows) & self.deletes
 
     def tag(self, keyed: KeyedRows) -> Tags:
@@ -67,7 +67,7 @@ class Tagger:
         return ask(self.plan.lookup, keyed, self.seen, self.known_keys)
 
     def old_rows(self, local: Storage) -> OldRows:
-        """Return the reader of stored rows that incoming rows could meet; it spills to a local folder."""
+        """Return the reader of stored rows with the keys of incoming rows; it spills to a local folder."""
         plan, view = self.plan, None if self.seen is None else self.seen.view
         slices = SlicesByGroup(view)
         memory = int(plan.settings.output.memory * MERGE_RESERVE)

@@ -1,4 +1,4 @@
-"""What the rows of a write touch, found before it begins."""
+"""The file groups and bytes that the rows of a write touch, found before the write begins."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Touched:
 
 
 def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch], most_groups: int) -> Touched | None:
-    """Return what rows touch; None for more than ``most_groups`` file groups. Raises the errors of bad keys."""
+    """Return what rows touch; None if there are more than ``most_groups`` file groups. Raises errors of bad keys."""
     routing = routing_of(plan, lambda: seen)
     routes = _routes_of(routing.router(0), batches)
     if isinstance(routing, FileGroups):
         if len(routes) > most_groups:
             return None
         jobs = [routing.job(route) for route in sorted(routes)]
-        # An append to log files reads no stored row, unless the write lays columns over stored rows, or counts these.
+        # An append to log files reads no stored rows, unless the write combines columns with them or counts them.
         reads = plan.lays_rows or plan.counts_copies or not plan.appends
         return Touched(len(jobs), sum(job.size for job in jobs) if reads else 0)
     slices = _slices_with_keys(plan, seen, {route.partition_path for route in routes}, most_groups)

@@ -27,7 +27,7 @@ from .request import PARTIAL_UPDATE, WriteRequest
 def partial_columns(
     config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
 ) -> tuple[str, ...] | None:
-    """Return the table's columns that the rows of a partial update have, in its order; None if rows are whole."""
+    """Return the columns of a partial update's rows, in the order of the table; None if rows are whole."""
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -71,7 +71,7 @@ def partial_columns(
 
 
 def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
-    """Refuse partial rows under a global index: a row may move away from the row that holds its other columns."""
+    """Refuse partial rows under a global index: a row may move away from the stored row with its other columns."""
     deletes = operation.name in {DELETE, DELETE_PARTITION}
     if deletes or not operation.rules.fold or not index_for(config).is_global:
         return

@@ -24,7 +24,7 @@ class TableTerms:
     path: str
 
     def marker(self, stored: DeleteMarker | None) -> DeleteMarker | None:
-        """Return the delete marker of the options, with parts that they lack from the marker that the table keeps."""
+        """Return the delete marker of the options; the table's ``stored`` marker fills what they lack."""
         field = self.asked.delete_field or (stored.field if stored else None)
         value = self.asked.delete_marker or (stored.value if stored else None)
         if field and value:
@@ -39,7 +39,7 @@ class TableTerms:
         return None
 
     def check_no_index(self) -> None:
-        """Refuse index options for a table with generated keys, on which no write looks a key up."""
+        """Refuse index options for a table with generated keys, in which no write looks a key up."""
         for key, value in (*self._bucket_options(), (INDEX_TYPE, self.asked.index_type)):
             if value is not None:
                 raise OptionConflictError(
@@ -60,10 +60,10 @@ class TableTerms:
         return (BUCKET_COUNT, self.asked.bucket_count), (BUCKET_HASH_FIELDS, self.asked.hash_fields)
 
     def check_hash_fields(self, hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...]) -> None:
-        strangers = [name for name in hash_fields or () if name not in record_key]
-        if strangers:
+        others = [name for name in hash_fields or () if name not in record_key]
+        if others:
             raise OptionConflictError(
-                f"{BUCKET_HASH_FIELDS} names {shown(tuple(strangers))}, which is not in the record key "
+                f"{BUCKET_HASH_FIELDS} names {shown(tuple(others))}, which is not in the record key "
                 f"{shown(record_key)} of the table {self.path}.",
                 "Name record key columns only.",
             )

@@ -1,20 +1,19 @@
 """Whether other writers changed the same file groups while this write ran (optimistic concurrency).
 
-Conflicts are judged by file group as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, and by
-what the index says that two writers may not both open: each may have made a file group for the same bucket.
+A conflict is about a file group, as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, or about
+what only one of two writers may open by the index: both may have made a file group for the same bucket.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import pyarrow as pa
 
 from ...errors import CommitConflictError, MetInstant
 from ...storage.base import split
-from ...table.bucket_numbers import bucket_numbers
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers
 from ...table.files.file_group import DataFile, LogFile
 from ...table.files.names import FileGroupId
 from ...table.files.read_written import read_written
@@ -65,15 +64,15 @@ class WriteChanges:
     """What an instant is about to change, to compare with what other instants changed.
 
     Attributes:
-        file_groups: Every file group made, changed or replaced.
-        replaced: Those of them that readers pass over once the instant is complete.
-        rewritten: Those of them whose rows, as this write saw them, are in a new base file.
-        bases: The files that were merged or appended to.
-        merged_logs: The log files among them that are merged into a new base file.
-        rival_key: Of a file group, what only one of two writers may have opened in its partition.
+        file_groups: Each file group that it made, changed or replaced.
+        replaced: The file groups that readers skip once the instant is complete.
+        rewritten: The file groups whose rows, as this write saw them, it wrote into a new base file.
+        bases: The files that it merged or appended to.
+        merged_logs: The log files among them that it merged into a new base file.
+        rival_key: Returns for a file group what only one of two writers may open in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
-        new_keys: Where keys went that the index did not find; None if the write looked up no keys.
-        read: The rows of the table that decided what the write does, where that counts.
+        new_keys: Where the write put keys that the index did not find; None if it looked up no keys.
+        read: The rows of the table that decided what the write does, if its isolation level makes them count.
         numbers: The number of buckets by which the write placed its rows, by partition path.
     """
 
@@ -91,18 +90,18 @@ class WriteChanges:
 
     @property
     def reads_files(self) -> bool:
-        """Whether data files tell whether the write meets another."""
+        """Whether a check for conflicts may have to read data files."""
         return bool(self.read) or (self.new_keys is not None and bool(self.new_keys.files))
 
 
 @dataclass(slots=True)
 class CheckedInstants:
-    """What a write was held against already, which another look at the timeline need not repeat.
+    """The instants with which a write was compared already; the next check skips them.
 
-    What an instant in one state did never changes, and neither does what this write changes.
+    What an instant did in one state never changes, and neither does what this write changes.
 
     Attributes:
-        instants: The instants, each in the state in which it was looked at.
+        instants: The instants, each in the state in which it was compared.
         others: The file groups that completed writes changed.
         compacted: The file groups that completed compactions changed.
     """
@@ -115,7 +114,7 @@ class CheckedInstants:
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
     """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
 
-    Looks only at instants that are not ``checked``, and adds them.
+    It skips the ``checked`` instants, and adds the others to them.
     """
     since = Since.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since)
@@ -145,7 +144,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     if changes.new_keys is not None:
         _check_cleaned(since, changes.new_keys)
         if changes.new_keys.logs.keys() & compacted:
-            # Keys of these log files were not looked for in file groups that others had changed before.
+            # The checks before did not look for keys of these log files in the file groups that others had changed.
             others |= checked.others
         _check_new_keys(since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
     checked.others |= others
@@ -154,23 +153,23 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
 
 
 def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
-    """Raise if readers would pass over rows that this write merged, as it saw the table anew since its begin.
+    """Raise if readers would skip rows that this write merged from a newer state of the table.
 
-    They take the base file of the greatest requested time, and put a log file on top of each base file that was
+    Readers take the base file of the greatest requested time, and put a log file on top of each base file that was
     requested before the log file completed.
     """
-    later = max(bases, default="")
-    end = work.table.format.slices.reach(logs, timeline)
-    if later > work.instant_time:
-        raise work.conflict(f"It merged files of the commit {later}, which has a later time")
-    if end > work.instant_time:
-        raise work.conflict(f"It merged log files that were completed at {end}, after its own time")
+    newest_base = max(bases, default="")
+    newest_log = work.table.format.slices.reach(logs, timeline)
+    if newest_base > work.instant_time:
+        raise work.conflict(f"It merged files of the commit {newest_base}, which has a later time")
+    if newest_log > work.instant_time:
+        raise work.conflict(f"It merged log files that were completed at {newest_log}, after its own time")
 
 
 def check_moment(work: Transaction, timeline: Timeline) -> Since:
     """Return what completed since the plan of a write that has read nothing.
 
-    Raises `CommitConflictError` if the write must not be merged on top of this moment.
+    Raises `CommitConflictError` if the write must not be merged with the table as it is now.
     """
     since = Since.of_unread(work, timeline)
     _check_restore(since)
@@ -199,7 +198,7 @@ def _check_write(
 ) -> None:
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     groups = [group for group in theirs if (group.partition_path, changes.rival_key(group)) in ours]
-    # A partition that is replaced as a whole must be what this write saw, without new file groups.
+    # If this write replaces a whole partition, no other write may have added file groups to it.
     covered = [group for group in theirs if changes.covers(group.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
         what = f"{_name_of(instant, metadata)} completed meanwhile"
@@ -211,9 +210,9 @@ def _check_write(
 def changed_meanwhile(
     work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants
 ) -> frozenset[FileGroupId]:
-    """Return the file groups of a write which writes changed that completed since and are not ``checked``.
+    """Return the file groups of a write that other writes changed since, except for the ``checked`` writes.
 
-    Without them, a write that rewrites rows in place meets none of these writes.
+    A write that rewrites rows in place leaves them out, and then conflicts with none of these writes.
     """
     since = Since.find(work, timeline, checked.instants)
     ours = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
@@ -223,23 +222,23 @@ def changed_meanwhile(
 
 
 def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
-    """Raise if the number of buckets of a partition is no longer that by which this write placed rows there.
+    """Raise if a partition no longer has the number of buckets by which this write placed rows there.
 
-    A rescale may leave a bucket empty, so that the file groups alone do not show that it and the write have met.
+    A rescale may leave a bucket empty, so that file groups alone do not show the conflict.
     """
     for path, current in changed_numbers(since, numbers).items():
         if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
             instant = max(write.requested_time for write in since.writes if write.replaces)
             raise since.work.conflict(
                 f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
-                f"{'an unknown number of' if current is None else current} buckets, where this write placed its rows by "
+                f"{'an unknown number of' if current is None else current} buckets, but this write placed its rows by "
                 f"{numbers[path]}",
                 MetInstant(instant, WRITE.value, path),
             )
 
 
 def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int | None]:
-    """Return the partitions that have another number of buckets now than a write placed rows by; None for unknown.
+    """Return the numbers of buckets of now that differ from those by which a write placed rows; None for unknown.
 
     Only a replacecommit changes numbers. The rollback of a replacecommit that the write saw is a conflict by itself.
     """
@@ -250,8 +249,12 @@ def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int |
 
 
 def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
-    work, then = since.work, partial(since.timeline.as_of_completion, instant.visible_since)
-    where = find_read(work, changes.read, changes.columns, instant, metadata, lambda: bucket_numbers(work.table, then()))
+    work = since.work
+
+    def numbers() -> BucketNumbers:
+        return bucket_numbers(work.table, since.timeline.as_of_completion(instant.visible_since))
+
+    where = find_read(work, changes.read, changes.columns, instant, metadata, numbers)
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise work.conflict(
             f"{_name_of(instant, metadata)} completed meanwhile and changed rows that decided what this write does "
@@ -261,7 +264,7 @@ def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, change
 
 
 def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
-    """Return the name of a completed write; its process is known by the write's id alone."""
+    """Return the name of a completed write, with its write id, the only trace of its process."""
     write_id = metadata.extra_metadata.get(WRITE_ID)
     return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
 
@@ -280,7 +283,7 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
     work = since.work
     timeline = Timeline(since.pending, since.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
-    opens = False
+    reads_plans = False
     for instant in since.pending:
         kind = kind_of(instant.action)
         if kind is None or instant.requested_time == work.instant_time:
@@ -290,7 +293,7 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
         if kind in _COMPACTIONS:
             # Appends may run beside any compaction, so their commit need not read its plan.
             if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, known=Known.PENDING, asked=asked):
-                opens = True
+                reads_plans = True
         elif kind is not CLUSTERING:
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
@@ -306,14 +309,14 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
                 "write changed",
                 met_at(instant.requested_time, CLUSTERING, [group]),
             )
-    for held, instant in (held_groups(pending_compactions(timeline)) if opens else {}).items():
-        _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
+    for place, instant in (held_groups(pending_compactions(timeline)) if reads_plans else {}).items():
+        _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*place)], changes)
 
 
 def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection[str]) -> None:
-    """Raise `CommitConflictError` beside a rescale that reads these partitions, or was there before the write's begin.
+    """Raise `CommitConflictError` if a rescale of these partitions reads them already, or is older than the write.
 
-    A rescale which has not begun to read waits for older writes.
+    A younger rescale that has not begun to read waits for the write.
     """
     for instant, rescale in pending_rescales(timeline, own=work.instant_time).items():
         counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
@@ -323,7 +326,7 @@ def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection
 
 
 def check_restores(work: Transaction, timeline: Timeline) -> None:
-    """Raise `CommitConflictError` beside a restore at work, which undoes what begins after it."""
+    """Raise `CommitConflictError` if a restore is at work, because it undoes what begins after it."""
     restore = next((instant for instant in timeline.pending if kind_of(instant.action) is RESTORE), None)
     if restore is not None and _forbids(RESTORE, known=Known.PENDING):
         what = f"The restore {restore.requested_time} is at work on the table"
@@ -365,12 +368,12 @@ def _check_compaction(
     changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
     if not _forbids(kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, known=known, asked=asked):
         return
-    told = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
+    name = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
     group = "".join(f"the {touched.words}" for touched in (rewritten or changed)[:1])
     if kind is LOG_COMPACTION and known is Known.COMPLETED:
-        what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
+        what = f"{name} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
-        what = f"{told} was requested meanwhile for {group}, of which this write made a new base file"
+        what = f"{name} was requested meanwhile for {group}, of which this write made a new base file"
     raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten or changed)[:1]))
 
 
@@ -399,9 +402,9 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
             shared = _shared(
                 groups, [group for group in undo.file_groups if changes.covers(group.partition_path)], changes
             )
-            # What it had replaced comes back. Only its completed file, which goes, named these groups.
+            # File groups that it had replaced come back. Only its completed file, which is deleted, named them.
             shared[Shared.REPLACED] = undo.group not in {"commit", "deltacommit"}
-            # A missing key may be back or a found key gone, which no file group of this write shows.
+            # A missing key may be back, or a found key gone; no file group of this write shows that.
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
             shared[Shared.READ] = changes.read
         if _forbids(ROLLBACK, shared, known=undo.known):
@@ -412,9 +415,9 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
 
 
 def _check_cleaned(since: Since, looked: NewKeys) -> None:
-    """Raise if a clean deleted files that this write saw, in which it may have missed keys.
+    """Raise if a clean deleted files that this write saw, so that its lookup may have missed keys.
 
-    A lookup misses deleted files where an instant on the timeline names them, but not where that instant was archived.
+    A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
     """
     cleaned, known = since.cleaned(), since.known_of_cleans
     partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
@@ -432,8 +435,8 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
 def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
     """Raise if either this write or a write that completed meanwhile drops columns of the other.
 
-    Readers take the columns of the write with the greatest requested time, whichever completed last. A write that
-    ``merges`` stored rows from now on must not have narrower columns than theirs, either.
+    Readers take the columns of the write with the greatest requested time, whichever completed last. A write that still
+    ``merges`` stored rows must not have narrower columns than the other write, either.
     """
     newest = newest_schema(since.timeline) if since.writes else None
     if newest is None:
@@ -453,7 +456,7 @@ def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = Fals
 
 
 def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
-    """Raise if another writer rolled this write back, even if a late task put its instant back since."""
+    """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again."""
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
@@ -472,7 +475,7 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
 
 
 def met_at(instant_time: str, kind: InstantKind, groups: Sequence[FileGroupId] = ()) -> MetInstant:
-    """Return the instant that a write met, at the first of some file groups."""
+    """Return the instant that a write met, with the first of the file groups at which they met."""
     if not groups:
         return MetInstant(instant_time, kind.value)
     return MetInstant(instant_time, kind.value, groups[0].partition_path, groups[0].file_id)

@@ -1,4 +1,4 @@
-"""The makers of data files for an instant, for rows that arrive or rows that a table service rewrites."""
+"""The data files of an instant: for incoming rows, or for rows that a table service rewrites."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The data files of one instant: their place, their format, and the columns that the table has after it.
+    """The data files of one instant: their folders, their format, and the columns of the table after it.
 
-    `order` is that of one write's base files; a table that has an order of its own keeps it. `counts` says which
-    instants' blocks count in the log files that a service rewrites.
+    `order` is the order of one write's base files; the order of the table wins over it. `counts` returns whether the
+    blocks of an instant count in the log files that a service rewrites.
     """
 
     transaction: Transaction

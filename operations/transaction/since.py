@@ -1,4 +1,4 @@
-"""What a write saw when it was planned, and the instants that completed since, archived instants included."""
+"""What a write saw at its plan, and the instants that completed since, archived instants included."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ M = TypeVar("M", bound="InstantModel")
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A write that a pending or completed rollback names, and the file groups of which that deletes a file.
+    """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``by`` is the requested time of the rollback.
+    ``by`` is the requested time of the rollback, and ``known`` its state.
     """
 
     by: str
@@ -45,7 +45,8 @@ class Since:
 
     Attributes:
         active: The completed instants on the timeline, in the order in which they completed.
-        archived: The instants archived meanwhile, with their completed files; empty bytes if the archive lacks them.
+        archived: The instants archived meanwhile, with their completed files; empty bytes for a file that the archive
+            lacks.
         pending: The pending instants on the timeline, in order of requested time.
     """
 
@@ -58,9 +59,9 @@ class Since:
 
     @classmethod
     def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> Since:
-        """Return what completed since the plan, without the instants in a state in which they are ``known``.
+        """Return what completed since the plan, without instants that are ``checked`` in the same state.
 
-        Raises `CommitConflictError` if history lacks it by now.
+        Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
         seen = _seen(work, timeline)
         gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
@@ -71,7 +72,7 @@ class Since:
 
     @classmethod
     def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
-        """Return what completed since the plan of a write that has read nothing: all, where history lacks the plan."""
+        """As `find`, for a write that has read nothing: all instants if the history does not reach back to the plan."""
         try:
             return cls.find(work, timeline)
         except CommitConflictError:
@@ -101,12 +102,12 @@ class Since:
 
     @property
     def restore(self) -> Instant | None:
-        """A completed or pending restore: the table went back behind what the write saw."""
+        """A completed or pending restore, which takes the table back to before what the write saw; None for none."""
         return next((instant for instant in self.instants if instant.action == "restore"), None)
 
     @property
     def known_of_cleans(self) -> Known:
-        """Whether one of the cleans that `cleaned` reads is completed."""
+        """The state of the cleans that `cleaned` reads: completed if one of them is."""
         any_completed = any(instant.action == "clean" for instant in (*self.active, *self.archived))
         return Known.COMPLETED if any_completed else Known.PENDING
 
@@ -117,15 +118,16 @@ class Since:
 
         cleans = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
         bodies = [self.timeline.files.read_clean(instant) for instant in cleans]
-        bodies += [self._read_archived(CleanMetadata, instant) for instant in self.archived if instant.action == "clean"]
+        archived = [instant for instant in self.archived if instant.action == "clean"]
+        bodies += [self._read_archived(CleanMetadata, instant) for instant in archived]
         return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
-        # A rollback is requested after its victim, and the archive may lack what earlier ones undid.
+        # A rollback is requested after its victim, and the archive may lack the bodies of earlier rollbacks.
         return [undo for undo in self.undone(archived_after=instant_time) if undo.instant_time == instant_time]
 
     def undone(self, archived_after: str = "") -> Iterator[Undone]:
-        """Return the writes that completed or pending rollbacks undo, archived rollbacks from a requested time on."""
+        """Yield the writes that completed or pending rollbacks undo; of archived rollbacks only later than a time."""
         instants = {*self.active, *self.pending}
         for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
@@ -160,7 +162,7 @@ def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Und
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:
-    """Return the table as it was when the write was planned, by a timeline of some moment since then."""
+    """Return the table as it was at the plan of the write, by a timeline of a later moment."""
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 

@@ -1,4 +1,4 @@
-"""The commit: from the results of all tasks to the completed instant, which makes a write part of the table."""
+"""The commit: it takes the results of all tasks, and completes the instant that makes the write part of the table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def commit_write(
     """Complete a write, and return its result; for a replay of a completed write, the result of that write.
 
     Args:
-        plan_again: Plans the write anew after it met another; the commit brings the handed-over rows to the columns and
-            buckets of that plan.
+        plan_again: Plans the write anew after it met another write; the commit brings the handed-over rows to the
+            columns and buckets of that plan.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups, and the commit cannot merge the rows again.
@@ -77,7 +77,7 @@ def commit_write(
 
 @contextmanager
 def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
-    """Return the write under its instant, with its heartbeat; None for a replay, or where nothing is to be written.
+    """Yield the plan under its instant, with its heartbeat; None for a replay, or if there is nothing to write.
 
     A write whose tasks got no rows begins now.
     """
@@ -97,7 +97,7 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
 
 
 def _without_rows(plan: WritePlan) -> CommitResult:
-    """Return the result of the write that is replayed, or of a write without rows."""
+    """Return the result of the replayed write, or of a write without rows."""
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
     if plan.replays is None:
         return nothing
@@ -110,7 +110,7 @@ def _without_rows(plan: WritePlan) -> CommitResult:
 
 
 def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
-    """Complete the write; the result has no instant where the write is empty."""
+    """Complete the write; the result has no instant if the write is empty."""
     plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
@@ -154,7 +154,7 @@ def _merge_and_complete(
         completed = finish(completion.made, ONE_PROCESS, phases.phase)
         if attempt.known_keys is not None:
             attempt.known_keys.complete()
-        completion.tell_of_outdone()
+        completion.log_outdone()
     result = result_from(plan.path, "" if is_over else plan.instant_time, completion.body.metadata)
     metadata = None if completed is None else completed.metadata
     warnings = (*plan.notices, *replacement.warnings, *(() if metadata is None else metadata.warnings))
@@ -164,7 +164,7 @@ def _merge_and_complete(
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
     if plan.operation not in REPLACING:
         return {}
-    # Instants whose bodies name file groups may be archived since the merge began, which may be hours ago.
+    # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.
     return replacement.groups(seen_by(plan.transaction, plan.table.timeline()))
 
 
@@ -186,23 +186,23 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
 
 
 def _check_counted(completion: Completion) -> None:
-    """Refuse a write that replaces other rows than a merge or an update counted.
+    """Refuse a write that replaces more or fewer rows than a merge or an update counted.
 
-    Only a rewrite of file groups meets stored rows; log files meet them when they are read. Another write that took a
-    row away meanwhile is a conflict.
+    Only a write that rewrites file groups sees the stored rows; appended rows meet them when they are read. If another
+    write took a row away meanwhile, that is a conflict.
     """
     plan, written = completion.plan, completion.written
     counted = plan.settings.origin.counted
     if counted is None or plan.appends:
         return
-    came = sum(file.counts.inserts + file.counts.updates for file in written)
-    left = sum(file.counts.updates + file.counts.deletes for file in written)
-    asked = counted.inserts + counted.updates, counted.updates + counted.deletes
-    if (came, left) != asked and completion.is_free(plan.table.timeline()):
+    new_rows = sum(file.counts.inserts + file.counts.updates for file in written)
+    old_rows = sum(file.counts.updates + file.counts.deletes for file in written)
+    counted_rows = counted.inserts + counted.updates, counted.updates + counted.deletes
+    if (new_rows, old_rows) != counted_rows and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(
-            f"The rows for the table {plan.path} were to replace {asked[1]:,} rows by {asked[0]:,}, and this write "
-            f"would replace {left:,} rows by {came:,}: the table holds some of their keys several times, as inserts "
-            "without a lookup make them, or rows whose record keys are not those of their columns.",
+            f"The merge into the table {plan.path} counted {counted_rows[1]:,} rows to replace by {counted_rows[0]:,}; "
+            f"the write would replace {old_rows:,} rows by {new_rows:,}. The table holds duplicate keys, as inserts "
+            "without a lookup make them, or keys that differ from their columns.",
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again; validate() "
-            "names rows with other keys than their columns'.",
+            "names rows whose keys differ from their columns.",
         )

@@ -1,4 +1,4 @@
-"""A round of the table services: each does what is due, beside living writers, and no failure stops the others."""
+"""A round of the table services: each does what is due, beside living writers; a failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ logger = logging.getLogger("pyhudi")
 
 
 def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
-    """Run the named services, or all that have something due, in the order of the registry.
+    """Run the named services, or all services, as far as they are due, in the order of the registry.
 
-    A service that meets another process ends with the reason in ``skipped``. Raises `InvalidOptionError` for a name
+    If a service meets another process, ``skipped`` of its result has the reason. Raises `InvalidOptionError` for a name
     that no service of a round has, and `TableError` if there is no table.
     """
     began = time.monotonic()
@@ -40,18 +40,18 @@ def names_of_a_round() -> tuple[str, ...]:
     return tuple(service.name for service in SERVICES.values() if service.due is not None)
 
 
-def outcome_of(
+def run_logged(
     storage: Storage, name: str, run: Callable[[], ServiceResult | None], skipped: str, failed: str
 ) -> ServiceResult | None:
     """Run a service and return its result with its seconds; an error is logged, and part of the result.
 
-    ``skipped`` and ``failed`` are lines of the log with places for the table's path, the service and the error.
+    ``skipped`` and ``failed`` are texts of log lines with "%s" for the table's path, the service and the error.
     """
     began = time.monotonic()
     try:
         result = again_where(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
-        # Another process works on what the service needs, or was quicker. A later call does the rest.
+        # Another process works on files that the service needs, or was quicker. A later call does the rest.
         logger.info(skipped, storage.path, name, met.text)
         result = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
     except Exception as error:
@@ -69,4 +69,4 @@ def _run(service: Service, call: Call) -> ServiceResult:
     nothing, due = ServiceResult(call.storage.path, name), service.due
     run = (lambda: nothing) if due is None else partial(due, call)
     texts = ("table %s: the %s is skipped: %s", "table %s: the %s failed: %s")
-    return outcome_of(call.storage, name, run, *texts) or nothing
+    return run_logged(call.storage, name, run, *texts) or nothing

@@ -310,7 +310,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "sizes of file groups": "index.small_files:GroupSizes.of",
     "share of each key": "index.small_files:Shares.take",
     # --- where rows go
-    "known file groups of a partition": "operations.locating.routing:Bucketed._known",
+    "known file groups of a partition": "operations.locating.routing:Bucketed._slice_by_bucket",
     "file groups that plans hold": "operations.locating.file_group_writes:held_groups",
     "job of a file group": "operations.locating.file_group_writes:FileGroupWrite",
     "tag rows by a lookup": "operations.locating.tagging:_Lookup._tag",
