@@ -77,7 +77,7 @@ class PairStateTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleTask:
+class ResolveTask:
     """Finds the file groups of rows by the results for all places of their keys."""
 
     tagger: Tagger
@@ -91,9 +91,9 @@ class SettleTask:
         the table lacks comes once, with nulls.
         """
         for rows in whole_runs(batches, 2):
-            yield self._placed(rows)
+            yield self._resolved(rows)
 
-    def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _resolved(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         first = _starts(rows, 2)
         number, at = np.cumsum(first) - 1, pa.array(np.flatnonzero(first))
         keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
@@ -104,14 +104,14 @@ class SettleTask:
         states = PairState(mask(live), mask(wins), plain(since).to_numpy())
         pairs = _Pairs(number[with_group], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
-        placed = self.tagger.settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
+        resolved = self.tagger.resolve(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         lost = np.ones(len(keys), np.bool_)
-        lost[np.concatenate([placed.rows, placed.new, placed.leaving])] = False
+        lost[np.concatenate([resolved.rows, resolved.new, resolved.leaving])] = False
         nowhere = np.flatnonzero(lost)
-        parts = (placed.rows, placed.new, placed.leaving, nowhere)
+        parts = (resolved.rows, resolved.new, resolved.leaving, nowhere)
         kind = np.repeat(np.arange(4), [len(part) for part in parts])
         places = np.full(len(kind), NOT_FOUND, np.int64)
-        places[kind == 0], places[kind == 2] = placed.codes, placed.left
+        places[kind == 0], places[kind == 2] = resolved.codes, resolved.left
         of_row = pa.array(np.concatenate(parts))
         own = paths.take(of_row)
         partitions, ids = group_columns(groups, places)

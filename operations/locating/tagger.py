@@ -1,4 +1,4 @@
-"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, settle.
+"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, resolve.
 
 The commit takes them in threads, for as many rows as fit into memory (`tagging`). Each task of an engine takes them for
 all rows of some keys (`global_index`).
@@ -22,7 +22,7 @@ from ...table.merging.merger import RowMeeting, folded
 from ...table.merging.row_spec import RowSpec
 from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
-from ...writer.moved_rows import Look, OldRows, Settled, settle
+from ...writer.moved_rows import Look, OldRows, ResolvedRows, resolve
 from ...writer.slice_reader import SliceReader
 from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
@@ -82,5 +82,5 @@ class Tagger:
 
         return OldRows(plan.storage, self.spec, plan.moves_rows, slice_of, reader.read)
 
-    def settle(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> Settled:
-        return settle(keyed, tags, deletes, look, moves=self.plan.moves_rows)
+    def resolve(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> ResolvedRows:
+        return resolve(keyed, tags, deletes, look, moves=self.plan.moves_rows)

@@ -208,18 +208,18 @@ class _Lookup:
         if self._plan.rules.of_stored:
             check_copies(given, keyed, tags, self._old_rows, self._plan.lookup)
         look = self._old_rows.look(rows, tags.groups)
-        placed = self._tagger.settle(keyed, tags, self._tagger.deleted(rows), look)
+        resolved = self._tagger.resolve(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = np.full(every.num_rows, -1, np.int64)
-        for path, positions in by_partition(_taken(keyed, pa.array(placed.new))):
-            absent = placed.new[positions]
+        for path, positions in by_partition(_taken(keyed, pa.array(resolved.new))):
+            absent = resolved.new[positions]
             new = absent[self._live(path, rows.take(pa.array(absent)))]
             targets[chosen[new]] = self._number(Route(path, _NEW))
-        first = np.unique(placed.rows, return_index=True)[1]
-        targets[chosen[placed.rows[first]]] = numbers[placed.codes[first]]
-        others = np.delete(np.arange(len(placed.rows)), first)
-        copied, copies = chosen[placed.rows[others]], numbers[placed.codes[others]]
-        self._cut(held, _Aims(targets, copied, copies, chosen[placed.leaving], numbers[placed.left]))
+        first = np.unique(resolved.rows, return_index=True)[1]
+        targets[chosen[resolved.rows[first]]] = numbers[resolved.codes[first]]
+        others = np.delete(np.arange(len(resolved.rows)), first)
+        copied, copies = chosen[resolved.rows[others]], numbers[resolved.codes[others]]
+        self._cut(held, _Aims(targets, copied, copies, chosen[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
         tags = self._tagger.tag(keyed)
