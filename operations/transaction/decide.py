@@ -147,7 +147,7 @@ def _is_newest(storage: Storage, number: int) -> bool:
         try:
             return _numbers(storage)[-1] == number
         except StorageError:
-            # If this raised, nobody would know whether the decision is binding.
+            # An error here would leave unknown whether the decision is binding.
             logger.warning("table %s: the decisions could not be listed", storage.path, exc_info=True)
     return _numbers(storage)[-1] == number
 
@@ -170,9 +170,9 @@ def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Call
 
 
 def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
-    """Make a decision without effect, so that no process carries the one before out; return whether it was made.
+    """Make a decision without effect after a decision, so that no process carries that out; return whether it was made.
 
-    False if another process decided first: it has carried out the decision before.
+    False if another process decided first: it has carried the earlier decision out.
     """
     nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
     return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
