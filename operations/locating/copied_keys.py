@@ -11,10 +11,10 @@ from ...table.merging.stored_copies import only_some
 from ...writer.moved_rows import OldRows
 
 
-def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
+def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
     """Raise `DuplicateKeyError` if rows were made of only some of the stored rows of a key.
 
-    ``given`` are all incoming rows, ``rows`` the rows that were looked up.
+    ``incoming`` are all rows of the write, ``rows`` the rows that were looked up.
     """
     anywhere = index.is_global
     repeating = np.zeros(len(tags.groups) + 1, np.bool_)
@@ -31,9 +31,9 @@ def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, in
     stored = np.zeros(len(rows), np.int64)
     np.add.at(stored, of_pair, old.stored(keys, tags.groups, codes))
     every = KeyedRows(
-        pa.concat_arrays([rows.record_keys.take(pa.array(chosen)), given.record_keys]),
+        pa.concat_arrays([rows.record_keys.take(pa.array(chosen)), incoming.record_keys]),
         pa.concat_arrays(
-            [rows.paths.take(pa.array(chosen)).dictionary_decode(), given.paths.dictionary_decode()]
+            [rows.paths.take(pa.array(chosen)).dictionary_decode(), incoming.paths.dictionary_decode()]
         ).dictionary_encode(),
     )
     places = _places(every, np.arange(len(every)), anywhere)

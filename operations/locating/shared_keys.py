@@ -102,16 +102,16 @@ class SharedKeys:
         """Compare the waiting rows with the stored rows of their keys. Raises `DataError` if they differ."""
         if not self._waiting:
             return
-        given, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
+        waiting, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             local = open_storage(folder, durable=False)
-            stored = pa.Table.from_batches(self._stored(given, local), self._stored_schema())
+            stored = pa.Table.from_batches(self._stored(waiting, local), self._stored_schema())
         is_global = index_for(self.plan.config).is_global
         by = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
         stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
             "found", pa.repeat(pa.scalar(True), stored.num_rows)
         )
-        met = given.join(stored, by, join_type="left outer").combine_chunks()
+        met = waiting.join(stored, by, join_type="left outer").combine_chunks()
         differs = pa.repeat(pa.scalar(False), met.num_rows)
         fields = self.readings.fields
         for mine, theirs in zip(_numbered("given", len(fields)), _numbered("kept", len(fields)), strict=True):
@@ -130,7 +130,7 @@ class SharedKeys:
         names = [RECORD_KEY, _PATH, *_numbered("kept", len(self.readings.fields))]
         return pa.schema([pa.field(name, pa.string()) for name in names])
 
-    def _stored(self, given: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
+    def _stored(self, waiting: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
         """Yield the keys and key columns of the stored rows of some keys."""
         plan, seen = self.plan, self.opened()
         roots = {root_of(name) for name in self.readings.fields}
@@ -139,21 +139,21 @@ class SharedKeys:
         )
         memory = int(plan.settings.output.memory * MERGE_RESERVE)
         reader = SliceReader(plan.storage, plan.config, plan.schema, seen.view.sees, memory, local_spills(local))
-        keys = given.column(RECORD_KEY).combine_chunks().unique()
+        keys = waiting.column(RECORD_KEY).combine_chunks().unique()
         probe = KeyProbe(keys)
-        for file_slice in self._slices(given, seen):
+        for file_slice in self._slices(waiting, seen):
             for rows in reader.read(file_slice, columns, keys):
                 hits = rows.take(pa.array(np.flatnonzero(probe.find(rows.column(RECORD_KEY)) >= 0)))
                 texts = [text for _, text in self.keys.texts(hits, self.readings.fields)]
                 path = pa.repeat(pa.scalar(file_slice.partition_path), hits.num_rows)
                 yield pa.RecordBatch.from_arrays([hits.column(RECORD_KEY), path, *texts], schema=self._stored_schema())
 
-    def _slices(self, given: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
+    def _slices(self, waiting: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
         """Return the file slices that may hold stored rows of some keys."""
         index = self.plan.index
-        paths = given.column(_PATH).combine_chunks().dictionary_encode()
+        paths = waiting.column(_PATH).combine_chunks().dictionary_encode()
         named = paths.dictionary.to_pylist()  # O(partitions)
-        keyed = KeyedRows(given.column(RECORD_KEY).combine_chunks(), paths)
+        keyed = KeyedRows(waiting.column(RECORD_KEY).combine_chunks(), paths)
         if isinstance(index, TableLookup):
             groups = set(index.tag(keyed, seen.view, seen.storage).groups)
             partitions = {group.partition_path for group in groups}

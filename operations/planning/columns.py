@@ -51,9 +51,9 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
                 )
 
 
-def check_located(given: pa.Schema, where: str) -> None:
+def check_located(incoming: pa.Schema, where: str) -> None:
     """Refuse deletes from a table with generated keys if the rows lack the meta columns that locate them."""
-    missing = [name for name in LOCATION if name not in given.names]
+    missing = [name for name in LOCATION if name not in incoming.names]
     if missing:
         raise MissingColumnError(
             f"The rows to be deleted from the table {where}, whose keys are generated, lack the meta columns "

@@ -107,8 +107,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
         "hoodie.datasource.write.reconcile.schema": request.write.evolution.reconcile,
         "hoodie.write.set.null.for.missing.columns": request.write.evolution.set_null,
     }
-    for option, given in fills.items():
-        if given:
+    for option, is_set in fills.items():
+        if is_set:
             raise OptionConflictError(
                 f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} keeps their "
                 "stored values.",

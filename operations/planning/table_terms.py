@@ -30,9 +30,9 @@ class TableTerms:
         if field and value:
             return DeleteMarker(field, value)
         if field or value:
-            given, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+            named, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
             raise MissingOptionError(
-                f"{given} is given for the table {self.path} without {missing}: the one names a column, the "
+                f"{named} is given for the table {self.path} without {missing}: the one names a column, the "
                 "other its value in rows that are deletes.",
                 "Give both or neither.",
             )

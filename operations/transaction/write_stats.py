@@ -23,7 +23,7 @@ def commit_metadata(
     operation: str,
     notes: Mapping[str, str],
     *,
-    given: Mapping[str, str] | None = None,
+    user_entries: Mapping[str, str] | None = None,
     replaced: Mapping[str, list[str]] | None = None,
     compacts: bool = False,
 ) -> CommitMetadata:
@@ -33,7 +33,7 @@ def commit_metadata(
         schema: The columns of the table from then on.
         written: The result for each file group that the instant met, also if it made no file.
         notes: Further entries of extraMetadata.
-        given: Entries of the user; all other entries win over them.
+        user_entries: Entries of the user; all other entries win over them.
         replaced: The replaced file ids by partition path.
         compacts: Whether the instant is a compaction.
     """
@@ -46,7 +46,7 @@ def commit_metadata(
     fields: dict[str, Any] = {
         "partition_to_write_stats": stats,
         "compacted": compacts,
-        "extra_metadata": {**(given or {}), **columns, **notes},
+        "extra_metadata": {**(user_entries or {}), **columns, **notes},
         "operation_type": operation,
     }
     if work.inflight.replaces:

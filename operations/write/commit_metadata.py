@@ -45,9 +45,9 @@ def build_metadata(
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
-    from_user = plan.settings.commit.extra_metadata
+    user_entries = plan.settings.commit.extra_metadata
     work, schema, operation = plan.transaction, plan.schema, plan.operation
-    return commit_metadata(work, schema, written, operation, notes, given=from_user, replaced=replaced)
+    return commit_metadata(work, schema, written, operation, notes, user_entries=user_entries, replaced=replaced)
 
 
 def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
