@@ -20,7 +20,7 @@ from ..following.kept_metadata import refuse_unkept, refuse_without
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.followers import bounded_columns
-from ..transaction.taken import again_where, taken_since
+from ..transaction.taken import taken_since, with_retries
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
@@ -103,7 +103,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
 def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
     """As `plan_write`, with the table as the write sees it, for a process that also carries the write out."""
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
-    return again_where(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
+    return with_retries(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
 
 
 def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:

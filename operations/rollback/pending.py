@@ -36,11 +36,11 @@ from ..transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    all_shared,
     forbids,
     judge,
     kind_of,
     rules_of,
-    those,
 )
 
 BESIDE_A_WRITE = Meeting(WRITE, WRITE)
@@ -94,7 +94,7 @@ class OtherWriters:
             victim, rollback = timeline.write_at(time), rollbacks_of[time][0]
             asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
             their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
-            verdict = judge(Meeting(mine, ROLLBACK, their_state, those({Shared.VICTIM: victim}), asked))
+            verdict = judge(Meeting(mine, ROLLBACK, their_state, all_shared({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
                 raise in_the_way(timeline, rollback)
             if victim is not None:
@@ -151,7 +151,7 @@ class OtherWriters:
                 continue
             kind = CLUSTERING if names_groups else kind
             names_none = kind is CLUSTERING and not names_groups
-            if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
+            if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
                 continue
             if not names_none:
                 raise in_the_way(timeline, instant)

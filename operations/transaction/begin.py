@@ -17,7 +17,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
-from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, those
+from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, all_shared, forbids
 from .left_overs import forget
 from .locks import HeldLock, hold
 from .transaction import Transaction
@@ -191,7 +191,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     first = min((time for time in writes if time != work.instant_time), default="")
     if first > work.instant_time:
         return True
-    shared = those({Shared.ITSELF: announced_until >= work.instant_time})
+    shared = all_shared({Shared.ITSELF: announced_until >= work.instant_time})
     archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
     return bool(announced_until) and forbids(archiving)
 

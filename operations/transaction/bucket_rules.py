@@ -21,7 +21,7 @@ from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
 from ..following.before_completion import file_step
-from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, forbids, those
+from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, all_shared, forbids
 
 
 def steps_of_rule(table: Table, rule: BucketRule) -> FirstSteps:
@@ -46,7 +46,7 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
         return
     # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
     now = timeline.reload()
-    shared = those({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
+    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
     undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
     if undone or bucket_numbers(table, now).rule != rule:
         delete_bucket_rule(table, rule.instant_time)

@@ -140,7 +140,7 @@ def rules_of(patience: Patience) -> ConcurrencyRules:
     return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 
 
-def those(conditions: Mapping[Shared, object]) -> frozenset[Shared]:
+def all_shared(conditions: Mapping[Shared, object]) -> frozenset[Shared]:
     return frozenset(shared for shared, holds in conditions.items() if holds)
 
 

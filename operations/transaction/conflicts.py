@@ -42,11 +42,11 @@ from .concurrency import (
     Known,
     Meeting,
     Shared,
+    all_shared,
     asked_of,
     forbids,
     kind_of,
     known_of,
-    those,
 )
 from .new_keys import NewKeys, find_twin
 from .read_set import find_read
@@ -190,7 +190,7 @@ def _forbids(
     known: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    return forbids(Meeting(WRITE, theirs, known, those(shared), asked))
+    return forbids(Meeting(WRITE, theirs, known, all_shared(shared), asked))
 
 
 def _check_write(

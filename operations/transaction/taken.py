@@ -33,7 +33,7 @@ _TRIES = 3
 Result = TypeVar("Result")
 
 
-def again_where(run: Callable[[], Result], may_cure: Callable[[RetryError], bool]) -> Result:
+def with_retries(run: Callable[[], Result], may_cure: Callable[[RetryError], bool]) -> Result:
     """Return the result of a call, which is repeated up to twice if `may_cure` says that this may help."""
     for _ in range(_TRIES - 1):
         try:

@@ -12,7 +12,7 @@ from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionEr
 from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
-from ..transaction.taken import again_where, was_removed
+from ..transaction.taken import was_removed, with_retries
 from .service_entry import Call, Service
 from .services import SERVICES
 
@@ -49,7 +49,7 @@ def run_logged(
     """
     began = time.monotonic()
     try:
-        result = again_where(run, was_removed)
+        result = with_retries(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process works on files that the service needs, or was quicker. A later call does the rest.
         logger.info(skipped, storage.path, name, met.text)

@@ -29,9 +29,9 @@ from ...transaction.concurrency import (
     Known,
     Meeting,
     Shared,
+    all_shared,
     forbids,
     known_of,
-    those,
 )
 from ...transaction.outcome import Outcome
 from ...transaction.since import Since
@@ -95,7 +95,7 @@ class RescaleCompletion:
         return written
 
     def _forbids(self, theirs: object, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED) -> bool:
-        meeting = Meeting(RESCALE, theirs, their_state, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
+        meeting = Meeting(RESCALE, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
         return forbids(meeting)
 
     def _stale(self, what: str) -> CommitConflictError:
