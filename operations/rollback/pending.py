@@ -164,7 +164,7 @@ class OtherWriters:
 
     def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
         """Return whether a write may ignore another pending write: it is pyhudi's, alive or dead, or it is over."""
-        if forbids(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)):
+        if forbids(replace(BESIDE_A_WRITE, their_state=Known.LIVING), rules_of(self.patience)):
             return False
         if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
             return True
@@ -208,7 +208,7 @@ class OtherWriters:
         """
         if is_given_up(self.table.storage, instant.requested_time):
             given_up = Liveness(False, "it was given up")
-            return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
+            return None if judge(replace(meeting, their_state=Known.DEAD)) is Verdict.GO_ON else given_up
         state = f"is pending on the table {self.table.path}"
         return self.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
@@ -223,7 +223,7 @@ class OtherWriters:
     ) -> Liveness | None:
         """Do what `refuse_living` does, by the signs of life alone; the error's text has `state` after the instant."""
         liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
-        verdict = judge(replace(meeting, known=known_by(liveness)), rules_of(self.patience))
+        verdict = judge(replace(meeting, their_state=known_by(liveness)), rules_of(self.patience))
         if liveness.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {instant.action} {instant.requested_time} {state}: {liveness.reason}.",

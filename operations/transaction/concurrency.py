@@ -86,7 +86,7 @@ class Verdict(IntEnum):
 class Meeting:
     mine: InstantKind
     theirs: InstantKind
-    known: Known = Known.PENDING
+    their_state: Known = Known.PENDING
     shared: frozenset[Shared] = frozenset()
     asked: Asked = Asked.BEFORE_PLAN
 
@@ -128,7 +128,7 @@ class ConcurrencyRules:
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
     """Return what mine does in a meeting; both sets of rules differ only for two writes at work."""
     rules = rules or OPTIMISTIC
-    cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
+    cell = (meeting.mine, meeting.theirs, meeting.their_state, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
 
 

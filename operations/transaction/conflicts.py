@@ -187,10 +187,10 @@ def _forbids(
     theirs: InstantKind,
     shared: Mapping[Shared, object] = _NOTHING,
     *,
-    known: Known = Known.COMPLETED,
+    their_state: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    return forbids(Meeting(WRITE, theirs, known, all_shared(shared), asked))
+    return forbids(Meeting(WRITE, theirs, their_state, all_shared(shared), asked))
 
 
 def _check_write(
@@ -292,18 +292,18 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
         asked = asked_of(work.instant_time, instant)
         if kind in _COMPACTIONS:
             # Appends may run beside any compaction, so their commit need not read its plan.
-            if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, known=Known.PENDING, asked=asked):
+            if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, their_state=Known.PENDING, asked=asked):
                 reads_plans = True
         elif kind is not CLUSTERING:
             asked = Asked.SINCE_PLAN
-        if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
+        if _forbids(kind, {Shared.UNTOLD: untold}, their_state=Known.PENDING, asked=asked):
             what = f"The {instant.action} {instant.requested_time} was requested meanwhile"
             raise work.conflict(what, met_at(instant.requested_time, kind))
     check_rescales(work, timeline, {file_group.partition_path for file_group in changes.file_groups})
     for (partition, file_id), instant in clustered.items():
         group = FileGroupId(partition, file_id)
         shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
-        if _forbids(CLUSTERING, shared, known=Known.PENDING, asked=asked_of(work.instant_time, instant)):
+        if _forbids(CLUSTERING, shared, their_state=Known.PENDING, asked=asked_of(work.instant_time, instant)):
             raise work.conflict(
                 f"The clustering {instant.requested_time} was requested meanwhile for the {group.words}, which this "
                 "write changed",
@@ -321,14 +321,14 @@ def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection
     for instant, rescale in pending_rescales(timeline, own=work.instant_time).items():
         counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
         held = rescale.first_held(partitions) if counts else None
-        if _forbids(RESCALE, {Shared.PARTITION: held is not None}, known=Known.PENDING):
+        if _forbids(RESCALE, {Shared.PARTITION: held is not None}, their_state=Known.PENDING):
             raise work.conflict(rescaling(instant, held), MetInstant(instant.requested_time, RESCALE.value, held))
 
 
 def check_restores(work: Transaction, timeline: Timeline) -> None:
     """Raise `CommitConflictError` if a restore is at work, because it undoes what begins after it."""
     restore = next((instant for instant in timeline.pending if kind_of(instant.action) is RESTORE), None)
-    if restore is not None and _forbids(RESTORE, known=Known.PENDING):
+    if restore is not None and _forbids(RESTORE, their_state=Known.PENDING):
         what = f"The restore {restore.requested_time} is at work on the table"
         raise work.conflict(what, met_at(restore.requested_time, RESTORE))
 
@@ -363,14 +363,16 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
-    known, asked = known_of(instant), asked_of(work.instant_time, instant)
+    their_state, asked = known_of(instant), asked_of(work.instant_time, instant)
     rewritten = sorted(changes.rewritten.intersection(groups))
     changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
-    if not _forbids(kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, known=known, asked=asked):
+    if not _forbids(
+        kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, their_state=their_state, asked=asked
+    ):
         return
-    name = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
+    name = f"The {'compaction' if their_state is Known.PENDING else kind.value} {instant.requested_time}"
     group = "".join(f"the {touched.words}" for touched in (rewritten or changed)[:1])
-    if kind is LOG_COMPACTION and known is Known.COMPLETED:
+    if kind is LOG_COMPACTION and their_state is Known.COMPLETED:
         what = f"{name} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
         what = f"{name} was requested meanwhile for {group}, of which this write made a new base file"
@@ -378,7 +380,7 @@ def _check_compaction(
 
 
 def _check_restore(since: Since) -> None:
-    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
+    if since.restore is not None and _forbids(RESTORE, their_state=known_of(since.restore)):
         raise since.work.conflict(
             f"The restore {since.restore.requested_time} took the table back to an earlier moment",
             met_at(since.restore.requested_time, RESTORE),
@@ -394,7 +396,7 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
     _check_restore(since)
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     for undo in since.undone():
-        if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=undo.known):
+        if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, their_state=undo.state):
             raise _base_gone(since.work, undo.instant_time)
         shared: dict[Shared, object] = {}
         if since.seen.saw_write(undo.instant_time):
@@ -407,7 +409,7 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
             # A missing key may be back, or a found key gone; no file group of this write shows that.
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
             shared[Shared.READ] = changes.read
-        if _forbids(ROLLBACK, shared, known=undo.known):
+        if _forbids(ROLLBACK, shared, their_state=undo.state):
             raise since.work.conflict(
                 f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile",
                 met_at(undo.instant_time, ROLLBACK),
@@ -419,14 +421,14 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
 
     A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
     """
-    cleaned, known = since.cleaned(), since.known_of_cleans
+    cleaned, their_state = since.cleaned(), since.state_of_cleans
     partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
     if not cleaned:
         return
     seen = since.timeline.as_of(since.seen)
     view = FileView(seen, read_written(seen), cleaned=cleaned)
     lost = [file for partition in partitions for file in view.lost(partition)]
-    if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, known=known):
+    if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, their_state=their_state):
         what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
         groups = [FileGroupId(split(file.path)[0], file.file_id) for file in lost[:1]]
         raise since.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
@@ -463,7 +465,7 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
     undone = [
         f" (the rollback {undo.by})"
         for undo in since.rollbacks_of(work.instant_time)
-        if forbids(Meeting(mine, ROLLBACK, undo.known, itself, Asked.SINCE_PLAN))
+        if forbids(Meeting(mine, ROLLBACK, undo.state, itself, Asked.SINCE_PLAN))
     ]
     if own is None or own.state != State.INFLIGHT or undone:
         raise CommitConflictError(

@@ -29,14 +29,14 @@ M = TypeVar("M", bound="InstantModel")
 class Undone:
     """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``by`` is the requested time of the rollback, and ``known`` its state.
+    ``by`` is the requested time of the rollback, and ``state`` whether that is complete.
     """
 
     by: str
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
-    known: Known
+    state: Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Since:
         return next((instant for instant in self.instants if instant.action == "restore"), None)
 
     @property
-    def known_of_cleans(self) -> Known:
+    def state_of_cleans(self) -> Known:
         """The state of the cleans that `cleaned` reads: completed if one of them is."""
         any_completed = any(instant.action == "clean" for instant in (*self.active, *self.archived))
         return Known.COMPLETED if any_completed else Known.PENDING

@@ -89,7 +89,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         gone = {
             undo.instant_time
             for undo in since.undone()
-            if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.known)
+            if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
         replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))
         beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})

@@ -88,7 +88,7 @@ class RescaleCompletion:
                 raise self._stale(f"the {instant.action} {instant.requested_time} changed the partition {held!r}")
             written |= touched
         for gone in since.undone():
-            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.known):
+            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.state):
                 raise self._stale(f"the write {gone.instant_time}, whose rows it has read, was rolled back")
         if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):
             raise self._stale(f"the restore {since.restore.requested_time} took the table back to an earlier moment")
