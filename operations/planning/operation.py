@@ -50,7 +50,7 @@ def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
 
 
 def keeps_keys_unique(operation: str, config: TableConfig) -> bool:
-    """Return whether a write that replaces partitions must delete the keys of its rows in other partitions."""
+    """Return whether a write that replaces partitions must not leave a key of its rows in another partition."""
     return operation == OVERWRITE and not config.generates_keys and index_for(config).is_global
 
 

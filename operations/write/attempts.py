@@ -121,7 +121,7 @@ class Attempts:
             yield
 
     def _pause_after(self, met: MetInstant | None) -> None:
-        """Wait longer each time that the attempts meet the same instant, such as a rollback that seems to be alive."""
+        """Wait longer each time that attempts meet the same instant, such as a dead rollback that still seems alive."""
         if met is None or met != self.met:
             self.met, self.pause_s = met, 0.0
             return

@@ -108,7 +108,7 @@ class Retries:
                     places = self._places_of(last)
                     # Places that are only from an error's text add to those of the meetings before.
                     _note_meeting(self._storage.path, places, adds=last is not None and last.from_text)
-            # The first time that a clean or archiving took something, no other writer has to wait.
+            # If a clean or archiving took something from the first attempt, no other writer has to wait.
             if places or number > 1:
                 ticket = replace(self._ticket, places=None)
 
