@@ -61,7 +61,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     gone = instant is None and work.table.archive.holds(work.instant_time)
     if gone or (instant is not None and instant.state == State.COMPLETED):
         logger.warning(
-            "table %s: the write %s is completed and stays; only the store's answer was lost",
+            "table %s: the instant %s is completed and stays; only the store's answer was lost",
             work.path,
             work.instant_time,
         )

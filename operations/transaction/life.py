@@ -144,5 +144,5 @@ def finish(
 def drop_strays(made: Made, ownership: Ownership) -> None:
     work, reported = made.work, frozenset(made.paths)
     for paths in ownership.files(work, made.folders):
-        # Delete the files one by one: the undo of the instant would also delete reported files of the same slice.
+        # Delete only these files: the undo of the instant would also delete reported files of the same slice.
         work.storage.delete(*(path for path in paths if path not in reported))
