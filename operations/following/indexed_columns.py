@@ -33,7 +33,7 @@ class IndexedColumns:
 
     Attributes:
         names: All columns that the definition names.
-        fields: Those columns of the table, with the types of their bounds.
+        fields: The named columns that the table has, with the types of their bounds.
         typed: Whether records have the types of values.
         gone: Columns that the instant drops or gives another type, so that their bounds are dropped.
         written: The columns of the files that the instant wrote.
