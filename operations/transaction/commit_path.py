@@ -56,7 +56,7 @@ class Completed:
 
 
 def time_after(table: Table, timeline: Timeline, later_than: str = "") -> str:
-    """Return the time of an instant that a round of a decision requests or completes: now, or right after all others."""
+    """Return the time of an instant that a round of a decision requests or completes: now, or after all others."""
     now_ms = int(time.time() * 1000)
     greatest = max(timeline.greatest_time() or "", later_than)
     return next_time(now_ms, greatest or None, table.config.timezone, parity=Parity.ODD)
