@@ -201,8 +201,8 @@ def _check_counted(completion: Completion) -> None:
     if (new_rows, old_rows) != counted_rows and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(
             f"The merge or update of the table {plan.path} counted {counted_rows[1]:,} rows to replace by "
-            f"{counted_rows[0]:,}; the write would replace {old_rows:,} rows by {new_rows:,}. The table holds duplicate "
-            "keys, as inserts without a lookup make them, or keys that differ from their columns.",
+            f"{counted_rows[0]:,}; the write would replace {old_rows:,} rows by {new_rows:,}. The table holds "
+            "duplicate keys, as inserts without a lookup make them, or keys that differ from their columns.",
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again; validate() "
             "names rows whose keys differ from their columns.",
         )
