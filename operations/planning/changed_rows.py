@@ -39,7 +39,7 @@ class ChangedRows:
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
         older: A row has a lesser ordering value than the row that it replaces.
-        kept: A value of a row makes a partial update keep the old value of the row that it replaces.
+        keeps_old: A value of a row makes a partial update keep the old value of the row that it replaces.
     """
 
     counts: RowCounts = field(default_factory=RowCounts)
@@ -51,7 +51,7 @@ class ChangedRows:
     held_twice: RowPlace | None = None
     crowded: RowPlace | None = None
     older: RowPlace | None = None
-    kept: RowPlace | None = None
+    keeps_old: RowPlace | None = None
 
     @classmethod
     def of(cls, sums: Mapping[str, int], wrong: Mapping[str, RowPlace | None]) -> ChangedRows:
@@ -90,7 +90,7 @@ class ChangedRows:
         ours, theirs = asdict(self.counts), asdict(other.counts)
         counts = RowCounts(**{name: ours[name] + theirs[name] for name in ours})
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
-        wrong = ("matched_often", "held_twice", "crowded", "older", "kept")
+        wrong = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
         return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in wrong})
 
 
@@ -122,9 +122,9 @@ def check_changed_rows(changes: ChangedRows, table: str) -> None:
             "Leave the ordering field out of what is set, or give it a value that is not less; or narrow the "
             "condition to rows that are older.",
         )
-    if changes.kept is not None:
+    if changes.keeps_old is not None:
         raise OptionConflictError(
-            f"The new row of {changes.kept} of the table {table} has a value that the table's "
+            f"The new row of {changes.keeps_old} of the table {table} has a value that the table's "
             f"{PARTIAL_UPDATE_MODE} reads as missing, so that readers would still show the value of the stored row.",
             "Give the columns other values, such as coalesce(source.a, target.a); or delete the row first, and insert "
             "it by another write.",

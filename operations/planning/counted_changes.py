@@ -118,7 +118,7 @@ class ChangedPlaces:
             # If a row enters a place, the deletes there are left out, so the row would replace all rows of the place.
             "held_twice": (several | (comes > 0)) & twice,
             "crowded": sums["stays"] + comes > 1,
-            "kept": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
+            "keeps_old": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
             "older": (sums[OLDER] > 0) | (replaced & self.outdone),
         }
         totals = {name: int(sums[name].sum()) for name in _SUMMED}
