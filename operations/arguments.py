@@ -1,7 +1,7 @@
 """The arguments of public calls, checked by their annotations before any work begins.
 
-A call whose arguments are wrong fails by an error that names call and argument, whatever the value is. Without this the
-error would be Python's, raised somewhere in the work. numpy's numbers, texts and flags count as Python's.
+A wrong argument fails with an error that names the call and the argument. Without this check Python would raise an
+error somewhere in the work. Numbers, texts and flags of numpy count as Python's.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from ..errors import InvalidOptionError
 
-# No number of a table, such as one of its commits, buckets or rows, comes near it, and a JVM can count to it.
+# The greatest int of a JVM; no table has so many commits, buckets or rows.
 MOST = (1 << 31) - 1
-# Bytes of a table.
+# The greatest number of bytes of a table.
 MOST_BYTES = (1 << 63) - 1
 # Characters of a value in an error.
 _SHOWN = 80
 # Parameters whose texts are paths below a table's root.
 INSIDE = frozenset({"partitions", "paths", "accept_loss"})
-# Parameters that take a path as Spark takes it, also as an object.
-_PLACES = frozenset({"checkpoint"})
+# Parameters that take a path for Spark, as a text or as an object of pathlib.
+_PATHS = frozenset({"checkpoint"})
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ Check: TypeAlias = Callable[[Given], Any]
 
 
 def whole_number(given: Given, most: int = MOST) -> int:
-    """Return a whole number from 0 on; raises `InvalidOptionError` for anything else, flags, floats and texts too."""
+    """Return a whole number from 0 on; raises `InvalidOptionError` for anything else, such as a flag, float or text."""
     value = _plain(given.value)
     advice = f"Give a whole number from 0 to {most:,}."
     if isinstance(value, bool):
@@ -78,9 +78,9 @@ def _flag(given: Given) -> bool:
 
 
 def text(given: Given) -> str:
-    """Return a text without NUL, which names of files, columns and queries cannot have; for `INSIDE` a path below."""
+    """Return a text without NUL characters; for a parameter in `INSIDE`, a path below the table's root."""
     value = given.value
-    if given.name in _PLACES and hasattr(value, "__fspath__"):
+    if given.name in _PATHS and hasattr(value, "__fspath__"):
         value = value.__fspath__()
     if not isinstance(value, str):
         raise given.wrong("Give a text.")
@@ -107,8 +107,8 @@ def _text_or_texts(given: Given) -> Any:
     return text(given) if isinstance(given.value, str) else _texts(given)
 
 
-def _place(given: Given) -> Any:
-    """Check a table's path, which may be relative, or an object of pathlib."""
+def _path(given: Given) -> Any:
+    """Check a table's path: a text, which may be relative, or an object of pathlib."""
     path = given.value.__fspath__() if hasattr(given.value, "__fspath__") else given.value
     if not isinstance(path, str) or not path or "\0" in path:
         raise given.wrong("Give a path, as a text that is not empty and has no NUL, or as an object of pathlib.")
@@ -129,8 +129,8 @@ def _bytes_or_rows(given: Given) -> Any:
     return whole_number(given, MOST_BYTES) if countable else value
 
 
-def _table_or_place(given: Given) -> Any:
-    return given.value if hasattr(given.value, "storage_options") else _place(given)
+def _table_or_path(given: Given) -> Any:
+    return given.value if hasattr(given.value, "storage_options") else _path(given)
 
 
 def _columns_or_condition(given: Given) -> Any:
@@ -149,8 +149,8 @@ CHECKS: Mapping[str, Check] = {
     "str | date": _time,
     "Sequence[str]": _texts,
     "str | Sequence[str]": _text_or_texts,
-    "AnyPath": _place,
-    "HasPath | AnyPath": _table_or_place,
+    "AnyPath": _path,
+    "HasPath | AnyPath": _table_or_path,
     "DataFrame | int": _bytes_or_rows,
     "On": _columns_or_condition,
     "Column | str": _columns_or_condition,
@@ -178,7 +178,7 @@ def checked(call: Called) -> Called:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
-            # Python says best which argument is missing, or too many.
+            # Let Python name the argument that is missing or too many.
             return call(*args, **kwargs)
         shown = f"{type(args[0]).__name__ if call.__name__ == '__init__' else call.__name__}()"
         for key, check in checks.items():
@@ -195,5 +195,5 @@ def checked(call: Called) -> Called:
 
 
 def _plain(value: Any) -> Any:
-    """Return a scalar of numpy as Python's; numpy itself is not imported for it."""
+    """Return a scalar of numpy as one of Python, without an import of numpy."""
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value

@@ -1,4 +1,4 @@
-"""What notebooks show of a value: its sentence, and its facts as a table, in which no text becomes markup."""
+"""A value as notebooks show it: its sentence, and a table of its facts. All text is escaped."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def in_html(text: object) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table of text; without a head where that is empty."""
-    named = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
+    """Return a table of text, without a head if ``head`` is empty."""
+    head_row = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
     body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
-    return f"<table>{named}<tbody>{body}</tbody></table>"
+    return f"<table>{head_row}<tbody>{body}</tbody></table>"
 
 
 def html_facts(value: Any) -> str:
-    """Return the sentence of a dataclass, and each of its fields that differs from its default."""
+    """Return the sentence of a dataclass, and a table of the fields that differ from their defaults."""
     facts = [
-        (field.name.replace("_", " "), _text(held))
+        (field.name.replace("_", " "), _text(fact))
         for field in fields(value)
-        if (held := getattr(value, field.name)) != _default(field)
+        if (fact := getattr(value, field.name)) != _default(field)
     ]
     return f"<p>{in_html(value)}</p>{html_table((), facts)}"
 
@@ -40,9 +40,9 @@ def _default(field: Field[Any]) -> object:
     return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
-def _text(held: object) -> str:
-    if isinstance(held, Mapping):
-        return ", ".join(f"{name}: {_text(part)}" for name, part in held.items())
-    if isinstance(held, (tuple, list)):
-        return "; ".join(map(_text, held))
-    return f"{held:,}" if isinstance(held, int) and not isinstance(held, bool) else str(held)
+def _text(fact: object) -> str:
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{name}: {_text(part)}" for name, part in fact.items())
+    if isinstance(fact, (tuple, list)):
+        return "; ".join(map(_text, fact))
+    return f"{fact:,}" if isinstance(fact, int) and not isinstance(fact, bool) else str(fact)

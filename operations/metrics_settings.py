@@ -11,11 +11,11 @@ class MetricsSettings:
     """Where the figures of commits go; nowhere by default.
 
     Attributes:
-        file: The path of a text file; of a folder, which ends with a slash and gets a file for each table.
+        file: The path of a text file; or of a folder with a slash at its end, which gets a file for each table.
         gateway: Host and port of a Prometheus gateway; empty for none.
         job: The gateway's job; empty for the table's name.
         labels: Further labels of the gateway's group.
-        prefix: What all names begin with; empty for the table's name.
+        prefix: The beginning of all names; empty for the table's name.
     """
 
     file: str = ""

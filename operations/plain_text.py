@@ -1,4 +1,4 @@
-"""Text and sizes as people read them, wherever they are shown."""
+"""Texts and sizes for people to read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def size_text(count: int) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return a text whose control characters, and all others that a terminal does not print, are spelled out.
+    r"""Return a text with the numbers of all characters that a terminal does not print, such as control characters.
 
     An escape becomes ``\x1b``, a line break ``\x0a``, a mark that turns the direction of writing ``\u202e``.
     """
@@ -26,7 +26,7 @@ def escaped(text: str) -> str:
 
 
 def spelled(letter: str) -> str:
-    """Return a character, or its number where a terminal does not print it."""
+    """Return a character, or its number if a terminal does not print it."""
     if letter.isprintable():
         return letter
     code = ord(letter)

@@ -1,4 +1,4 @@
-"""The progress of long work, for an observer: a log line by default, a bar in a notebook or terminal as well."""
+"""The progress of long work, for an observer: log lines by default, and a bar in a notebook or terminal."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ POLL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Steps done in a phase, and bytes of data files: the bytes that a write wrote, or that a service read.
+    """Steps done in a phase, and the bytes of data files that a write wrote or a service read.
 
-    ``total`` is 0 while nothing tells how many steps there will be.
+    ``total`` is 0 while the number of steps is unknown.
     """
 
     phase: str
@@ -41,17 +41,17 @@ Observer = Callable[[Progress], None]
 
 
 class LoggedProgress:
-    """An observer that logs one line a minute, and none for shorter work."""
+    """An observer that logs one line a minute, and nothing for shorter work."""
 
     def __init__(self, table: str) -> None:
         self._table = table
-        self._began = self._told = monotonic()
+        self._began = self._logged = monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = monotonic()
-        if now - self._told < EVERY_S:
+        if now - self._logged < EVERY_S:
             return
-        self._told = now
+        self._logged = now
         logger.info(
             "table %s: %s: %d of %d done (%d bytes) after %d seconds",
             self._table,
@@ -65,9 +65,9 @@ class LoggedProgress:
 
 @dataclass
 class ShownProgress:
-    """An observer that shows, from a thread of its own, how far the work of its block is; its classes draw.
+    """An observer that shows the progress of its block from a thread of its own; its subclasses draw.
 
-    Work that reports no steps shows for how long it has run. ``what`` names the work.
+    If the work reports no steps, the observer shows how long it has run. ``what`` names the work.
     """
 
     what: str
@@ -76,7 +76,7 @@ class ShownProgress:
         self._began = monotonic()
         self._newest: Progress | None = None
         self._over = threading.Event()
-        # The thread gets the context of its block, by which a notebook knows the cell.
+        # A notebook knows the cell by the context of the block.
         self._thread = threading.Thread(target=copy_context().run, args=(self._loop,), daemon=True, name="pyhudi-shown")
 
     def __call__(self, progress: Progress) -> None:
@@ -93,9 +93,9 @@ class ShownProgress:
         self._thread.join()
 
     def text(self) -> str:
-        """Return how far the work is, in words."""
-        found, seconds = self._newest, monotonic() - self._began
-        steps = "at work" if found is None else _steps(found)
+        """Return the progress in words."""
+        newest, seconds = self._newest, monotonic() - self._began
+        steps = "at work" if newest is None else _steps(newest)
         return f"{self.what}: {steps} after {seconds:.0f} s"
 
     def _loop(self) -> None:
@@ -103,14 +103,14 @@ class ShownProgress:
         raise NotImplementedError
 
 
-def _steps(found: Progress) -> str:
-    of_all = f" of {found.total:,}" if found.total else ""
-    size = f" ({size_text(found.bytes)})" if found.bytes or found.total else ""
-    return f"{found.phase}: {found.done:,}{of_all} done{size}"
+def _steps(progress: Progress) -> str:
+    of_all = f" of {progress.total:,}" if progress.total else ""
+    size = f" ({size_text(progress.bytes)})" if progress.bytes or progress.total else ""
+    return f"{progress.phase}: {progress.done:,}{of_all} done{size}"
 
 
 class Steps:
-    """Counts the steps of a phase that are done and calls an observer; several threads may use it."""
+    """Counts the finished steps of a phase and calls an observer; several threads may use it."""
 
     def __init__(self, observer: Observer, phase: str, total: int) -> None:
         self._observer = observer
@@ -123,20 +123,20 @@ class Steps:
         with self._lock:
             self._done += 1
             self._bytes += nbytes
-            self._tell()
+            self._notify()
 
-    def seen(self, done: int, nbytes: int) -> None:
+    def seen(self, steps: int, nbytes: int) -> None:
         with self._lock:
-            self._done, self._bytes = done, nbytes
-            self._tell()
+            self._done, self._bytes = steps, nbytes
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._observer(Progress(self._phase, self._done, self._total, self._bytes))
 
 
 @contextmanager
 def polling(look: Callable[[], object]) -> Iterator[None]:
-    """Call `look` every few seconds while tasks work elsewhere; an error of it is only logged."""
+    """Call `look` every few seconds while tasks work elsewhere; its errors are only logged."""
     over = threading.Event()
 
     def loop() -> None:
@@ -144,7 +144,7 @@ def polling(look: Callable[[], object]) -> Iterator[None]:
             try:
                 look()
             except Exception:
-                logger.debug("progress is not known", exc_info=True)
+                logger.debug("the progress is unknown", exc_info=True)
 
     thread = threading.Thread(target=loop, daemon=True, name="pyhudi-progress")
     thread.start()

@@ -1,4 +1,4 @@
-"""The rows of a table that decided what a write does."""
+"""The rows of a table that a write read to decide what it does."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow.compute as pc
 from ..reader.skipping.predicates import Compare, OneOf, Predicate
 from ..reader.skipping.pruning import has_one_spelling
 
-# Of more values than these only the least and the greatest count.
+# Of more values, only the least and the greatest count.
 _MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """The rows that satisfy all predicates, whether there are any or not.
+    """The rows that satisfy all predicates, now or later.
 
     Attributes:
         predicates: On columns of the table; none for all rows.
-        absence: Whether it counts, too, that a row is gone or satisfies the predicates no more.
+        absence: Whether a change also counts if a row is gone, or no longer satisfies the predicates.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -28,12 +28,12 @@ class ReadRows:
 
 
 def is_bounded(kind: pa.DataType) -> bool:
-    """Return whether predicates on columns of a type hold for just the rows with the values that they name."""
+    """Return whether predicates on a column of a type hold exactly for the rows with the named values."""
     return has_one_spelling(kind) or bool(pa.types.is_floating(kind))
 
 
 def predicates_of(name: str, values: pa.ChunkedArray) -> list[Predicate]:
-    """Return what holds for a bounded column that has one of some values; nothing where nulls match too."""
+    """Return predicates that hold if a bounded column has one of some values; none if nulls match, too."""
     if values.null_count:
         return []
     if has_one_spelling(values.type):

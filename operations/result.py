@@ -1,4 +1,4 @@
-"""The result of one commit as a value, read from its instant, and the write to which it belongs."""
+"""The results of commits and of table services, as values; the result of a commit is read from its instant."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SCHEMA_CHANGES = "pyhudi.schema.changes"
 ATTEMPTS = "pyhudi.attempts"
 MET = "pyhudi.met"
 
-# Names of the services that come after writes.
+# Names of the services that run after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
 CREATE_INDEX, DROP_INDEX = "create_index", "drop_index"
 METADATA = "metadata"
 
 RESCALE_OPERATION, SORT_OPERATION = "RESCALE", "SORT"
-# These operations rewrite rows and change none.
+# These operations rewrite rows and change no values.
 OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", RESCALE_OPERATION, SORT_OPERATION})
 
 _GREATEST = (1 << 63) - 1
@@ -55,10 +55,10 @@ class RepairedLog:
     Attributes:
         file: Relative to the table's root.
         instant: Requested time of the write that made the file.
-        expected_size: Bytes that the write states; None where no instant on the timeline states them.
-        actual_size: Bytes that the file has.
-        stated_records: Rows and deletes that the write states; None where no instant on the timeline states them.
-        readable_records: Rows and deletes in blocks that can be read.
+        expected_size: Size in bytes by the completed instant of the write; None if it is not on the timeline.
+        actual_size: Size of the file in bytes.
+        stated_records: Rows and deletes by that instant; None if it is not on the timeline.
+        readable_records: Rows and deletes in readable blocks.
     """
 
     file: str
@@ -74,11 +74,11 @@ class MetadataWritten:
     """What one instant wrote to the metadata table.
 
     Attributes:
-        partitions: The partitions of the metadata table that have new records.
-        records: How many records and deletes.
-        bytes: Size of the log files that hold them.
-        seconds: How long it took to make them; 0 where Spark wrote the rows.
-        warnings: Which partitions went out of use, why, and the call that builds them again.
+        partitions: The partitions of the metadata table with new records.
+        records: The number of records and deletes.
+        bytes: The size of their log files.
+        seconds: The seconds that it took to make them; 0 if Spark wrote the rows.
+        warnings: The partitions that went out of use, with the reason and the call that builds them again.
     """
 
     partitions: tuple[str, ...] = ()
@@ -102,28 +102,27 @@ class ServiceResult:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
             schedule_log_compaction, metadata, repair, rescale_buckets, sort.
-        instant: Requested time of the instant that it made, or that its caller named; of a repair that moved files, the
-            time by which its undo finds them; empty where it had no work.
-        files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
-        bytes: Their size, where it is known.
-        instants: Instants archived, or undone; 1 for a deleted savepoint.
-        file_groups: File groups that were compacted or are going to be compacted, or that a rescale replaced.
+        instant: Requested time of the instant that it made, or that its caller named. Of a repair that moved files, the
+            time for its undo. Empty if there was nothing to do.
+        files: Data files that it deleted, a savepoint kept, or a compaction, log compaction or rescale wrote.
+        bytes: Their size, if it is known.
+        instants: Instants that it archived or undid; 1 for a deleted savepoint.
+        file_groups: File groups that it compacted or planned to compact, or that a rescale replaced.
         log_files: Their log files.
-        bytes_read: The size of the log files and of the base files of these file groups.
+        bytes_read: The size of the log files and base files of these file groups.
         seconds: Its duration.
-        error: Why it failed, where it ran after a write that is complete or in a round of services; empty where it
-            succeeded.
-        dry: Whether this was a dry run, whose numbers say what the service would have done.
-        skipped: What it did not do, and why; empty where it did all.
+        error: Why it failed, if it ran after a completed write or in a round of services; empty if it succeeded.
+        dry: Whether this was a dry run; the numbers then say what the service would have done.
+        skipped: What it did not do, and why; empty if it did all.
         repaired: The damaged log files that a repair gave up.
-        partitions: Partitions that a rescale brought to another number of buckets.
-        new_file_groups: The file groups that a rescale made of ``file_groups``; of a dry run, at most.
+        partitions: Partitions to which a rescale gave another number of buckets.
+        new_file_groups: File groups that a rescale made of ``file_groups``; the most that it can make in a dry run.
         todo: What the caller has to do now; empty for nothing.
         moved: The paths of the files that a repair moved aside, or copied there before it changed them.
         put_back: The paths of the files that the undo of a repair put back.
         steps: What a repair did or would do, step by step.
-        indexes: The partitions of the metadata table that were built or dropped.
-        records: How many records the built partitions have.
+        indexes: The partitions of the metadata table that it built or dropped.
+        records: The number of records in the built partitions.
     """
 
     path: str
@@ -166,13 +165,13 @@ class ServiceResult:
 
     @property
     def changed(self) -> bool:
-        """Whether it changed anything, or would have in a dry run."""
+        """Whether it changed anything, or would change anything if this was a dry run."""
         return bool(self.instant or self._counted())
 
     def _counted(self) -> list[tuple[int, tuple[str, str]]]:
         counted = _DONE.get(self.service, _DELETED)
-        found = [(getattr(self, name), words) for name, words in counted.items()]
-        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in found if value]
+        counts = [(getattr(self, name), words) for name, words in counted.items()]
+        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
 
     @property
     def left(self) -> str:
@@ -187,11 +186,11 @@ class ServicesResult:
 
     Attributes:
         path: The table's path.
-        services: A result for each service of the round, in order: what it did, in ``skipped`` what it left to other
-            processes, with their names and why, and in ``error`` why it failed.
+        services: The result of each service of the round, in order. ``skipped`` says what a service left to which other
+            process and why, ``error`` why it failed.
         seconds: The duration of the round.
-        warnings: What the call asked for and did not get: options that pyhudi accepts without doing what they ask, and
-            the services that failed.
+        warnings: What the call asked for and did not get: options that pyhudi accepts without effect, and failed
+            services.
     """
 
     path: str
@@ -225,7 +224,7 @@ class ServicesResult:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Changes of rows that a writer made from rows of the table; moved rows are updates, too."""
+    """The changes that a merge or an update makes to rows of the table; moved rows are updates, too."""
 
     inserts: int = 0
     updates: int = 0
@@ -235,11 +234,11 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class PastAttempts:
-    """What `HudiTable` did for a write before the attempt at hand.
+    """What `HudiTable` did for a write before the current attempt.
 
     Attributes:
         attempts: How many attempts met another write.
-        waited: For which writes it waited.
+        waited: The writes for which it waited.
     """
 
     attempts: int = 0
@@ -255,34 +254,35 @@ class CommitResult:
 
     Attributes:
         path: The table's path.
-        instant: Requested time of the instant; empty when a write without rows left nothing.
-        operation: Hudi's name of the operation; RESCALE and SORT for what Hudi knows as CLUSTER or COMPACT.
+        instant: Requested time of the instant; empty if a write without rows made none.
+        operation: Hudi's name of the operation; RESCALE and SORT for what Hudi calls CLUSTER or COMPACT.
         inserts: Rows added: those with new keys, and all rows of an insert, which looks no key up.
-        updates: Rows that took the place of another row of their key.
+        updates: Rows that replaced another row of their key.
         deletes: Rows removed one by one; rows of replaced file groups are not counted.
-        moved: How many of the updates brought their row to another key or partition, where the write counted them.
+        moved: How many updates gave their row another key or partition, if the write counted them.
         not_found: Deletes that removed nothing.
-        dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``), and
-            new rows of a merge left out because their key was deleted with a greater ordering value.
-        replaced: File groups taken away as a whole, by an overwrite or with their partition.
+        dropped: Incoming rows left out because the table had their key (``hoodie.datasource.insert.dup.policy=drop``),
+            and new rows of a merge left out because their key was deleted with a greater ordering value.
+        replaced: File groups that an overwrite, or a delete of partitions, replaced as a whole.
         files: Base files written.
         bytes: Their size.
-        log_files: Log files appended. Their rows count as updates and all their deletes as deletes, because the write
-            did not look up whether the table had their keys.
+        log_files: Log files appended. All their rows count as updates and all their deletes as deletes, because the
+            write did not look up whether the table had their keys.
         log_bytes: Their size.
-        seconds: Seconds by phase: of the tasks as a sum, of the commit by the clock, of the services after it by their
-            names, and of the whole call as ``total`` where a method of `HudiTable` made the commit.
+        seconds: Seconds by phase: summed over the tasks, of the commit, of each service after it by its name, and of
+            the whole call as ``total`` if a method of `HudiTable` made the commit.
         write_id: Identifies the write across replays.
-        lookup: The cost of finding the file groups of the rows' keys; nothing under an index that computes them.
+        lookup: The cost of finding the file groups of the rows' keys; all zero under an index that computes them.
         services: Results of the table services that ran after the commit.
-        repair: Which damaged log files the commit gave up, as JSON with the fields of `RepairedLog`; empty for others.
-        schema_changes: Every column that the commit added to the table or made wider, with its type before and after.
-        warnings: What the call asked for and did not get: options that pyhudi accepts without doing what they ask, and
-            partitions to be deleted that the table does not have. Of the call's result alone.
-        attempts: How often the commit merged the rows, as other writers changed the same data meanwhile.
+        repair: The damaged log files that the commit gave up, as JSON with the fields of `RepairedLog`; empty for
+            others.
+        schema_changes: Each column that the commit added to the table or made wider, with its type before and after.
+        warnings: What the call asked for and did not get: options that pyhudi accepts without effect, and partitions
+            to be deleted that the table does not have. Only the call's own result has them.
+        attempts: How often the commit merged the rows, because other writers changed the same data meanwhile.
         met: The ids of writes of the same data for which the commit waited; ``seconds["wait"]`` says how long.
-        metadata: What it wrote to the table's metadata table; None where the table has none. Of the call's result
-            alone.
+        metadata: What it wrote to the table's metadata table; None if the table has none. Only the call's own result
+            has it.
     """
 
     path: str
@@ -321,12 +321,12 @@ class CommitResult:
         after = [f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence]
         metadata = f" {self.metadata}" if self.metadata is not None and self.metadata.partitions else ""
         did = ", ".join([*(counts or ["no rows"]), *files])
-        return f"{head}{did}{took}.{metadata}" + "".join([*after, *self._warned()])
+        return f"{head}{did}{took}.{metadata}" + "".join([*after, *self._warning_texts()])
 
     def _repr_html_(self) -> str:
         return html_facts(self)
 
-    def _warned(self) -> list[str]:
+    def _warning_texts(self) -> list[str]:
         return [f" Warning: {text}" for text in self.warnings]
 
     def __repr__(self) -> str:
@@ -334,8 +334,10 @@ class CommitResult:
         files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
         files += [f"{self.log_files:,} log files, {self.log_bytes:,} bytes"] if self.log_files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
-        told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_described, self.services)), *took])
-        return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
+        facts = "; ".join(
+            [", ".join(counts) or "no rows", *files, *filter(None, map(_described, self.services)), *took]
+        )
+        return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {facts}>"
 
 
 def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
@@ -382,7 +384,7 @@ _MERGED = {
     "files": ("{1} {0}written", "file"),
 }
 _PLANNED = {"file_groups": ("{1} {0}planned", "file group"), "log_files": ("{1} in the plan", "log file")}
-# By service, what its counts mean: "{0}" is "would be " of what a trial run says, "{1}" the count with its noun.
+# By service, the texts of its counts: "{0}" is "would be " in a dry run, "{1}" the count with its noun.
 _DONE = {
     "archive": {"instants": ("{1} {0}archived", "instant"), "files": ("{1} {0}deleted", "orphaned file")},
     "savepoint": {"files": ("{1} {0}kept", "file")},
@@ -436,31 +438,31 @@ def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
 
 
 def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult | None:
-    """Return the result of the newest completed write of an id; None where there is none.
+    """Return the result of the newest completed write with an id; None if there is none.
 
-    The search includes the archive for ids of users only: pyhudi looks for generated ids right after the write.
+    Only ids of users are searched in the archive, because pyhudi looks for generated ids right after the write.
     """
-    # The newest alone, as it mostly has the id.
+    # The newest write has the id most often.
     for newest in timeline.writes[-1:]:
         result = result_of(timeline, newest)
         if result.write_id == write_id:
             return result
-    found = timeline.write_at(read_written(timeline).ids.get(write_id, ""))
-    if found is not None:
-        return result_of(timeline, found)
+    instant = timeline.write_at(read_written(timeline).ids.get(write_id, ""))
+    if instant is not None:
+        return result_of(timeline, instant)
     archived = archived_write(table, write_id)
     return None if archived is None else archived_results(table, [archived])[archived]
 
 
 def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
-    """Return the results of archived writes; of a write that the archive does not hold in full, only the name."""
+    """Return the results of archived writes; if the archive lacks the body of a write, its result has no counts."""
     instants, files = tuple(instants), table.instants
-    found = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
+    results = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
     for instant, body in table.archive.bodies(instants).items():
         where = f"{instant.requested_time} in the archive of {table.path}"
         metadata = files.decode_commit(instant, InstantBody(body, where))
-        found[instant] = result_from(table.path, instant.requested_time, metadata)
-    return found
+        results[instant] = result_from(table.path, instant.requested_time, metadata)
+    return results
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
@@ -469,8 +471,8 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     for stat in stats:
         sizes[log_file(stat.path or "", changes=True) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
-    # In the files a moved row is a delete and an insert, and log files do not distinguish inserts from updates.
-    rows = _rows(_numbers(_parsed(extra.get(COUNTED)))) or RowCounts(
+    # The files count a moved row as a delete and an insert, and log files do not distinguish inserts from updates.
+    rows = _row_counts(_numbers(_parsed(extra.get(COUNTED)))) or RowCounts(
         inserts=_total(stat.num_inserts for stat in stats),
         updates=_total(stat.num_update_writes for stat in stats),
         deletes=_total(stat.num_deletes for stat in stats),
@@ -501,7 +503,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
 
 
 def _operation_of(metadata: CommitMetadata) -> str:
-    """Return Hudi's name of the operation, or pyhudi's of what Hudi has no name for."""
+    """Return Hudi's name of the operation, or pyhudi's name if Hudi has none."""
     extra = metadata.extra_metadata
     if RESCALED in extra:
         return RESCALE_OPERATION
@@ -513,37 +515,37 @@ def _total(numbers: Iterable[int]) -> int:
 
 
 def _count(text: str) -> int:
-    """Return a number that pyhudi wrote into extraMetadata; 0 where another writer did."""
+    """Return a number that pyhudi wrote into extraMetadata; 0 if another writer wrote something else."""
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
 def _parsed(text: str | None) -> Any:
-    """Return what pyhudi wrote as JSON into extraMetadata; None where it is missing, or is no JSON."""
+    """Return the value of a JSON text in extraMetadata; None if it is missing or no JSON."""
     try:
         return None if text is None else parse_json(text)
     except ValueError:
         return None
 
 
-def _texts(found: Any) -> tuple[str, ...]:
-    return tuple(found) if isinstance(found, list) and all(isinstance(value, str) for value in found) else ()
+def _texts(parsed: Any) -> tuple[str, ...]:
+    return tuple(parsed) if isinstance(parsed, list) and all(isinstance(value, str) for value in parsed) else ()
 
 
-def _numbers(found: Any) -> dict[str, float]:
-    """Return numbers by their names, such as the seconds of each phase; none where pyhudi did not write them."""
-    return found if isinstance(found, dict) and all(type(value) in {int, float} for value in found.values()) else {}
+def _numbers(parsed: Any) -> dict[str, float]:
+    """Return numbers by name, such as the seconds of each phase; none if another writer wrote something else."""
+    return parsed if isinstance(parsed, dict) and all(type(value) in {int, float} for value in parsed.values()) else {}
 
 
-def _rows(found: Mapping[str, float]) -> RowCounts | None:
+def _row_counts(counts: Mapping[str, float]) -> RowCounts | None:
     names = [field.name for field in fields(RowCounts)]
-    if set(found) != set(names) or any(type(number) is float for number in found.values()):
+    if set(counts) != set(names) or any(type(number) is float for number in counts.values()):
         return None
-    return RowCounts(**{name: _total([int(found[name])]) for name in names})
+    return RowCounts(**{name: _total([int(counts[name])]) for name in names})
 
 
-def _lookup(found: Mapping[str, float]) -> LookupFigures:
+def _lookup(figures: Mapping[str, float]) -> LookupFigures:
     names = [field.name for field in fields(LookupFigures)]
-    if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):
+    if set(figures) != set(names) or any(type(figures[name]) is float for name in names if name != "seconds"):
         return LookupFigures()
-    counts = {name: _total([int(found[name])]) for name in names if name != "seconds"}
-    return LookupFigures(**counts, seconds=float(found["seconds"]))
+    counts = {name: _total([int(figures[name])]) for name in names if name != "seconds"}
+    return LookupFigures(**counts, seconds=float(figures["seconds"]))

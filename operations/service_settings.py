@@ -27,11 +27,11 @@ BY_REGEX = "PartitionRegexBasedCompactionStrategy"
 
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
-    """Which file slices a clean keeps, by one of the policies above.
+    """The file slices that a clean keeps, by one of the policies above.
 
     Attributes:
-        hours: For how many hours KEEP_LATEST_BY_HOURS keeps a slice after it was replaced.
-        after_commits: How many commits have to follow a clean before a write cleans again.
+        hours: How many hours KEEP_LATEST_BY_HOURS keeps a slice after another replaced it.
+        after_commits: How many commits must follow a clean before a write cleans again.
         incremental: Whether planning looks only at what changed since the last clean.
     """
 
@@ -44,9 +44,11 @@ class CleanSettings:
     incremental: bool = True
 
     def retaining(self, count: int | None) -> CleanSettings:
-        """Return the settings with so many commits, slices or hours, whichever the policy counts; None changes nothing.
+        """Return the settings with another count of what the policy counts: commits, slices or hours.
 
-        Raises InvalidOptionError where the count is below 1.
+        None changes nothing.
+
+        Raises InvalidOptionError if the count is below 1.
         """
         if count is None:
             return self
@@ -59,12 +61,12 @@ class CleanSettings:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """Which instants stay on the timeline: above `max_commits` writes, archiving leaves `min_commits` of them.
+    """The instants that stay on the timeline: above `max_commits` writes, archiving leaves `min_commits` of them.
 
     Attributes:
         batch: How many files of one archive level are merged into one of the next.
-        delta_commits: How many delta commits since the last compaction stay for its trigger to count; None for no
-            trigger.
+        delta_commits: How many delta commits since the last compaction stay, for its trigger to count them; None for
+            no trigger.
     """
 
     automatic: bool = True
@@ -74,9 +76,9 @@ class ArchiveSettings:
     delta_commits: int | None = MAKE_COMPACTION_DUE
 
     def keeping(self, count: int | None) -> ArchiveSettings:
-        """Return the settings by which so many completed writes stay; None changes nothing.
+        """Return the settings with another number of completed writes that stay; None changes nothing.
 
-        Raises InvalidOptionError where the count is below 1.
+        Raises InvalidOptionError if the count is below 1.
         """
         if count is None:
             return self
@@ -90,8 +92,8 @@ class CompactionSettings:
     """When the log files of a merge-on-read table are merged into base files, and which log files.
 
     Attributes:
-        schedule_inline: Whether each write plans a compaction that is due, for another process to carry out.
-        target_io_mb: After how many MB, read and written, a strategy with a bound takes no more slices.
+        schedule_inline: Whether each write plans a due compaction, for another process to carry out.
+        target_io_mb: A strategy with a bound takes no more slices after so many MB, read and written.
         log_bytes: `LOG_SIZE` skips slices with fewer bytes of log files.
         log_files: `LOG_COUNT` skips slices with fewer log files.
         partitions: How many of the newest partitions `BY_DAY` looks at.
@@ -116,7 +118,7 @@ class LogCompactionSettings:
     """When the log files of a merge-on-read table are joined into fewer, and which log files.
 
     Attributes:
-        blocks: After how many delta commits it is due; and how many log files, or blocks in them, a file group needs.
+        blocks: It is due after so many delta commits; a file group needs so many log files, or blocks in them.
     """
 
     inline: bool = False
@@ -129,7 +131,7 @@ class IndexSettings:
 
     Attributes:
         names: In the order in which they are built.
-        columns: Whose bounds are kept; None for those that are indexed by default.
+        columns: The columns whose bounds are kept; None for the default.
     """
 
     names: tuple[str, ...] = ()
@@ -141,7 +143,7 @@ class Upkeep:
     """The services that may follow each write.
 
     Attributes:
-        metadata: Whether a write keeps up the table's metadata table.
+        metadata: Whether a write compacts, cleans and archives the metadata table.
     """
 
     clean: CleanSettings = field(default_factory=CleanSettings)
@@ -162,7 +164,7 @@ class Upkeep:
         )
 
     def without_compactions(self) -> Upkeep:
-        """Return the same settings, by which no write merges log files or plans to."""
+        """Return the same settings, except that no write merges log files or plans to."""
         return replace(
             self,
             compaction=replace(self.compaction, inline=False, schedule_inline=False),

@@ -10,11 +10,11 @@ from ..errors import MissingColumnError, UnsupportedTypeError
 
 
 def check_sortable(columns: Sequence[str], schema: pa.Schema, path: str, option: str) -> None:
-    """Raise where rows cannot be sorted by columns that an option names for the table at a path."""
+    """Raise if rows cannot be sorted by columns that an option names for the table at a path."""
     for name in columns:
         if name not in schema.names:
             raise MissingColumnError(
-                f"The rows of a file are to be sorted by {name!r}, which is no column of the table {path} "
+                f"The rows of a file cannot be sorted by {name!r}, which is no column of the table {path} "
                 f"({', '.join(schema.names)}).",
                 f"Correct {option}.",
             )

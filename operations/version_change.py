@@ -1,4 +1,4 @@
-"""The result of a change of a table's version: what it did to the table, or would do."""
+"""The result of an upgrade or a downgrade of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .html_text import html_facts
 
 @dataclass(frozen=True, slots=True)
 class PropertyChange:
-    """A property of the table that another version has otherwise.
+    """A property of the table that a change of its version sets or removes.
 
     Attributes:
         key: Its key in ``hoodie.properties``.
-        before: Its value in the old version; None where it is absent.
-        after: Its value in the new version; None where it is removed.
+        before: Its value in the old version; None if it is absent.
+        after: Its value in the new version; None if it is removed.
     """
 
     key: str
@@ -34,14 +34,14 @@ class VersionResult:
     Attributes:
         path: The table's path.
         service: ``upgrade`` or ``downgrade``.
-        from_version: The version that the table had.
-        to_version: The version that it has now; equal to ``from_version`` if nothing was to be done.
+        from_version: The version before the change.
+        to_version: The version after the change; equal to ``from_version`` if nothing was to be done.
         properties: The changed properties, in the order of their keys.
-        unfinished: What is done first about each instant that is not complete, a sentence for each.
+        unfinished: What the change does first about each instant that is not complete, a sentence for each.
         bytes: The size of the files that the new version needs in another form.
-        changed_keys: At most so many record keys show another row after the change; None if that is unknown. Where log
-            files are merged first, queries of the past alone show them.
-        warnings: What another engine, or a later write, does otherwise in the new version.
+        changed_keys: At most so many record keys show another row after the change; None if that is unknown. If log
+            files are merged first, only queries of the past show the difference.
+        warnings: What another engine, or a later write, does differently in the new version.
         seconds: The duration.
         dry: Whether this was a dry run.
     """

@@ -1,7 +1,7 @@
-"""Which archived write had which id: a note, so that a lookup costs the same however many writes there were.
+"""The ids of archived writes, in a note, so that the cost of a lookup does not grow with the number of writes.
 
 The note names the files of the archive that it covers; a lookup also reads files that other processes added or merged
-since. The note has no generated ids, as no caller gives them again.
+since. The note has no generated ids, because no caller gives them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..timeline.writers.owner import WRITE_IDS
 NOTE = WRITE_IDS
 # Prefix of ids that no user gave.
 GENERATED_ID = "auto-"
-# Prefix of the ids of micro-batches: the query's id and the batch's follow.
+# Prefix of the ids of micro-batches; the query's id and the batch's number follow.
 STREAM_ID = "stream:"
 
 logger = logging.getLogger("pyhudi")
@@ -37,14 +37,14 @@ def generated_id() -> str:
 
 
 def batch_of(write_id: str) -> tuple[str, int] | None:
-    """Return the query and the number of a micro-batch whose id this is; None for another write's."""
+    """Return the query and the number of the micro-batch with a write id; None for the id of another write."""
     query_id, _, number = write_id.removeprefix(STREAM_ID).rpartition(":")
     is_batch = write_id.startswith(STREAM_ID) and number.isdecimal()
     return (query_id, int(number)) if is_batch else None
 
 
 def greatest_batch(ids: Mapping[str, str], query_id: str) -> tuple[int, str] | None:
-    """Return the greatest number of a query's batches among some write ids, and its requested time."""
+    """Return the number and the requested time of a query's greatest batch among some write ids; None without any."""
     batches = ((batch_of(write_id), time) for write_id, time in ids.items() if write_id.startswith(STREAM_ID))
     return max(((batch[1], time) for batch, time in batches if batch and batch[0] == query_id), default=None)
 
@@ -53,7 +53,7 @@ def greatest_batch(ids: Mapping[str, str], query_id: str) -> tuple[int, str] | N
 class NotedIds:
     """The requested time of the newest write of each id, for the writes in some files of the archive.
 
-    Of a streaming query it has the greatest batch alone.
+    A streaming query has only its greatest batch here.
     """
 
     files: frozenset[str] = frozenset()
@@ -68,36 +68,36 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
 
 
 def archived_ids(table: Table) -> Mapping[str, str]:
-    """Return the requested times of archived writes by their ids; of a streaming query the greatest batch alone."""
+    """Return the requested times of archived writes by their ids; a streaming query has only its greatest batch."""
     names = table.archive.file_names()
     return _up_to_date(table, names, _read(table.storage)).ids if names else {}
 
 
 def read_noted(storage: Storage) -> NotedIds:
-    """Return the note for a caller that will change the archive; refuse the note of a newer release."""
+    """Return the note for a caller that will change the archive; raise if a newer release wrote it."""
     return _read(storage, writing=True)
 
 
 def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: NotedIds | None = None) -> None:
-    """Make the note cover all files of the archive. `noted` is the note, where the caller has read it.
+    """Make the note cover all files of the archive. `noted` is the note, if the caller has read it.
 
-    Files in `merged` replaced others, so their rows need not be read where the note covers these.
+    Files in `merged` replaced others. If the note covers these, the rows of the new files need not be read.
     """
-    noted = known = read_noted(table.storage) if noted is None else noted
+    noted = updated = read_noted(table.storage) if noted is None else noted
     for file in merged:
-        if known.files.issuperset(file.inputs):
-            known = NotedIds(known.files - {*file.inputs} | {file.name}, known.ids)
-    known = _up_to_date(table, table.archive.file_names(), known)
-    if known != noted:
-        found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
-        content = formats.numbered(found, formats.WRITE_IDS)
+        if updated.files.issuperset(file.inputs):
+            updated = NotedIds(updated.files - {*file.inputs} | {file.name}, updated.ids)
+    updated = _up_to_date(table, table.archive.file_names(), updated)
+    if updated != noted:
+        fields = {"files": sorted(updated.files), "ids": dict(sorted(updated.ids.items()))}
+        content = formats.numbered(fields, formats.WRITE_IDS)
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(table: Table, names: frozenset[str], known: NotedIds) -> NotedIds:
-    ids = dict(known.ids)
+def _up_to_date(table: Table, names: frozenset[str], noted: NotedIds) -> NotedIds:
+    ids = dict(noted.ids)
     codec = table.instants.codec
-    for instant, body in table.archive.bodies_in(sorted(names - known.files)):
+    for instant, body in table.archive.bodies_in(sorted(names - noted.files)):
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
@@ -105,7 +105,7 @@ def _up_to_date(table: Table, names: frozenset[str], known: NotedIds) -> NotedId
 
 
 def without_old_batches(ids: Mapping[str, str]) -> Mapping[str, str]:
-    """Return write ids without the batches of streaming queries that are not the greatest of their query."""
+    """Return write ids with only the greatest batch of each streaming query."""
     greatest: dict[str, int] = {}
     batches = {write_id: batch_of(write_id) for write_id in ids}
     for query_id, number in filter(None, batches.values()):
@@ -120,7 +120,7 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     try:
         summary = codec.decode_summary(InstantBody(body, instant.requested_time), replaces=instant.replaces)
     except CorruptInstantError:
-        # pyhudi archives its own writes whole, so another engine made this write. It cannot be repaired any more.
+        # pyhudi archives its own writes whole, so another engine made this write, and nothing can repair it.
         logger.warning(
             "the archived %s %s cannot be parsed, so its write id is unknown", instant.action, instant.requested_time
         )
@@ -129,15 +129,15 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
 
 
 def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
-    """Return the note; an empty note, by which all files are read, where it is missing or invalid."""
+    """Return the note; if it is missing or invalid, an empty note, so that a lookup reads all files."""
     try:
-        found = parse_json(storage.read(NOTE))
-        number = formats.number_of(found)
+        note = parse_json(storage.read(NOTE))
+        number = formats.number_of(note)
         if writing:
             formats.refuse_newer(storage.path, NOTE, number, formats.WRITE_IDS)
         if number > formats.WRITE_IDS:
             return NotedIds()
-        files, ids = frozenset(found["files"]), dict(found["ids"])
+        files, ids = frozenset(note["files"]), dict(note["ids"])
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return NotedIds()
     texts = (*files, *ids, *ids.values())

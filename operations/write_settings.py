@@ -1,4 +1,4 @@
-"""Groups of the settings of a write: the module that reads a group needs none of the others."""
+"""Groups of the settings of a write; a module mostly reads one group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """What a write does with a key that several rows have, or no row.
+    """What a write does with a key of several rows, or of no row.
 
     The choice of the operation reads them (`operations/planning/operation.py`); the search for shared keys reads
     ``may_collide`` (`operations/locating/shared_keys.py`).
@@ -24,7 +24,7 @@ class KeySettings:
     Attributes:
         combine_before_upsert: Whether an upsert that replaces the table folds rows of one key. Merges always do.
         combine_before_insert: The same for inserts and for operations that replace partitions or the table.
-        insert_drop_duplicates: Whether the policy is ``drop`` unless ``insert_dup_policy`` is ``fail``.
+        insert_drop_duplicates: Whether ``insert_dup_policy`` is ``drop``, unless it is ``fail``.
         insert_dup_policy: What an insert does with a row whose key exists: ``none`` (keep both), ``drop``, ``fail``.
         allow_duplicates_on_insert: Whether an insert without a lookup may add a second row of a key; else it merges.
         delete_missing_ok: Whether a key to be deleted may be absent.
@@ -77,10 +77,10 @@ class TaskSettings:
     """How a task does its work (`operations/write/task.py`).
 
     Attributes:
-        threads: How many threads of its process each task takes, and the commit; they share the memory of a task. None
-            for a task in one thread, and a commit in as many as the machine has cores.
-        batch_size: Bytes of buffered rows of one file group after which they are spilled.
-        hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
+        threads: How many threads each task takes, and the commit; they share the memory of a task. None for one thread
+            in a task, and as many in the commit as the machine has cores.
+        batch_size: After how many bytes the buffered rows of one file group are spilled.
+        hand_over: Whether tasks leave all rows to the commit, which can merge them again as often as needed.
     """
 
     threads: int | None = None
@@ -97,7 +97,7 @@ class CommitSettings:
         wait_s: Seconds for which a commit waits for older writes of the same data before it merges.
         merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
         allow_empty_commit: Whether a write without rows leaves an instant.
-        extra_metadata: What the commit's metadata says beside the figures of the write.
+        extra_metadata: Further entries of the commit's metadata, besides the figures of the write.
     """
 
     retry_s: float = 0.0
@@ -114,13 +114,13 @@ class RowOrigin:
     The plan of the rows reads it, the attempts of the commit, and what places rows in Spark (`connector/placement`).
 
     Attributes:
-        based_on: Completion time of the newest instant that the rows were made from, or that moment as `spell_moment`
+        based_on: Completion time of the newest instant from which the rows were made, or that moment as `spell_moment`
             spells it; empty if they were not made from the table.
         looked_up: Figures of the lookup that placed the rows; None if no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, if its isolation level makes them count.
-        deletes_read: Whether the write has read the rows that it deletes, and its deletes have their ordering values.
-        of_stored: Whether rows were made of stored rows, one of each, and some stored rows of their keys may be others.
+        deletes_read: Whether the write read the rows that it deletes, so that its deletes have their ordering values.
+        of_stored: Whether rows were made of stored rows, one of each, and their keys may have further stored rows.
     """
 
     based_on: str = ""

@@ -47,7 +47,7 @@ Look = Callable[[Positions, Buckets], PairState]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedRows:
     """Where n rows go, whose keys differ; rows that lose against a stored row go nowhere.
 
     Attributes:
@@ -65,7 +65,7 @@ class Settled:
     left: Buckets
 
 
-def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> Settled:
+def resolve(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> ResolvedRows:
     """Return where rows go, once their keys were looked up in the whole table. Rows that may move have distinct keys.
 
     `look` is called for rows that could move or whose key has several places.
@@ -89,7 +89,7 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     meets, gone = stays & ~moving, stays & moving
     absent = ~lost
     absent[rows[meets]] = False
-    return Settled(rows[meets], codes[meets], np.flatnonzero(absent), rows[gone], codes[gone])
+    return ResolvedRows(rows[meets], codes[meets], np.flatnonzero(absent), rows[gone], codes[gone])
 
 
 def living(tags: Tags, deletes: Mask, look: Look) -> Tags:

@@ -128,7 +128,7 @@ def _totals(places: DataFrame) -> DataFrame:
         # If a row enters a place, the deletes there are left out, because the new row would replace all rows of it.
         "held_twice": (several | (sf.col("comes") > 0)) & twice,
         "crowded": sf.col("stays") + sf.col("comes") > 1,
-        "kept": sf.col(KEPT) | (replaced & sf.col(OPEN)),
+        "keeps_old": sf.col(KEPT) | (replaced & sf.col(OPEN)),
         "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
     }
     # The write refuses a row without a key, and names it.
@@ -145,7 +145,7 @@ def _totals(places: DataFrame) -> DataFrame:
 
 def _changed_rows(row: Row) -> ChangedRows:
     sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again")
-    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "kept")}
+    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")}
     return ChangedRows.of(
         {name: int(row[name] or 0) for name in sums},
         {name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in wrong.items()},

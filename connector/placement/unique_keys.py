@@ -15,7 +15,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.sql.window import Window
 
 from ...index.base import LookupFigures
-from ...operations.locating.global_index import FoldTask, PairStateTask, SettleTask
+from ...operations.locating.global_index import FoldTask, PairStateTask, ResolveTask
 from ...operations.locating.tagger import Tagger
 from ...table.files.names import FileGroupId
 from ...table.merging.deletes import IS_DELETED
@@ -111,7 +111,7 @@ class UniqueKeys:
         order = (KEY, PATH, _DELETED, HOME, GROUP)
         ordered = pairs.select(*order, *untold).repartition(KEY).sortWithinPartitions(*order)
         fields = StructType([*text_fields(KEY, PATH, HOME, GROUP).fields, _flag(LEAVES)])
-        return through(ordered, SettleTask(self.tagger), fields)
+        return through(ordered, ResolveTask(self.tagger), fields)
 
     def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
         """Return the states of stored rows that may move or have several places; None if no stored row matters."""

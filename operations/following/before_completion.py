@@ -1,7 +1,7 @@
-"""Files that come before an instant's completed file: written aside by its maker, put in place by any process.
+"""Files that come before an instant's completed file: its maker writes them aside, and any process publishes them.
 
-A file that waits aside is whole, and lies in the working folder of its instant, with whose left-overs it goes. To put
-it in place is to copy it, so that a second process may do the same at once.
+A file that waits aside is whole. It lies in the working folder of its instant, and goes with the left-overs of that. To
+publish it is to copy it, so that a second process may do the same at the same time.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ...timeline.writers.first_steps import (
 from ...timeline.writers.seals import KEPT_S
 from .partitions_in_use import change_partitions
 
-# A decision holds smaller files itself, which saves the requests of a copy. All followers share its room.
+# A decision itself holds smaller files, which saves the requests of a copy. All followers share its size.
 _MOST_OF_ONE = MOST_TO_MAKE // 8
 
 
 class AsideFileGoneError(Exception):
-    """A file that waited aside is gone or damaged, and no process has put it in place."""
+    """A file that waited aside is gone or damaged, and no process has published it."""
 
 
 def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) -> PublishFile:
     """Write a file aside, under a name that no other process gives, and return the step that publishes it as ``path``.
 
-    It outlasts a power cut before the decision names it.
+    The file is on the disk before a decision names it.
     """
     name = f"{uuid.uuid4().hex}-{split(path)[1]}"
     storage.write(join(folder_of(instant_time), name), content)
@@ -47,9 +47,9 @@ def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) ->
 
 
 def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, beside: int = 0) -> Step:
-    """Return the step that brings a file about: the decision holds a small file, a large file waits aside.
+    """Return the step that makes a file: the decision holds a small file, a large file waits aside.
 
-    ``beside`` is how many other files the same follower brings about, which share its room in the decision.
+    ``beside`` is the number of other files of the same follower, which share its part of the decision's size.
     """
     if len(content) > min(_MOST_OF_ONE, MOST_TO_MAKE // 2 // (1 + beside)):
         return set_aside(storage, instant_time, path, content)
@@ -61,12 +61,12 @@ def take_steps(
 ) -> None:
     """Take the steps of one follower in their order, any number of times, by any number of processes.
 
-    ``binds`` says whether no decision followed yet: after a stall, partitions of the metadata table must not go out of
-    use or come into use that others have dropped, and are building anew, since. Raises `AsideFileGoneError`, and
-    `TableConfigError` where a file to be made exists with other bytes.
+    ``binds`` returns whether the decision is still the newest: a stalled process must not change which partitions of
+    the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
+    `TableConfigError` if a file to be made exists with other bytes.
     """
     change_partitions(storage, drops=first.drops, binds=binds)
-    # Files to be deleted one after the other go at once.
+    # Delete consecutive files in one call.
     for deletes, steps in groupby(first.steps, lambda step: isinstance(step, DeleteFile)):
         if deletes:
             storage.delete(*(step.path for step in steps))
@@ -97,7 +97,7 @@ def _make(storage: Storage, step: MakeFile) -> None:
         try:
             same = storage.read(step.path) == step.content
         except FileNotFoundError:
-            continue  # another process undid the instant a moment ago, and takes this file back, too
+            continue  # another process is undoing the instant, and will delete this file, too
         if same:
             return
         raise TableConfigError(
@@ -106,7 +106,7 @@ def _make(storage: Storage, step: MakeFile) -> None:
         )
 
 
-def replaces_what_is(storage: Storage, step: ReplaceFile) -> bool:
+def still_replaces(storage: Storage, step: ReplaceFile) -> bool:
     """Return whether a file still has the bytes that a step is to replace."""
     try:
         crc: int | None = zlib.crc32(storage.read(step.path))
@@ -116,7 +116,7 @@ def replaces_what_is(storage: Storage, step: ReplaceFile) -> bool:
 
 
 def _replace(storage: Storage, step: ReplaceFile) -> None:
-    if replaces_what_is(storage, step):
+    if still_replaces(storage, step):
         storage.write(step.path, step.content)
 
 
@@ -126,10 +126,10 @@ def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
         try:
             copy_file(storage, source, step.path, folder_of(instant_time), partial(_check, step))
         except FileNotFoundError:
-            # The maker deletes the files aside once they are in place.
+            # The maker deletes the files aside once they are published.
             if not _is_published(storage, step):
                 raise AsideFileGoneError(source) from None
-    # The file may be another process's, which has not brought its name onto the disk yet.
+    # Another process may have made the file, and its name may not be on the disk yet.
     storage.flush([split(step.path)[0]])
 
 

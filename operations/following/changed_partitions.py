@@ -1,4 +1,4 @@
-"""What one instant writes to the partitions of the metadata table, before it is bytes of a log file."""
+"""What one instant writes to the partitions of the metadata table, before it is encoded as log files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ChangedPartition:
     """What an instant writes to one partition of the metadata table.
 
     Attributes:
-        file_ids: All file groups of the partition, in the order by which hashes of keys name them.
-        keys: Of the records to be written, each once.
-        records: Yields these records by the schema of the file that they go to, in parts: all keys of one come before
-            those of the next.
-        deletes: Keys whose records go.
+        file_ids: All file groups of the partition, in the order of the numbers that hashes of keys give.
+        keys: The keys of the records to be written, each once.
+        records: Yields these records in parts, by the schema of their file; all keys of a part come before the keys of
+            the next.
+        deletes: The keys of the records to be deleted.
     """
 
     name: str
@@ -34,12 +34,12 @@ class ChangedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRecords:
-    """All that an instant writes.
+    """All that an instant writes to the metadata table.
 
     Attributes:
-        drops: Partitions of the metadata table that cannot be kept.
-        warnings: Why, and what else goes out of use.
-        steps: What precedes the completed file besides: a changed definition of an index.
+        drops: Partitions of the metadata table that go out of use, because pyhudi cannot keep them.
+        warnings: The reasons, and what else goes out of use.
+        steps: Further steps before the completed file, such as a changed definition of an index.
     """
 
     partitions: tuple[ChangedPartition, ...]

@@ -1,4 +1,4 @@
-"""What the records of one instant are: of each partition of the metadata table those that it writes and deletes."""
+"""The records of one instant: those that it writes and deletes in each partition of the metadata table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .later_commits import delete_partitions
 from .written_bounds import changed_bounds
 
 _ALL_GONE = (
-    "The metadata table went out of use: a clean that began later took partitions for gone to which this commit adds "
+    "The metadata table went out of use: a clean that began later noted partitions as gone to which this commit adds "
     "files. HudiTable.create_index('files') builds it again."
 )
 
@@ -30,7 +30,7 @@ _ALL_GONE = (
 def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges) -> ChangedRecords:
     """Return what an instant writes to the partitions of the metadata table that are in use or being built.
 
-    Raises `DamagedPartitionError` where files of the metadata table cannot be read.
+    Raises `DamagedPartitionError` if files of the metadata table cannot be read.
     """
     touched = {file.group.partition_path for file in changes.written if file.path}
     with damage_of(FILES):

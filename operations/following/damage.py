@@ -1,8 +1,8 @@
-"""Damage of the metadata table: what counts as damage, which partition has it, and what to say of it.
+"""Damage of the metadata table: what counts as damage, which partition has it, and the warning about it.
 
 Apache Hudi fails at a damaged partition, and a further log file in a damaged file group would be lost with it. So the
-partition goes out of use inside the decision of the commit that meets it. The table's rows are whole, so that no write
-fails for this.
+decision of the commit that meets the damage takes the partition out of use. The write does not fail, because the rows
+of the table are whole.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from ...table.metadata.metadata_table import MetadataTable
 
 DAMAGE = (TableError, ValueError, KeyError, TypeError)
-"""What reading a damaged file of the metadata table raises; a store that fails raises something else."""
+"""The errors of reading a damaged file of the metadata table; a store that fails raises others."""
 
-# Each partition with those that go with it.
+# Each partition with the partitions that need it.
 _NEEDED_BY = {FILES: (COLUMN_STATS, PARTITION_STATS), COLUMN_STATS: (PARTITION_STATS,)}
 _GROUP = re.compile(r".*-(\d{4,})-0")
 
@@ -33,7 +33,7 @@ class DamagedPartitionError(Exception):
 
 @contextmanager
 def damage_of(name: str) -> Iterator[None]:
-    """Let what reading a damaged file of a partition raises say which partition that is."""
+    """Raise `DamagedPartitionError` with the name of a partition if the block meets damage."""
     try:
         yield
     except DAMAGE as error:
@@ -45,9 +45,9 @@ def reason_of(error: Exception) -> str:
 
 
 def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
-    """Raise `DamagedPartitionError` where the folder of a partition in use lacks file groups or is gone.
+    """Raise `DamagedPartitionError` if the folder of a partition in use lacks file groups or is gone.
 
-    A partition that is being built may have no file yet, so ``built`` are those in use.
+    ``built`` are the partitions in use, because a partition that is being built may have no file yet.
     """
     for name in built:
         with damage_of(name):
@@ -67,7 +67,7 @@ def gone_with(name: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def warning_of(gone: Collection[str], reason: str) -> str:
-    """Return the warning for partitions that went out of use; the call that it names builds all of them."""
+    """Return the warning about partitions that went out of use; it names the call that builds all of them."""
     last = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone), FILES)
     what = "The metadata table" if FILES in gone else " and ".join(sorted(gone))
     return f"{what} went out of use because of damage: {reason} HudiTable.create_index({last!r}) builds it again."

@@ -9,15 +9,15 @@ from ...table.seen_table import SeenTable
 from ...timeline.instants import Instant
 from .follower import FileChanges
 
-# What may add a file to a partition that has none.
+# The actions of instants that may add a file to a partition without files.
 _ADD_FILES = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
 def emptied_partitions(seen: SeenTable, instant: Instant, changes: FileChanges) -> tuple[str, ...]:
     """Return the partitions that a deleting instant left without a data file, by a listing of them.
 
-    None as long as a write is pending that began before: what it says of a partition would come before what this one
-    says, so that the partition would stay gone with a file in it.
+    It returns none while an older write is pending. The records of that write would count as older than the records of
+    this instant, so that a partition with a new file would stay gone.
     """
     older = (each for each in seen.timeline.pending if each.requested_time < instant.requested_time)
     if not changes.removed or any(each.action in _ADD_FILES for each in older):

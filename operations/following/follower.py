@@ -1,8 +1,8 @@
-"""What has to follow each change of a table's data files, such as a metadata table.
+"""Followers of a table's data files, such as a metadata table, which each change of data files must update.
 
-The commit path alone calls followers: for the properties that each decision changes, and in the process that completes
-an instant, before it decides. What they prepare then is part of the decision, so that it happens before the completed
-file whichever process makes that file, and no process that finishes for another one calls a follower.
+Only the commit path calls followers: for the properties that each decision changes, and in the process that completes
+an instant, before it decides. The steps that they prepare are part of the decision. So the steps come before the
+completed file, whichever process makes that file, and a process that finishes for another process calls no follower.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FileChanges:
         written: The data files that the instant made.
         removed: Paths of the data files that the instant deleted.
         replaced: The file groups that the instant replaced, whose files stay until a clean.
-        columns: The Avro schema of the table's rows from then on; empty where the instant says nothing of it.
+        columns: The Avro schema of the table's rows from then on; empty if the instant has none.
     """
 
     written: Sequence[WrittenFile] = ()
@@ -48,36 +48,36 @@ class Preparation(Protocol):
 
     @property
     def report(self) -> MetadataWritten | None:
-        """What the steps write; None if they write nothing that a user has to know."""
+        """What the steps write, for the user; None for nothing of interest."""
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
-        """Return a time after which the instant has to complete, empty for any; None where it is outdated.
+        """Return a time after which the instant must complete, empty for any; None if the preparation is outdated.
 
-        Each round of the decision asks, with the table's timeline and properties of that round. It is outdated where
-        what happened since touches what was prepared.
+        Each round of the decision calls this, with its timeline and properties of the table. The preparation is
+        outdated if later changes touch what was prepared.
         """
 
     def steps(self, completed: Instant) -> FirstSteps:
-        """Return the steps that precede the completed file, whose time is known by now."""
+        """Return the steps before the completed file, whose time is known now."""
 
 
 class Follower(Protocol):
     def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
-        """Return the property changes that must precede the next file.
+        """Return the changes of properties that must come before the next file.
 
-        ``config`` are the properties as they are stored, ``table`` has those that its writer adds, too. The commit path
-        may ask several times before it makes the changes.
+        ``config`` has the stored properties, ``table`` also those that its writer adds. The commit path may call this
+        several times before it makes the changes.
         """
 
     def follows(self, table: Table) -> bool:
         """Return whether this follower prepares steps for instants of a table, by the table's properties alone."""
 
     def bounded_columns(self, table: Table) -> tuple[str, ...]:
-        """Return the columns whose bounds `WrittenFile.statistics` of each new data file of a table has to have."""
+        """Return the columns whose bounds `WrittenFile.statistics` of each new data file of a table must have."""
 
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
-        """Prepare what must precede the completed file of a pending instant; an error fails its work.
+        """Prepare the steps before the completed file of a pending instant; an error fails the instant's work.
 
-        It runs before the decision and outside the table's lock, so it may read data files and write files aside
+        This runs before the decision and outside the table's lock, so it may read data files and write files aside
         (`set_aside`), which go with the left-overs of the instant. It changes nothing that a reader sees.
         """

@@ -1,4 +1,4 @@
-"""Which columns the metadata table keeps bounds of, and of which it stops to where an instant changes them."""
+"""The columns whose bounds the metadata table keeps, or drops because an instant changes the columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .partitions_in_use import written_partitions
 BOUNDED = (COLUMN_STATS, PARTITION_STATS)
 """The partitions of the metadata table that have bounds of columns."""
 
-# What rewrites rows in the columns that the table had when it was planned.
+# The actions of instants that keep the columns of the table.
 _KEEP_COLUMNS = frozenset({"compaction", "logcompaction", "clustering", "clean"})
 
 
@@ -32,10 +32,10 @@ class IndexedColumns:
     """The columns whose bounds an instant writes.
 
     Attributes:
-        names: All that the definition names.
-        fields: Those that the table has, with the types of their bounds.
-        typed: Whether records say the types of values.
-        gone: Those that the instant drops, or gives another type: their bounds are kept no more.
+        names: All columns that the definition names.
+        fields: The named columns that the table has, with the types of their bounds.
+        typed: Whether records have the types of values.
+        gone: Columns that the instant drops or gives another type, so that their bounds are dropped.
         written: The columns of the files that the instant wrote.
     """
 
@@ -46,12 +46,12 @@ class IndexedColumns:
     written: pa.Schema
 
     def has_type(self, field: pa.Field) -> bool:
-        """Return whether the files of the instant have a column in the type of its bounds, or not at all."""
+        """Return whether the files of the instant have a column with the type of its bounds, or lack the column."""
         return field.name not in self.written.names or self.written.field(field.name).type == field.type
 
 
 def indexed_columns(storage: Storage, config: TableConfig) -> tuple[str, ...]:
-    """Return the columns whose bounds the metadata table keeps; none without such a partition, or a definition."""
+    """Return the columns whose bounds the metadata table keeps; none without a partition or definition for them."""
     if not set(BOUNDED) & set(written_partitions(config)):
         return ()
     try:
@@ -63,19 +63,19 @@ def indexed_columns(storage: Storage, config: TableConfig) -> tuple[str, ...]:
 
 
 def bounds_definition(storage: Storage) -> IndexDefinition | None:
-    """Return what says which columns have bounds; None where nothing does. Raises as `index_definitions`."""
+    """Return the definition of the columns that have bounds; None without one. Raises as `index_definitions`."""
     return index_definitions(storage).get(COLUMN_STATS)
 
 
 def columns_of(
     seen: SeenTable, instant: Instant, changes: FileChanges, definition: IndexDefinition | None
 ) -> IndexedColumns | None:
-    """Return the columns whose bounds an instant writes; None where no definition says which."""
+    """Return the columns whose bounds an instant writes; None without a definition."""
     if definition is None:
         return None
     newest = newest_schema(seen.timeline)
-    known = seen.schema if newest is None else newest[1]
-    before = with_meta(pa.schema([]) if known is None else known)
+    schema = seen.schema if newest is None else newest[1]
+    before = with_meta(pa.schema([]) if schema is None else schema)
     written = with_meta(arrow_schema(changes.columns)) if changes.columns else before
     is_older = newest is not None and newest[0].requested_time > instant.requested_time
     after = before if instant.action in _KEEP_COLUMNS or is_older else written

@@ -1,9 +1,9 @@
-"""The metadata table, kept: each instant that changes data files writes what changed, before it completes.
+"""The follower that keeps the metadata table: each instant writes its changes of data files there before it completes.
 
-An instant T of the table has an instant T of the metadata table, a delta commit with a log file for each file group
-that T's records go to. All of its files are steps of the decision that completes T: they appear behind the point of no
-return, and before T's completed file, which alone makes readers count them. A rollback, a restore and a savepoint have
-no such instant: what an undone instant wrote goes with it (`undone_metadata.py`).
+An instant T of the table has an instant T of the metadata table: a delta commit with a log file for each file group
+with records of T. All of its files are steps of the decision that completes T. They appear after the point of no
+return, and before T's completed file; readers count them only with that file. A rollback, a restore and a savepoint
+have no such instant: what an undone instant wrote is deleted with it (`undone_metadata.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
 from ..result import MetadataWritten
-from .before_completion import replaces_what_is
+from .before_completion import still_replaces
 from .changed_records import changed_records
 from .damage import DAMAGE, DamagedPartitionError, check_folders, gone_with, reason_of, warning_of
 from .follower import FileChanges, Preparation
@@ -38,18 +38,18 @@ from .undone_metadata import INDEXING, take_back_gone
 logger = logging.getLogger("pyhudi")
 
 _LISTINGS = 5
-# A rollback takes an instant off the metadata table's timeline so soon after its log files.
+# A rollback deletes the log files of an instant of the metadata table at most so long before the instant.
 _UNDONE_S = 0.2
 
 KEPT = frozenset({FILES, COLUMN_STATS, PARTITION_STATS})
-"""The partitions that pyhudi keeps. A table that has others is written only once `drop_index` has dropped them."""
+"""The partitions that pyhudi keeps. If a table has others, `drop_index` must drop them before a write."""
 
 _WITHOUT_RECORDS = frozenset({"rollback", "restore", "savepoint", INDEXING})
 OUT_OF_USE: Mapping[str, str | None] = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: ""}
 
 
 class KeptMetadataTable:
-    """Follows the instants of a table of version 8 or 9 that has a metadata table, or whose metadata table is built."""
+    """Follows the instants of a table of version 8 or 9 whose metadata table is in use or being built."""
 
     def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
         return {}
@@ -64,7 +64,7 @@ class KeptMetadataTable:
         config = load_config(seen.storage)
         names = written_partitions(config)
         refuse_unkept(config, seen.storage.path)
-        _tell_of_dropped(seen, names)
+        _log_dropped(seen, names)
         table = Table(seen.storage, config, seen.table.lock)
         if instant.action in _WITHOUT_RECORDS or not names:
             return _NothingWritten(names)
@@ -80,14 +80,14 @@ class KeptMetadataTable:
                 return _PreparedMetadata(names, metadata, commit, time.monotonic() - began)
             except StorageError:
                 tries += 1
-                # A rollback by another process may have taken a log file back since it was listed.
+                # A rollback by another process may have deleted a log file after this process listed it.
                 time.sleep(_UNDONE_S)
                 if tries == _LISTINGS or metadata.timeline.reload().instants == metadata.timeline.instants:
                     raise
 
 
-def _tell_of_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
-    """Log which partitions went out of use since a write read the table's properties: other engines may drop any."""
+def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
+    """Log which partitions went out of use after a write read the table's properties: other engines may drop any."""
     dropped = sorted({*written_partitions(seen.table.config)} - {*names})
     if dropped:
         logger.info(
@@ -101,7 +101,7 @@ def _tell_of_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
 def _sound_commit(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
 ) -> MetadataCommit:
-    """Make the delta commit of an instant; what is damaged goes out of use with it."""
+    """Make the delta commit of an instant; damaged partitions go out of use with it."""
     gone: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     while True:
@@ -121,7 +121,7 @@ def _sound_commit(
 
 @dataclass(frozen=True, slots=True)
 class _GoneMetadata:
-    """An instant that takes the partitions ``names`` of the metadata table out of use, which cannot be read."""
+    """The preparation of an instant that takes the unreadable partitions ``names`` of the metadata table out of use."""
 
     names: tuple[str, ...]
     warning: str
@@ -140,7 +140,7 @@ class _GoneMetadata:
 
 @dataclass(frozen=True, slots=True)
 class _NothingWritten:
-    """An instant that writes nothing to the partitions ``names`` of the metadata table."""
+    """The preparation of an instant that writes nothing to the partitions ``names`` of the metadata table."""
 
     names: tuple[str, ...]
     sets_aside: bool = False
@@ -155,7 +155,7 @@ class _NothingWritten:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedMetadata:
-    """What one instant writes to the partitions ``names``, as of one listing of both timelines."""
+    """The preparation of an instant that writes to the partitions ``names``, by one listing of both timelines."""
 
     names: tuple[str, ...]
     metadata: MetadataTable
@@ -172,24 +172,24 @@ class _PreparedMetadata:
 
     def _definitions_changed(self) -> bool:
         """Return whether the file of index definitions was replaced since this instant prepared to change it."""
-        return any(not replaces_what_is(self.metadata.storage, step) for step in self.commit.definitions)
+        return any(not still_replaces(self.metadata.storage, step) for step in self.commit.definitions)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
         names = written_partitions(config)
         if names != self.names:
             gone = sorted({*self.names} - {*names})
             if gone:
-                # By another process, or by an engine that keeps other partitions.
+                # Another process dropped them, or an engine that keeps other partitions.
                 logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone))
             return None
         if not _indexings(timeline) <= _indexings(self.metadata.of_table):
-            # Dropped and begun anew, a partition of the same name may have other columns and another schema.
+            # A partition that was dropped and begun anew may have other columns and another schema.
             return None
         now = self.metadata.timeline.reload()
         if self.commit.is_outdated(self.metadata.timeline, now) or self._definitions_changed():
             return None
-        # By its completion time a log file belongs to a file slice, and a compaction of the metadata table, whose time
-        # is among these, takes in what completed before.
+        # The completion time of a log file decides its file slice, and a compaction of the metadata table merges what
+        # completed before it, so the instant must complete after all instants there.
         return now.greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
@@ -203,7 +203,7 @@ def _indexings(timeline: Timeline) -> frozenset[str]:
 
 
 def refuse_without(config: TableConfig, path: str) -> None:
-    """Raise `OptionConflictError` if a write that is to do without a metadata table would have to keep one."""
+    """Raise `OptionConflictError` if the options of a write forbid a metadata table, and the table has one to keep."""
     names = written_partitions(config)
     if names and format_of(config).keeps_metadata:
         raise OptionConflictError(
@@ -214,12 +214,12 @@ def refuse_without(config: TableConfig, path: str) -> None:
 
 
 def refuse_unkept(config: TableConfig, path: str) -> None:
-    """Raise `UnsupportedTableError` where a table's metadata table has partitions that pyhudi does not keep."""
+    """Raise `UnsupportedTableError` if a table's metadata table has partitions that pyhudi does not keep."""
     others = sorted({*written_partitions(config)} - KEPT)
     if others:
         raise UnsupportedTableError(
             f"The metadata table of {path} holds {', '.join(others)}, which pyhudi does not keep: after a write "
             "that leaves them as they are, readers would miss rows.",
-            f"Drop what is named with HudiTable.drop_index(), such as drop_index({others[0]!r}), or write with Apache "
-            "Hudi.",
+            f"Drop these partitions with HudiTable.drop_index(), such as drop_index({others[0]!r}), or write with "
+            "Apache Hudi.",
         )

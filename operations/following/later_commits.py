@@ -1,7 +1,7 @@
-"""What commits stated that began later than an instant and completed sooner, against what the instant has to say.
+"""Records of commits that began later than an instant and completed sooner, and that would hide the instant's records.
 
-Log records of one key merge in the order of the times at which their instants began. So a record that takes the place
-of all before it (``HoodieMetadataPayload``) would hide what the instant says.
+Log records of one key merge in the order of the times at which their instants began. So a later record that replaces
+all records before it (``HoodieMetadataPayload``) hides the record of the instant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...timeline.instants import Instant
 
 
 def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
-    """Return whether later commits call bounds of some partitions tight, which lack the files of the instant."""
+    """Return whether later commits noted tight bounds of some partitions, without the files of the instant."""
     names = _names(touched)
     for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
         for records in GroupReader(metadata.storage, log, every, adds_up=True).records(AllEntries()):
@@ -37,7 +37,7 @@ def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Colle
 
 
 def delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
-    """Return whether later cleans took partitions for gone to which the instant adds files."""
+    """Return whether later cleans noted partitions as gone to which the instant adds files."""
     names = _names(touched)
     for log in _later_logs(metadata, instant, FILES) if touched else ():
         for block in read_blocks(metadata.storage, log.logs[0].path):
@@ -53,9 +53,9 @@ def _names(partitions: Collection[str]) -> pa.StringArray:
 
 
 def _later_logs(metadata: MetadataTable, instant: Instant, partition: str) -> Iterator[FileSlice]:
-    """Yield file slices of one log file each, those of later commits."""
+    """Yield the log files of later commits, as file slices of one log file each."""
     completed = metadata.timeline.completed
     later = {each.requested_time for each in completed if each.requested_time > instant.requested_time}
     for file_slice in metadata.partition(partition).slices.values() if later else ():
-        alone = (replace(file_slice, base=None, logs=(log,)) for log in file_slice.logs)
-        yield from (log for log in alone if any(map(log.names, later)))
+        logs = (replace(file_slice, base=None, logs=(log,)) for log in file_slice.logs)
+        yield from (log for log in logs if any(map(log.names, later)))

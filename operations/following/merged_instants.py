@@ -1,6 +1,6 @@
-"""Which instants of a table a compaction of its metadata table came after, before which they are not archived.
+"""The instants of a table that a compaction of its metadata table has merged; others must not be archived.
 
-What an instant wrote there counts by its place on the timeline of the table, until a compaction has merged it. Source:
+Until then, the records of an instant count there only if the instant is on the timeline of the table. Source:
 ``TimelineArchiverV2``.
 """
 
@@ -17,11 +17,11 @@ from .partitions_in_use import written_partitions
 
 
 def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the instants that completed before the newest compaction of the metadata table; all where there is none.
+    """Return the instants that completed before the newest compaction of the metadata table.
 
-    Raises `TableConfigError` where the properties of the metadata table are missing.
+    Returns all without a metadata table. Raises `TableConfigError` if the properties of the metadata table are missing.
     """
-    # What other software builds meanwhile begins with all that is complete.
+    # If other software builds a partition meanwhile, it begins with all complete instants.
     may_have = written_partitions(table.config) or any(each.action == "indexing" for each in timeline.instants)
     names = written_partitions(load_config(table.storage)) if table.format.keeps_metadata and may_have else ()
     if not names:

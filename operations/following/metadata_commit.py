@@ -1,6 +1,6 @@
-"""The delta commit of the metadata table that goes with an instant of the table: its files, and in which order.
+"""The delta commit of the metadata table that belongs to an instant of the table: its files and their order.
 
-Readers count the records once the instant of the table is complete. Source: ``HoodieBackedTableMetadataWriter`` and
+Readers count its records once the instant of the table is complete. Source: ``HoodieBackedTableMetadataWriter`` and
 delta commits that Apache Hudi wrote.
 """
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 ACTION = "deltacommit"
 WARNINGS = "pyhudi.metadata.warnings"
-"""The entry of a completed delta commit for what it had to warn of, as JSON: another process may report it."""
+"""The entry of a completed delta commit with its warnings, as JSON, because another process may report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewLog:
-    """One log file of the delta commit; ``records`` counts its entries and deletes, ``schema`` is theirs."""
+    """One log file of the delta commit; ``records`` is the number of its entries and deletes, by ``schema``."""
 
     partition: str
     file_id: str
@@ -57,9 +57,9 @@ class MetadataCommit:
     """A delta commit of the metadata table, made but not published.
 
     Attributes:
-        drops: Partitions that go out of use, as they cannot be kept.
-        warnings: Why, and the call that builds each again.
-        body: What its completed file says.
+        drops: Partitions that go out of use, because pyhudi cannot keep them.
+        warnings: The reasons, and the call that builds each partition again.
+        body: The content of its completed file.
         definitions: The steps that change definitions of indexes.
     """
 
@@ -84,7 +84,7 @@ class MetadataCommit:
         )
 
     def is_outdated(self, seen: Timeline, now: Timeline) -> bool:
-        """Return whether instants of the metadata table that completed since change what this commit has to say."""
+        """Return whether instants of the metadata table that completed since change the content of this commit."""
         since = set(now.completed).difference(seen.completed)
         # A compaction may have given a file group another schema; delta commits of other engines may hold exact bounds.
         return any(instant.action != ACTION or instant.requested_time > self.instant_time for instant in since)
@@ -92,20 +92,20 @@ class MetadataCommit:
     def steps(self, files: InstantFiles, completed: Instant) -> tuple[Step, ...]:
         """Return the steps that publish the delta commit before an instant of the table completes."""
         pending = Instant(self.instant_time, ACTION, State.REQUESTED)
-        done = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        completed_before = files.layout.completed(pending, right_before(str(completed.completion_time)))
         return (
             MakeFile(files.path(pending), b""),
             MakeFile(files.path(pending.at(State.INFLIGHT)), b""),
             *(log.step for log in self.logs),
             *self.definitions,
-            MakeFile(files.path(done), self.body),
+            MakeFile(files.path(completed_before), self.body),
         )
 
 
 def made_commit(
     metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
 ) -> MetadataCommit:
-    """Make the log files of the delta commit that goes with an instant; large ones wait aside.
+    """Make the log files of the delta commit that belongs to an instant; large files wait aside.
 
     ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
     `DamagedPartitionError` if files of the metadata table cannot be read.
@@ -116,7 +116,7 @@ def made_commit(
     by_group: Mapping[int, GrowingHFile] = {}
     encoded_by: tuple[str, str] | None = None
     for (each, group), schema in zip(wanted, schemas, strict=True):
-        # Mostly the file groups of a partition share a schema, so that its records are encoded once.
+        # The file groups of a partition mostly share a schema, so encode its records once.
         if encoded_by != (each.name, schema):
             by_group, encoded_by = _hfiles(each, schema), (each.name, schema)
         step_of = partial(file_step, metadata.storage, instant.requested_time, beside=len(wanted) - 1)
@@ -132,20 +132,20 @@ def _touched(changed: ChangedPartition) -> list[int]:
 
 def _schema_of(metadata: MetadataTable, building: Collection[str], changed: ChangedPartition, group: int) -> str:
     with damage_of(changed.name):
-        # What an earlier partition of that name left in the folder says nothing of the new one.
+        # An earlier partition of that name may have left files with another schema in the folder.
         is_built = changed.name in building
         return record_schema() if is_built else schema_of_group(metadata, changed.name, changed.file_ids[group])
 
 
 def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile]:
-    """Return the entries of each file group that has any, encoded a part at a time."""
-    found: dict[int, GrowingHFile] = {}
+    """Return the encoded entries of each file group with entries."""
+    hfiles: dict[int, GrowingHFile] = {}
     with damage_of(changed.name):
-        # By a schema that is not of the metadata table's records none can be written.
+        # Encoding fails for a schema that is not of the metadata table's records.
         for part in changed.records(schema) if len(changed.keys) else ():
             for group, entries in part.by_group(len(changed.file_ids)).items():
-                found.setdefault(group, GrowingHFile(schema)).add(entries)
-    return found
+                hfiles.setdefault(group, GrowingHFile(schema)).add(entries)
+    return hfiles
 
 
 def _made_log(

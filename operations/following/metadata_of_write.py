@@ -1,6 +1,6 @@
-"""What a completed write wrote to the metadata table, as a process reads it that did not complete the write.
+"""What a completed write wrote to the metadata table, for a process that did not complete the write.
 
-Spark completes the write of a DataFrame in a process of its own, whose results stay there.
+Spark completes the write of a DataFrame in another process, and drops the result there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ _UNKNOWN_REASON = "the log of the process that completed the write says more."
 
 
 def metadata_of_write(table: Table, time: str, before: Collection[str]) -> MetadataWritten | None:
-    """Return what the write of a requested time wrote to the metadata table of a table as it is now.
+    """Return what the write of a requested time wrote to the metadata table; None if there was no metadata table.
 
-    ``before`` are the partitions that were written to when the write was planned. None where there was no metadata
-    table. How long it took is unknown.
+    ``before`` are the partitions of the metadata table at the plan of the write. The seconds are unknown.
     """
     if not before or not table.format.keeps_metadata:
         return None
@@ -45,10 +44,11 @@ def metadata_of_write(table: Table, time: str, before: Collection[str]) -> Metad
 
 
 def _commit_at(table: Table, time: str) -> CommitMetadata | None:
-    """Return what the delta commit of a time says; None where there is none, or none can be read."""
+    """Return the content of the delta commit at a time; None if there is none, or it cannot be read."""
     try:
         timeline = Timeline.load(instants_of_metadata(table))
-        done = next((each for each in timeline.completed if (each.requested_time, each.action) == (time, ACTION)), None)
-        return None if done is None else timeline.files.read_commit(done)
+        commits = (each for each in timeline.completed if (each.requested_time, each.action) == (time, ACTION))
+        commit = next(commits, None)
+        return None if commit is None else timeline.files.read_commit(commit)
     except DAMAGE:
         return None

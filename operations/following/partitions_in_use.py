@@ -1,7 +1,7 @@
-"""Which partitions of the metadata table a table's properties name: those in use, and those that are being built.
+"""The partitions of the metadata table that a table's properties name: those in use, and those that are being built.
 
 Other software changes the same properties, and each engine replaces their file as a whole. So a change says which names
-come and go, and begins with a fresh read.
+come and go, and begins with a fresh read of the file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ROUNDS = 20
 
 
 def being_built(config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions that an indexing builds: writers write to them, readers pass them over."""
+    """Return the partitions that an indexing builds: writers write to them, readers skip them."""
     return tuple(sorted({*config.metadata_being_built}))
 
 
 def written_partitions(config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions that each write has to write to, sorted."""
+    """Return the partitions to which each write must write, sorted."""
     return tuple(sorted({*config.metadata_partitions, *being_built(config)}))
 
 
@@ -35,21 +35,21 @@ def change_partitions(
     drops: Collection[str] = (),
     binds: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Change which partitions are named, in the properties as they are now; without ``files`` none is in use.
+    """Change which partitions the properties name; without ``files`` no other partition is in use.
 
     Args:
-        adds: Built partitions that come into use. A partition that is not being built any more does not: it was dropped
-            since, and lacks what was written after that.
+        adds: Built partitions that come into use, except those that are no longer being built: a drop stopped their
+            indexing, so they lack later records.
         begins: Partitions that an indexing begins to build, unless they are in use.
-        drops: Partitions that go out of use, or are not built any more.
-        binds: Says, once the properties were read, whether the change is still to be made.
+        drops: Partitions that go out of use, or are no longer built.
+        binds: Called after the properties are read; returns whether the change is still to be made.
     """
     for _ in range(_ROUNDS if adds or begins or drops else 0):
         stored = load_stamped(storage)
         changes = changed_names(stored.config, adds=adds, begins=begins, drops=drops)
         if not changes or not binds():
             return
-        # What others write between is another file, which begins the next round.
+        # If others replace the file in between, the next round begins.
         replace_config(storage, stored.checksum, changes)
     if adds or begins or drops:
         raise ConcurrentWriteError(
@@ -62,7 +62,7 @@ def change_partitions(
 def changed_names(
     config: TableConfig, *, adds: Collection[str] = (), begins: Collection[str] = (), drops: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """Return the properties that a change of partitions sets, as `change_partitions`; none where nothing changes."""
+    """Return the properties that a change of partitions sets, as `change_partitions`; none if nothing changes."""
     building = {*being_built(config)}
     in_use = ({*config.metadata_partitions} | ({*adds} & building)) - {*drops}
     if FILES not in in_use:

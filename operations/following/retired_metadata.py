@@ -1,4 +1,4 @@
-"""The metadata table of a table of version 6, which pyhudi does not keep: each change takes it out of use first."""
+"""The metadata table of a table of version 6, which pyhudi does not keep: a change first takes it out of use."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ...table.table import Table
 from ...timeline.instants import Instant
 from .follower import FileChanges, Preparation
 
-# A file of the time at which the metadata table came out of use: its folder stays for a day after that.
+# A file from the time at which the metadata table went out of use; the folder stays for a day after that.
 OUT_OF_USE = join(FOLDER, ".hoodie", "pyhudi_out_of_use")
-# The same of one partition, by its name.
+# The same for one partition; its name follows.
 _OF_PARTITION = f"{OUT_OF_USE}."
 
 
 class RetiredMetadataTable:
-    """The metadata table, taken out of use before readers would trust old entries.
+    """The follower that takes the metadata table out of use before readers could trust old entries.
 
-    Does what Apache Hudi does for ``hoodie.metadata.enable=false``: readers trust the property
-    ``hoodie.table.metadata.partitions``, so that they list files again once it is empty (``HoodieTableMetadataUtil``).
-    The folder stays: queries of Apache Hudi that began before read on in it, and its writers build anew in it before
-    they set the property. A clean deletes it (`operations/services/unused_metadata.py`). A record index also says where
-    its keys are unique; without it the table's properties have to say so.
+    It does what Apache Hudi does for ``hoodie.metadata.enable=false``: readers trust the property
+    ``hoodie.table.metadata.partitions``, so they list files again once it is empty (``HoodieTableMetadataUtil``). The
+    folder stays, because running queries of Apache Hudi still read it, and its writers build anew in it before they set
+    the property. A clean deletes it (`operations/services/unused_metadata.py`). A record index also says whether keys
+    are unique in the whole table; without it the table's properties must say so.
     """
 
     def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
@@ -55,7 +55,7 @@ class RetiredMetadataTable:
 
 
 def retired_properties(table: Table, config: TableConfig) -> dict[str, str | None]:
-    """Return the properties that take a metadata table out of use, and note when it came out of use."""
+    """Return the properties that take a metadata table out of use, and note the time at which it goes out of use."""
     if table.storage.has_files(FOLDER):
         table.storage.write(OUT_OF_USE, b"")
     gone = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", INDEX_DEFINITIONS: None}
@@ -63,22 +63,21 @@ def retired_properties(table: Table, config: TableConfig) -> dict[str, str | Non
 
 
 def out_of_use_since(storage: Storage, names: Collection[str]) -> None:
-    """Note the time at which partitions come out of use, all of them with ``files``."""
+    """Note the time at which partitions go out of use; ``files`` takes all others with it."""
     if storage.has_files(FOLDER):
         for path in [OUT_OF_USE] if FILES in names else map(out_of_use_note, names):
             storage.write(path, b"")
 
 
 def out_of_use_note(partition: str) -> str:
-    """Return the path of the note that one partition came out of use."""
+    """Return the path of the note that one partition went out of use."""
     return f"{_OF_PARTITION}{partition}"
 
 
 def noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
-    """Return the property that notes the kind of a record index which goes out of use; nothing for other tables.
+    """Return the property that notes the kind of a record index that goes out of use; nothing for other tables.
 
-    An index that the write names is added by its completion. The file groups of a bucketed table show their index
-    themselves.
+    If the write names an index, its completion adds that. The file groups of a table with buckets show their index.
     """
     if not is_unnoted(config):
         return {}

@@ -1,9 +1,9 @@
-"""What instants that are undone wrote to the metadata table, which goes before they leave the table's timeline.
+"""Deletes what undone instants wrote to the metadata table, before they leave the table's timeline.
 
-Log files of an instant are deleted by a listing, and then its own instant of the metadata table. While the instant is
-pending on the table's timeline, readers pass its log files over; Apache Hudi believes them again once a completed
-rollback names it (``HoodieTableMetadataUtil.getValidInstantTimestamps``). What base files hold cannot be deleted: a
-compaction may have taken it in, or a partition was built later. Then the partitions go out of use first.
+First the log files of an instant are deleted, by a listing, and then its instant of the metadata table. While the
+instant is pending on the table's timeline, readers skip its log files, but Apache Hudi trusts them again once a
+completed rollback names it (``HoodieTableMetadataUtil.getValidInstantTimestamps``). Records in base files cannot be
+deleted: a compaction may have merged them, or a partition was built later. Then the partitions first go out of use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def take_back(table: Table, times: Collection[str]) -> None:
         folder, name = split(FOLDER)
         if name not in table.storage.look(folder).links:
             raise
-        # No write of pyhudi went through a link.
+        # The folder is a link, and no write of pyhudi follows links.
         return
     undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
     if not undone:
@@ -65,9 +65,9 @@ def take_back(table: Table, times: Collection[str]) -> None:
 
 
 def take_back_if_archived(table: Table, time: str) -> None:
-    """Delete what a late process made again of an instant that has left the metadata table's timeline for the archive.
+    """Delete what a late process made again of an instant that is in the archive of the metadata table.
 
-    As the first instant of that timeline, it would make readers take all that was archived after it for uncommitted.
+    As the first instant of that timeline, it would make readers take instants archived after it for uncommitted.
     """
     if table.format.keeps_metadata:
         archived = instants_of_metadata(table).archive.instants(time, time)
@@ -76,9 +76,9 @@ def take_back_if_archived(table: Table, time: str) -> None:
 
 
 def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
-    """Return whether base files of the metadata table may hold what a write wrote, as of a listed timeline.
+    """Return whether base files of the metadata table may hold what a write wrote there, by a timeline.
 
-    What is pending on the table's timeline and wrote nothing yet is in none.
+    If the write is pending on the table's timeline and wrote nothing there yet, none holds anything.
     """
     metadata = Timeline.load(instants_of_metadata(table))
     own = next((each for each in metadata.completed if (each.requested_time, each.action) == (time, ACTION)), None)
@@ -89,10 +89,10 @@ def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
 
 
 def take_back_gone(table: Table, metadata: MetadataTable) -> None:
-    """Take back what writes left pending in the metadata table that the table has no more.
+    """Delete what writes left pending in the metadata table, if the table no longer has these writes.
 
-    Another engine's write may die there, and its rollback by a release that knows no metadata table. A write that is
-    pending on the table's timeline, too, may live, and readers pass over what it wrote.
+    Another engine's write may have died there, and a release without the metadata table may have rolled it back. A
+    write that is also pending on the table's timeline may live, and readers skip its records.
     """
     absent = _absent(
         (each.requested_time for each in metadata.timeline.pending if _is_of_table(each)), metadata.of_table
@@ -113,7 +113,7 @@ def _is_of_table(instant: Instant) -> bool:
 
 
 def _moments_of_bases(metadata: Timeline, timeline: Timeline) -> Iterator[str]:
-    """Yield until when base files of the metadata table hold what completed in it."""
+    """Yield the moments up to which base files of the metadata table hold what completed there."""
     for instant in metadata.completed:
         if instant.action == _COMPACTED:
             yield instant.requested_time
@@ -123,20 +123,20 @@ def _moments_of_bases(metadata: Timeline, timeline: Timeline) -> Iterator[str]:
 
 
 def _is_change(timeline: Timeline, time: str) -> bool:
-    """Return whether an instant of the table changed data files at a time, by which the metadata table has it, too."""
-    found = timeline.find(time)
-    return found is not None and found.action != INDEXING
+    """Return whether a delta commit of the metadata table at a time belongs to an instant that changed data files."""
+    instant = timeline.find(time)
+    return instant is not None and instant.action != INDEXING
 
 
 def _plans_that_may_name(metadata: Timeline, times: Collection[str]) -> list[Instant]:
-    """Return the pending compactions of the metadata table that were planned after one of some instants completed."""
+    """Return the pending compactions of the metadata table that were planned after any of some instants completed."""
     completed = [each.visible_since for each in metadata.completed if each.requested_time in times]
     plans = [instant for instant in metadata.pending if instant.action in COMPACTING]
     return [plan for plan in plans if plan.requested_time > min(completed, default=plan.requested_time)]
 
 
 def _files_of(table: Table, times: Collection[str]) -> list[str]:
-    """Return the files of all partitions of the metadata table, also of those out of use, that instants made."""
+    """Return the files of some instants in all partitions of the metadata table, those out of use included."""
     storage, rule = table.storage, table.format.slices
     folders = [join(FOLDER, name) for name in storage.look(FOLDER).folders if not name.startswith(".")]
     listed = chain.from_iterable(for_each(storage, storage.list, folders))

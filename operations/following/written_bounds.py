@@ -1,8 +1,8 @@
-"""What an instant says of bounds: of each new file in ``column_stats``, of each partition in ``partition_stats``.
+"""The bounds that an instant writes: of each new file to ``column_stats``, of each partition to ``partition_stats``.
 
-Of log files whose rows leave values of older rows ``column_stats`` says nothing: judged alone, such a file and its base
-file may each miss a condition that their rows meet together. A file has bounds of all indexed columns or of none, since
-Apache Hudi takes a column that others of the file's records do not name for one of nulls.
+``column_stats`` has nothing about log files whose rows keep values of older rows: alone, such a file and its base file
+may each miss a condition that their rows meet together. A file has bounds of all indexed columns or of none, because
+Apache Hudi takes a column without a record for a column of nulls if the file has other records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .indexed_columns import BOUNDED, IndexedColumns, bounds_definition, columns
 from .later_commits import state_tight_bounds
 
 _BUILD = "HudiTable.create_index('column_stats') builds what is missing."
-# Bounds of so many files are Python objects at a time.
+# The bounds of so many files are Python objects at the same time.
 _FILES_AT_ONCE = 1000
 _CHANGED = (
     "the write drops the columns or gives them another type, or pyhudi has no bounds of their type. "
@@ -46,14 +46,14 @@ _CHANGED = (
 )
 _HALF_STATED = (
     "partition_stats went out of use: it has bounds of columns that the write changes, and Apache Hudi would leave out "
-    "partitions that have none of these. HudiTable.create_index('partition_stats') builds it again."
+    "partitions without such bounds. HudiTable.create_index('partition_stats') builds it again."
 )
 
 
 def changed_bounds(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, emptied: Collection[str]
 ) -> ChangedRecords:
-    """Return what an instant writes to ``column_stats`` and ``partition_stats``, of which those in use count.
+    """Return what an instant writes to ``column_stats`` and ``partition_stats``, if they are in use.
 
     ``emptied`` are the partitions of the table that have no file any more.
     """
@@ -143,12 +143,12 @@ def _keys(columns: Collection[str], places: pa.StringArray) -> pa.StringArray:
 def _bounded(
     storage: Storage, config: TableConfig, indexed: IndexedColumns, written: Sequence[WrittenFile]
 ) -> BoundedFiles:
-    """Return the bounds of new files: as their writers state them, else as the files have them."""
+    """Return the bounds of new files: from their writers if they state them, else from the files."""
     files = [file for file in written if file.path and not _is_change_data(file.path)]
     mixes = config.partial_update_mode is not None
     parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
-    found = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
-    return BoundedFiles.of(found, indexed.fields)
+    file_bounds = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
+    return BoundedFiles.of(file_bounds, indexed.fields)
 
 
 def _of_some(
@@ -166,11 +166,11 @@ def _is_change_data(path: str) -> bool:
 
 
 def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
-    """Return what the writer of a file says of it; None where that is not all, or of values of another type."""
-    found = {bounds.column: bounds for bounds in file.statistics or ()}
+    """Return the bounds that the writer of a file states; None if some are missing, or of values of another type."""
+    bounds_by_column = {bounds.column: bounds for bounds in file.statistics or ()}
     columns = []
     for field in indexed.fields:
-        bounds = found.get(field.name)
+        bounds = bounds_by_column.get(field.name)
         if bounds is None or not indexed.has_type(field) or not have_width(bounds, field.type):
             return None
         if (bounds.nulls is not None and not bounds.says_all(file.rows)) or (bounds.nulls is None and not file.is_log):
@@ -181,7 +181,7 @@ def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileB
 
 
 def _read(storage: Storage, file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds:
-    """Return what a published file has, such as one whose writer began before the columns were indexed."""
+    """Return the bounds in a published file, such as a file whose writer began before the columns were indexed."""
     place = file.group.partition_path, split(file.path)[1]
     if not file.is_log:
         return FileBounds(*place, *bounds_of_base_file(storage, file.path, indexed.fields))

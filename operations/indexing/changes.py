@@ -1,4 +1,4 @@
-"""The changes of a table since a moment that an outside index has reached."""
+"""The changes of a table since the moment up to which an outside index knows it."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 _AT_ONCE = 8
 
 
-def find_news(table: Table, known: str | None) -> News | None:
-    """Return the changes of a table's file groups since a moment, None where there are none.
+def find_news(table: Table, moment: str | None) -> News | None:
+    """Return the changes of a table's file groups since a moment, None if there are none.
 
-    All file groups are news where the history of the table does not reach back to the moment, or a restore went behind
-    it. ``known`` is the moment as the text of earlier news; None for the first news.
+    All file groups are news if the table's history does not reach back to the moment, or a restore went back behind it.
+    ``moment`` is the text from earlier news; None for the first news.
     """
     # Read the archive before the timeline, so that no instant is archived unseen in between.
     archive = table.archive.state()
     timeline = table.timeline()
     until = spell(replace(timeline.watermark(), archive=archive))
-    if known == until:
+    if moment == until:
         return None
     seen = SeenTable(table, timeline)
-    changed, undone = _changed(seen, known)
+    changed, undone = _changed(seen, moment)
     groups = [file_slice.group for file_slice in seen.view.all_slices()] if changed is None else sorted(changed)
     return News(
         table=table.path,
-        since=known,
+        since=moment,
         until=until,
         anew=changed is None,
         undone=undone,
@@ -63,9 +63,9 @@ def find_news(table: Table, known: str | None) -> News | None:
     )
 
 
-def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
-    """Return the file groups that changed since a moment, None for all, and the writes undone since."""
-    mark = None if known is None else parse(Watermark, known)
+def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
+    """Return the file groups that changed since a moment, None for all, and the writes that were undone since."""
+    mark = None if moment is None else parse(Watermark, moment)
     if mark is None:
         return None, ()
     archive, timeline = now.table.archive, now.timeline
@@ -85,8 +85,8 @@ def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None
 def _writes(
     archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
-    """Return the metadata of the writes since a moment, None where the archive lacks some of it."""
-    done = [
+    """Return the metadata of the writes since a moment, None if the archive lacks some of it."""
+    active = [
         timeline.files.read_commit(instant)
         for instant in timeline.completed_since(seen)
         if instant.action in WRITE_ACTIONS
@@ -96,31 +96,31 @@ def _writes(
     if len(bodies) < len(gone):
         return None
     decode = timeline.files.decode_commit
-    told = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
-    return [*done, *(decode(instant, body) for instant, body in told.items())]
+    named = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
+    return [*active, *(decode(instant, body) for instant, body in named.items())]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
     """Return the file groups that some writes wrote to or replaced."""
-    found: set[FileGroupId] = set()
+    groups: set[FileGroupId] = set()
     for write in writes:
         if write.operation_type in _SAME_KEYS:
             continue
         for partition, stats in write.partition_to_write_stats.items():
-            found |= {FileGroupId(partition, stat.file_id) for stat in stats if stat.file_id}
+            groups |= {FileGroupId(partition, stat.file_id) for stat in stats if stat.file_id}
         for partition, ids in write.replaced.items():
-            found |= {FileGroupId(partition, file_id) for file_id in ids}
-    return found
+            groups |= {FileGroupId(partition, file_id) for file_id in ids}
+    return groups
 
 
 def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
-    """Yield the keys of some file groups, a few of them read at once; no keys for file groups that the table lacks."""
+    """Yield the keys of some file groups, a few groups at a time; no keys for file groups that the table lacks."""
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
         part = groups[start : start + _AT_ONCE]
         file_slices = [slices(group.partition_path).get(group.file_id) for group in part]
-        found = for_each(seen.storage, partial(_keys_of, seen), file_slices)
-        yield from (GroupKeys(group, keys) for group, keys in zip(part, found, strict=True))
+        key_arrays = for_each(seen.storage, partial(_keys_of, seen), file_slices)
+        yield from (GroupKeys(group, keys) for group, keys in zip(part, key_arrays, strict=True))
 
 
 def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:

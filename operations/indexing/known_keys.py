@@ -1,9 +1,9 @@
-"""The record keys of file slices that this process knows between the batches of streams, without their values.
+"""The record keys of file slices, as hashes, that this process knows between the batches of streams.
 
-A slice is known by its files, which never change: their paths and sizes. A commit, a compaction, a rollback or a
-restore by any process gives a file group other files, and a replaced file group has no slice. So a lookup that finds
-another slice than the known slice reads it. A key counts as absent only from a slice of which the process knows all
-keys. The keys lie by file group, so that a lookup finds a key of several file groups in each of them.
+A slice is identified by the paths and sizes of its files, which never change. A commit, compaction, rollback or restore
+by any process gives a file group other files, and a replaced file group has no slice. So a lookup that finds another
+slice than the known slice reads it. A key counts as absent from a slice only if the process knows all keys of the
+slice. The keys are stored by file group, so that a lookup finds a key of several file groups in each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...table.merging.key_set import KeyHashes, KeySet
 from ...table.seen_table import SeenTable
 from ...table.table import Table
 
-# A lookup pushes out no file group that the last lookups used: tables beyond the bound would take turns in filling it.
+# A lookup keeps the file groups of the last lookups: else tables that exceed the bound together would evict each other.
 _RECENT = 8
 
 TableName = tuple[object, ...]
@@ -37,7 +37,7 @@ class SliceName:
     """What identifies the contents of a file slice.
 
     Attributes:
-        files: Paths and sizes; no two writers give files of different contents one path.
+        files: Paths and sizes; no two writers give files with different contents the same path.
     """
 
     group: FileGroupId
@@ -50,23 +50,23 @@ class SliceName:
         return cls(file_slice.group, file_slice.base_time, files)
 
     def is_newer(self, other: SliceName) -> bool:
-        """Whether this slice of one file group came after another; appends add files to a slice."""
+        """Return whether this slice came after another slice of the same file group; appends add files to a slice."""
         return (self.base_time, len(self.files)) > (other.base_time, len(other.files))
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownSlice:
     name: SliceName
     keys: KeySet
     last: int
 
 
 class KnownSlices:
-    """The known slices of all tables, the newest of each file group; those leave first that no lookup used lately."""
+    """The newest known slice of each file group of all tables; slices that no lookup used lately are dropped first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tables: dict[TableName, dict[FileGroupId, _Known]] = {}
+        self._tables: dict[TableName, dict[FileGroupId, _KnownSlice]] = {}
         self._lookups = 0
 
     @property
@@ -85,41 +85,41 @@ class KnownSlices:
     def keys_of(self, table: TableName, name: SliceName) -> KeySet | None:
         with self._lock:
             groups = self._tables.get(table, {})
-            known = groups.get(name.group)
-            if known is None:
+            entry = groups.get(name.group)
+            if entry is None:
                 return None
-            if known.name != name:
-                if name.is_newer(known.name):
+            if entry.name != name:
+                if name.is_newer(entry.name):
                     self._drop(table, name.group)
                 return None
-            known.last = self._lookups
-            return known.keys
+            entry.last = self._lookups
+            return entry.keys
 
     def room(self, most: int) -> Room:
-        """Return the bytes that new slices may take, where all slices together may take ``most``."""
+        """Return the bytes that new slices may take, if all slices together may take ``most``."""
         with self._lock:
             recent = (known.keys.nbytes for known in self._all() if known.last > self._lookups - _RECENT)
             return Room(most - sum(recent))
 
     def keep(self, table: TableName, slices: Mapping[SliceName, KeySet], most: int) -> None:
-        """Keep the keys of some slices, the later ones of a file group last, and drop others beyond ``most`` bytes."""
+        """Keep the keys of slices, of which the last of a file group wins, and drop others beyond ``most`` bytes."""
         with self._lock:
             groups = self._tables.setdefault(table, {})
             for name, keys in slices.items():
-                groups[name.group] = _Known(name, keys, self._lookups)
+                groups[name.group] = _KnownSlice(name, keys, self._lookups)
             nbytes = sum(known.keys.nbytes for known in self._all())
             every = [(path, known) for path, groups in self._tables.items() for known in groups.values()]
-            for path, known in sorted(every, key=lambda place: place[1].last):
+            for path, entry in sorted(every, key=lambda place: place[1].last):
                 if nbytes <= most:
                     break
-                nbytes -= known.keys.nbytes
-                self._drop(path, known.name.group)
+                nbytes -= entry.keys.nbytes
+                self._drop(path, entry.name.group)
 
     def forget(self, table: TableName) -> None:
         with self._lock:
             self._tables.pop(table, None)
 
-    def _all(self) -> list[_Known]:
+    def _all(self) -> list[_KnownSlice]:
         return [known for groups in self._tables.values() for known in groups.values()]
 
     def _drop(self, table: TableName, group: FileGroupId) -> None:
@@ -137,9 +137,9 @@ class KeysOfWrite:
     """What one write knows of the table's keys, and what it adds to `KNOWN_SLICES` once it is complete.
 
     Attributes:
-        fills: Whether its lookup gathers the keys of slices that it reads, as a later batch may want them.
+        fills: Whether its lookup keeps the keys of slices that it reads, for a later batch.
         read: The slices whose keys its lookups read.
-        written: The slices that its attempt at hand makes.
+        written: The slices that its current attempt makes.
     """
 
     table: TableName
@@ -151,19 +151,19 @@ class KeysOfWrite:
 
     def keys_of(self, file_slice: FileSlice) -> KeySet | None:
         name = SliceName.of(file_slice)
-        found = KNOWN_SLICES.keys_of(self.table, name)
-        return self.read.get(name) if found is None else found
+        keys = KNOWN_SLICES.keys_of(self.table, name)
+        return self.read.get(name) if keys is None else keys
 
     def tag(self, rows: KeyedRows, seen: SeenTable) -> Tags:
-        """Return where each row's key is; only slices whose keys are unknown are read."""
+        """Return the file groups of each row's key; it reads only slices whose keys are unknown."""
         return self.index.tag_by(rows, seen.view, partial(self._look, seen))
 
     def complete(self) -> None:
-        """Keep what the write learned, after its instant completed."""
+        """Keep the keys that the write read and wrote, after its instant completed."""
         KNOWN_SLICES.keep(self.table, {**self.read, **self.written}, self.index.settings.cache_bytes)
 
     def hits(self, units: Sequence[Unit]) -> dict[int, Hits]:
-        """Return the hits of those units whose slices are known, by their positions."""
+        """Return the hits of the units with known slices, by the positions of the units."""
         hits: dict[int, Hits] = {}
         hashes: dict[int, _Ordered] = {}
         for number, (wanted, file_slice) in enumerate(units):
@@ -173,23 +173,23 @@ class KeysOfWrite:
                 hits[number] = of_search.hits(keys)
         return hits
 
-    def add_read(self, file_slice: FileSlice, found: Hits) -> None:
-        """Add the keys of a slice that a lookup read, if it gathered all."""
-        if found.all_keys is not None:
-            self.read[SliceName.of(file_slice)] = found.all_keys
+    def add_read(self, file_slice: FileSlice, hits: Hits) -> None:
+        """Add the keys of a slice that a lookup read, if the lookup gathered all keys."""
+        if hits.all_keys is not None:
+            self.read[SliceName.of(file_slice)] = hits.all_keys
 
     def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
         hits = self.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
         storage, sees = seen.storage, seen.view.sees
         gathered = [GatheredKeys(self.room) if self.fills else None for _ in rest]
-        found = self.index.look_here(
+        read_hits = self.index.look_here(
             [
                 (units[number][0], SliceKeys(storage, units[number][1], sees, keys))
                 for number, keys in zip(rest, gathered, strict=True)
             ]
         )
-        for number, of_slice in zip(rest, found, strict=True):
+        for number, of_slice in zip(rest, read_hits, strict=True):
             self.add_read(units[number][1], of_slice)
             hits[number] = of_slice
         return [hits[number] for number in range(len(units))]
@@ -197,7 +197,7 @@ class KeysOfWrite:
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """The hashes of wanted keys in the order in which they are found fastest, with the position of each key."""
+    """The hashes of wanted keys in the order of the fastest search, with the position of each key."""
 
     hashes: KeyHashes
     positions: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -213,14 +213,15 @@ class _Ordered:
 
 
 def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = False) -> KeysOfWrite | None:
-    """Return what a write knows of the table's keys; None where it knows none and will know none.
+    """Return what a write knows of the table's keys; None if it knows none and is not to keep any.
 
-    ``fills`` is True of a batch of a stream, after which another comes, and ``is_new`` where the write makes the table.
+    ``fills`` is True for a batch of a stream, because another batch follows, and ``is_new`` if the write makes the
+    table.
     """
     if not isinstance(index, TableLookup) or not index.settings.cache_bytes:
         return None
     config = table.config
-    # What tells the table from others, and from another table that was at its path.
+    # This distinguishes the table from others, and from an earlier table at its path.
     name = table.storage.uri(""), config.name, config.record_key_fields, config.partition_fields
     if is_new:
         KNOWN_SLICES.forget(name)

@@ -19,20 +19,20 @@ R = TypeVar("R")
 
 logger = logging.getLogger("pyhudi")
 
-# Each failed try means that another writer updated the index in between, which leaves less to do.
+# A try fails only if another writer updated the index in between, so that less is to be done.
 _TRIES = 10
 
 
 def catch_up(index: Index, table: Table) -> None:
     """Bring an outside index up to date with its table; an index that reads the table itself needs no update.
 
-    Raises `ConcurrentWriteError` where other writers updated the index first, again and again.
+    Raises `ConcurrentWriteError` if other writers updated the index first each time.
     """
     if not isinstance(index, OutsideIndex):
         return
     for _ in range(_TRIES):
-        known = asking(table, partial(index.position, table.path))
-        news = find_news(table, known)
+        position = asking(table, partial(index.position, table.path))
+        news = find_news(table, position)
         if news is None:
             return
         take_note = index.rolled_back if news.undone else index.committed
@@ -60,7 +60,7 @@ def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
 
 
 def asking(table: Table, call: Callable[[], R]) -> R:
-    """Return the result of a call to an index; an error that is not of `pyhudi.errors` becomes a StorageError."""
+    """Return the result of a call to an index; an error outside of `pyhudi.errors` becomes a StorageError."""
     try:
         return call()
     except PyHudiError:

@@ -15,14 +15,14 @@ from .known_keys import KeysOfWrite
 from .notify import asking
 
 
-def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known: KeysOfWrite | None = None) -> Tags:
-    """Return where the keys of some rows of a write are.
+def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known_keys: KeysOfWrite | None = None) -> Tags:
+    """Return the file groups of the keys of some rows of a write.
 
-    Raises `CommitConflictError` where the index knows file groups that another write created meanwhile, and
-    `IndexMisfitError` for an answer that cannot be of this table.
+    Raises `CommitConflictError` if the index knows file groups that another write made meanwhile, and
+    `IndexMisfitError` for an answer that does not fit this table.
     """
-    if known is not None:
-        return known.tag(rows, seen)
+    if known_keys is not None:
+        return known_keys.tag(rows, seen)
     if seen.table.config.index_type in LOOKUP_INDEXES:
         return index.tag(rows, seen.view, seen.storage)
     tags = asking(seen.table, lambda: index.tag(rows, seen.view, seen.storage))
@@ -59,19 +59,19 @@ class _Answer:
                 )
 
     def check_groups(self) -> None:
-        """Refuse file groups that the write does not see: newer file groups, or those of another table."""
+        """Refuse file groups that the write does not see: newer file groups, or file groups of another table."""
         for group in self.tags.groups:
             if group.file_id in self.seen.view.slices(group.partition_path):
                 continue
             now = open_view(self.seen.table.timeline())
-            where = f"the file group {group.file_id} of partition {group.partition_path!r}"
+            name = f"the file group {group.file_id} of partition {group.partition_path!r}"
             if group.file_id in now.slices(group.partition_path):
                 raise CommitConflictError(
-                    f"The write to the table {self.seen.table.path} cannot be committed: {where}, which holds some of "
+                    f"The write to the table {self.seen.table.path} cannot be committed: {name}, which holds some of "
                     "its keys, is of a newer write.",
                     "This write changed nothing; write again.",
                 )
-            raise self._misfit(f"says that keys are in {where}, which the table does not have")
+            raise self._misfit(f"says that keys are in {name}, which the table does not have")
 
     def check_partitions(self) -> None:
         """Refuse a file group outside of the row's partition, which only a global index may return."""
@@ -79,8 +79,8 @@ class _Answer:
         numbers = {path: number for number, path in enumerate(rows.paths.dictionary.to_pylist())}  # O(partitions)
         of_groups = np.array([numbers.get(group.partition_path, -1) for group in tags.groups] or [-1], np.int64)
         codes = np.asarray(tags.codes)
-        found = np.flatnonzero(codes != NOT_FOUND)
-        strange = found[of_groups[codes[found]] != np.asarray(rows.paths.indices)[found]]
+        located = np.flatnonzero(codes != NOT_FOUND)
+        strange = located[of_groups[codes[located]] != np.asarray(rows.paths.indices)[located]]
         if len(strange):
             row = int(strange[0])
             key, path = rows.record_keys[row].as_py(), rows.paths[row].as_py()  # one value, for the error

@@ -1,7 +1,7 @@
 """Checks of the properties that a write adds to a table, against rows of the table.
 
 Apache Hudi stores no number of buckets and only some of the time options: the first write whose options name them adds
-them. A write to new partitions alone must not store a wrong number or zone, so these checks read rows elsewhere.
+them. A write to new partitions alone could store a wrong number or zone, so these checks read rows of other partitions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROWS_LOOKED_AT = 1000
 
 
 def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
-    """Read some files, of any partition, for rows that contradict the properties that the write adds."""
+    """Raise if rows of some files, of any partition, contradict the properties that the write adds."""
     times = any(option in plan.config_changes for option in (*TIME_OPTIONS, PARTITION_TYPES))
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
@@ -43,8 +43,8 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
     view = seen.view
     wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
-    pieces = (file_slice for partition in view.partitions() for file_slice in view.slices(partition).values())
-    for file_slice in islice(pieces, _FILES_LOOKED_INTO):
+    slices = (file_slice for partition in view.partitions() for file_slice in view.slices(partition).values())
+    for file_slice in islice(slices, _FILES_LOOKED_INTO):
         for file, rows in some_rows(plan.storage, file_slice, schema):
             if buckets:
                 _check_bucket(plan, rows, file_slice, file)
@@ -53,12 +53,12 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
 
 
 def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterable[str]) -> None:
-    """Read some files of other writers for record keys that pyhudi spells differently, which no lookup finds.
+    """Raise UnsupportedTableError if files of other writers spell record keys differently.
 
-    A lookup merges the files that hold a wanted key. A key that it did not find may be in any other file.
-    ``partitions`` are those where keys were not found. In a table that is or was of version 6 any row may have the
-    other spelling of its key, so that all rows are read. Raises UnsupportedTableError where the write would add a row
-    that exists.
+    No lookup would find these keys, and the write would add rows that exist. Files with a found key are merged, which
+    checks them; a missing key may be in any other file. ``partitions`` are those in which keys were not found. This
+    reads some rows of some files. In a table that is or was of version 6 it reads all rows, because any row may have
+    the other spelling.
     """
     all_rows = plan.config.may_spell_keys_twice
     most_files, most_batches = (None, None) if all_rows else (_FILES_LOOKED_INTO, 1)
@@ -68,8 +68,8 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     paths = sorted(partitions)
     if paths and plan.lookup.is_global:
         paths = view.partitions()
-    pieces = (file_slice for path in paths for file_slice in view.slices(path).values())
-    files = [file_slice.base for file_slice in islice(pieces, most_files) if file_slice.base is not None]
+    slices = (file_slice for path in paths for file_slice in view.slices(path).values())
+    files = [file_slice.base for file_slice in islice(slices, most_files) if file_slice.base is not None]
 
     def look(file: BaseFile) -> None:
         with open_base(plan.storage, file) as reader:
@@ -100,10 +100,10 @@ def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, 
 def _check_partition(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
     config = plan.config
     paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
-    strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))
-    if not len(strangers):
+    misfits = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))
+    if not len(misfits):
         return
-    row = int(strangers[0])
+    row = int(misfits[0])
     field = config.partition_fields[config.partition_types.index(PartitionType.TIMESTAMP)]
     value = values_of(rows, field)[row].as_py()  # one value, for the error
     path = paths[row].as_py()  # one value, for the error

@@ -1,4 +1,4 @@
-"""Keys that a table holds several times, beside the rows that a write made of its stored rows."""
+"""The check of keys that a table holds several times, for rows that a write made of stored rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...table.merging.stored_copies import only_some
 from ...writer.moved_rows import OldRows
 
 
-def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
-    """Raise `DuplicateKeyError` where rows were made of some stored rows of a key, in several groups, and not of all.
+def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
+    """Raise `DuplicateKeyError` if rows were made of only some of the stored rows of a key.
 
-    ``given`` are all incoming rows, ``rows`` those that were looked up.
+    ``incoming`` are all rows of the write, ``rows`` the rows that were looked up.
     """
     anywhere = index.is_global
     repeating = np.zeros(len(tags.groups) + 1, np.bool_)
@@ -31,9 +31,9 @@ def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, in
     stored = np.zeros(len(rows), np.int64)
     np.add.at(stored, of_pair, old.stored(keys, tags.groups, codes))
     every = KeyedRows(
-        pa.concat_arrays([rows.record_keys.take(pa.array(chosen)), given.record_keys]),
+        pa.concat_arrays([rows.record_keys.take(pa.array(chosen)), incoming.record_keys]),
         pa.concat_arrays(
-            [rows.paths.take(pa.array(chosen)).dictionary_decode(), given.paths.dictionary_decode()]
+            [rows.paths.take(pa.array(chosen)).dictionary_decode(), incoming.paths.dictionary_decode()]
         ).dictionary_encode(),
     )
     places = _places(every, np.arange(len(every)), anywhere)
@@ -47,7 +47,7 @@ def check_copies(given: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, in
 
 
 def _places(rows: KeyedRows, at: Positions, anywhere: bool) -> Positions:
-    """Return equal numbers for rows of one key, and of one partition unless the key alone counts."""
+    """Return a number for each row, equal for rows of one key and partition, or of one key ``anywhere``."""
     keys = rows.record_keys.take(pa.array(at)).dictionary_encode()
     numbers: Positions = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if anywhere:

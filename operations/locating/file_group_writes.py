@@ -1,4 +1,4 @@
-"""Found rows and the places of new rows, turned into jobs: which rows the write puts into which file group."""
+"""The jobs of a write: which rows it puts into which file group, for rows with found keys and for new rows."""
 
 from __future__ import annotations
 
@@ -44,26 +44,28 @@ from ..transaction.concurrency import (
     kind_of,
 )
 
-# The fraction of a task's memory for rows that wait to be cut; the deciding columns of one pass get as much.
+# Rows that wait to be cut get this fraction of a task's memory, and the deciding columns of one pass as much.
 SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Rows by file group (found keys) and by partition path (new keys).
+    """Rows with found keys by file group, and rows with new keys by partition path.
 
     Attributes:
+        matched: The rows with found keys.
+        new: The rows with new keys.
         counts: The most rows that each partition gets.
         repeating: File groups that hold one of the keys several times.
     """
 
-    found: Mapping[FileGroupId, GroupRows]
+    matched: Mapping[FileGroupId, GroupRows]
     new: Mapping[str, GroupRows]
     counts: Mapping[str, int]
     repeating: frozenset[FileGroupId] = frozenset()
 
 
-class Pieces:
+class SlicesByGroup:
     """Finds file slices, and builds the slices of each partition once."""
 
     def __init__(self, view: FileView | None) -> None:
@@ -78,7 +80,7 @@ class Pieces:
 
 
 def unknown_group(plan: RowPlan, group: FileGroupId) -> UnsupportedTableError:
-    """Return the error of an index that names a file group which the table does not have."""
+    """Return the error for an index that names a file group which the table does not have."""
     return UnsupportedTableError(
         f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which the table does not have.",
@@ -104,21 +106,21 @@ def refuse_clustered(
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the file groups that the write changes, each with its found and its new rows."""
-    waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
+    """Return the file groups that the write changes, each with its rows with found and with new keys."""
+    waiting: dict[FileGroupId, GroupRows] = dict(rows.matched)
     joined: set[FileGroupId] = set()
     shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
     for group, placed in _placed(plan, local, shares, rows.new).items():
-        there = waiting.get(group, GroupRows())
-        # Found and new rows have different keys, so their order does not matter.
-        waiting[group] = GroupRows(there.pieces + placed.pieces, there.memory + placed.memory)
+        matched_rows = waiting.get(group, GroupRows())
+        # Matched and new rows have different keys, so their order does not matter.
+        waiting[group] = GroupRows(matched_rows.pieces + placed.pieces, matched_rows.memory + placed.memory)
         joined.add(group)
     joined |= rows.repeating
-    jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
+    jobs, slices, clustered = [], SlicesByGroup(view), clustered_groups(timeline)
     for group in sorted(waiting):
-        file_slice = pieces.find(group)
+        file_slice = slices.find(group)
         refuse_clustered(plan, clustered, group)
-        if file_slice is None and group in rows.found:
+        if file_slice is None and group in rows.matched:
             raise unknown_group(plan, group)
         jobs.append(
             (FileGroupWrite(group, file_slice, rewrites=file_slice is not None and group in joined), waiting[group])
@@ -130,10 +132,10 @@ def jobs_of_groups(
     plan: WritePlan, view: FileView, timeline: Timeline, rows: Mapping[FileGroupId, GroupRows]
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the work for rows of existing file groups."""
-    pieces, clustered = Pieces(view), clustered_groups(timeline)
+    slices, clustered = SlicesByGroup(view), clustered_groups(timeline)
     jobs = []
     for group in sorted(rows):
-        file_slice = pieces.find(group)
+        file_slice = slices.find(group)
         refuse_clustered(plan, clustered, group)
         if file_slice is None:
             raise unknown_group(plan, group)
@@ -149,9 +151,9 @@ def shares_of(
     counts: Mapping[str, int],
     instant_time: str = "",
 ) -> Mapping[str, Shares]:
-    """Return the places of new rows by partition: small files first, then new file groups.
+    """Return the file groups of new rows by partition: first small files, then new file groups.
 
-    The view is None where no existing file takes new rows, the time "" where ids of file groups do not matter yet.
+    The view is None if no existing file takes new rows, the time empty if ids of file groups do not matter yet.
     """
     counts = {path: count for path, count in counts.items() if count}
     if not counts:
@@ -179,12 +181,12 @@ def _keeps_its_room(holder: Instant) -> bool:
 def _placed(
     plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
 ) -> dict[FileGroupId, GroupRows]:
-    found: dict[FileGroupId, GroupRows] = {}
+    rows_by_group: dict[FileGroupId, GroupRows] = {}
     buffers = open_buffers(plan, local, "dealt")
     try:
         for path, dealt in sorted(shares.items()):
             if len(dealt.shares) == 1:
-                found[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
+                rows_by_group[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
                 continue
             for chunk in rechunk(new[path].batches()):
                 for code, part in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
@@ -195,8 +197,8 @@ def _placed(
         raise
     for route in gathered.routes():
         share = shares[route.partition_path].shares[route.number]
-        found[FileGroupId(route.partition_path, share.file_id)] = gathered.take(route)
-    return found
+        rows_by_group[FileGroupId(route.partition_path, share.file_id)] = gathered.take(route)
+    return rows_by_group
 
 
 def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:

@@ -1,7 +1,7 @@
-"""Rows whose keys are unique in the whole table, settled by tasks that each see all rows of some keys.
+"""The tasks that place rows whose keys are unique in the whole table; each task sees all rows of some keys.
 
-Between the steps (`tagger`) an engine groups the rows: by key, for the fold; the winner with the places of its key; by
-file group, for the comparison with stored rows; and last by key again, with the results for all places.
+Between the steps (`tagger`) an engine groups the rows: first by key, for the fold; then the winners with the places of
+their keys by file group, for the comparison with stored rows; last by key again, with the results for all places.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class FoldTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of each key and partition path, with whether it counts (``goes``) and whether it is a delete.
 
-        Of a partition path where no row counts, it yields the first row. The batches have record key, partition path
-        and the deciding columns, in the order of the first two.
+        If no row of a key and partition path counts, it yields the first. The batches have record key, partition path
+        and the deciding columns, sorted by the first two.
         """
         tagger = self.tagger
         for rows in whole_runs(batches, 1):
@@ -46,11 +46,11 @@ class FoldTask:
             goes = np.zeros(rows.num_rows, np.bool_)
             # Without a fold, all rows of one key and partition path have the same places.
             goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
-            place = np.cumsum(starts) - 1
-            kept = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
+            number = np.cumsum(starts) - 1
+            wanted = goes | (starts & (np.bincount(number[goes], minlength=number[-1] + 1) == 0)[number])
             columns = [*rows.columns, pa.array(goes), pa.array(deletes & tagger.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
-            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(kept))
+            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class PairStateTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each pair of a file group and a key whether a stored row is live, whether it wins, and since when.
 
-        The batches have partition and file id of a file group, record key and the deciding columns, in the order of the
-        first two; no pair twice.
+        The batches have partition and file id of a file group, record key and the deciding columns, sorted by the first
+        two, and each pair once.
         """
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             old = self.tagger.old_rows(open_storage(folder, durable=False))
@@ -77,41 +77,41 @@ class PairStateTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleTask:
-    """Finds where rows go, given the results for all places of their keys."""
+class ResolveTask:
+    """Finds the file groups of rows by the results for all places of their keys."""
 
     tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each key and partition path the places of its row, and whether the row leaves each place.
 
-        A null file id is a new place in the partition; where the partition is null, too, the row goes nowhere. The
-        batches have record key, partition path, the delete flag, partition and file id of a file group that holds the
-        key, in the order of all these; then whether a stored row is live, whether it wins, and since when the slice
-        exists. A key that the table lacks comes once, with nulls.
+        A null file id is a new place in the partition; if the partition is null, too, the row goes nowhere. The batches
+        have record key, partition path, the delete flag, partition and file id of a file group that holds the key,
+        sorted by these; then whether a stored row is live, whether it wins, and since when the slice exists. A key that
+        the table lacks comes once, with nulls.
         """
         for rows in whole_runs(batches, 2):
-            yield self._settled(rows)
+            yield self._resolved(rows)
 
-    def _settled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _resolved(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         first = _starts(rows, 2)
         number, at = np.cumsum(first) - 1, pa.array(np.flatnonzero(first))
         keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
-        there = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
-        groups, codes = _groups(rows.take(pa.array(there)), 3, 4)
-        tags = _tags(len(keys), groups, number[there], codes)
-        live, wins, since = (rows.column(place).take(pa.array(there)) for place in (5, 6, 7))
+        with_group = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
+        groups, codes = _groups(rows.take(pa.array(with_group)), 3, 4)
+        tags = _tags(len(keys), groups, number[with_group], codes)
+        live, wins, since = (rows.column(column).take(pa.array(with_group)) for column in (5, 6, 7))
         states = PairState(mask(live), mask(wins), plain(since).to_numpy())
-        pairs = _Pairs(number[there], codes, len(groups), states)
+        pairs = _Pairs(number[with_group], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
-        settled = self.tagger.settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
+        resolved = self.tagger.resolve(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         lost = np.ones(len(keys), np.bool_)
-        lost[np.concatenate([settled.rows, settled.new, settled.leaving])] = False
+        lost[np.concatenate([resolved.rows, resolved.new, resolved.leaving])] = False
         nowhere = np.flatnonzero(lost)
-        parts = (settled.rows, settled.new, settled.leaving, nowhere)
+        parts = (resolved.rows, resolved.new, resolved.leaving, nowhere)
         kind = np.repeat(np.arange(4), [len(part) for part in parts])
         places = np.full(len(kind), NOT_FOUND, np.int64)
-        places[kind == 0], places[kind == 2] = settled.codes, settled.left
+        places[kind == 0], places[kind == 2] = resolved.codes, resolved.left
         of_row = pa.array(np.concatenate(parts))
         own = paths.take(of_row)
         partitions, ids = group_columns(groups, places)
@@ -121,7 +121,7 @@ class SettleTask:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The states of n pairs of a row and a place of its key; ``codes`` are numbers of places below ``width``."""
+    """The states of pairs of a row and a place of its key; ``codes`` are numbers of places below ``width``."""
 
     rows: Positions
     codes: Buckets
@@ -129,15 +129,15 @@ class _Pairs:
     states: PairState
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
-        known = self.rows * self.width + self.codes
-        order = np.argsort(known, kind="stable")
-        at = order[np.searchsorted(known[order], rows * self.width + codes)]
+        pairs = self.rows * self.width + self.codes
+        order = np.argsort(pairs, kind="stable")
+        at = order[np.searchsorted(pairs[order], rows * self.width + codes)]
         seen = self.states
         return PairState(seen.live[at], seen.wins[at], seen.since[at])
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows, cut only where one of the first columns, by which they are ordered, changes."""
+    """Yield the same rows in batches that end only where the value of one of the first, sorted columns changes."""
     held: list[pa.RecordBatch] = []
     for batch in rechunk(iter(batches)):
         if held and not _continues(held[-1], batch, columns):
@@ -167,7 +167,7 @@ def _starts(rows: pa.RecordBatch, columns: int) -> Mask:
 
 
 def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tuple[pa.RecordBatch, Mask]:
-    """Return the deciding columns of rows in the layout of the write, and which rows are deletes."""
+    """Return the deciding columns of rows in the order of the write's columns, and which rows are deletes."""
     judges, deletes = judged(spec, rows, keys)
     names = [RECORD_KEY, *judges.schema.names]
     columns = [keys, *judges.columns]
@@ -178,16 +178,16 @@ def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tupl
 
 
 def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[FileGroupId, ...], Buckets]:
-    """Return the file groups that two columns name, in their order, and each row's position among them."""
+    """Return the file groups that two columns name, sorted, and the position of each row's group among them."""
     partitions, ids = (text_column(rows, number).dictionary_encode() for number in (partition, file_id))
     paths, names = partitions.dictionary.to_pylist(), ids.dictionary.to_pylist()  # O(file groups)
     combined = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
     pairs, codes = np.unique(combined, return_inverse=True)
     named = [FileGroupId(paths[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
     order = sorted(range(len(named)), key=named.__getitem__)
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return tuple(named[number] for number in order), place[codes]
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return tuple(named[number] for number in order), rank[codes]
 
 
 def _tags(count: int, groups: tuple[FileGroupId, ...], rows: Positions, codes: Buckets) -> Tags:

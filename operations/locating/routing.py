@@ -2,10 +2,10 @@
 
 The function `routing_of` chooses once how the rows of a write find their file groups:
 
-    Bucketed    the hash of a row's key is its bucket, which is one file group of its partition; how many buckets a
-                partition has, the plan fixed
+    Bucketed    the hash of a row's key gives its bucket, which is one file group of its partition; the plan fixed the
+                number of buckets of each partition
     Generated   each task opens file groups of its own, without a lookup
-    Located     rows name their file group: where they were read, or where a lookup placed them
+    Located     rows name their file group, from which they were read or which a lookup chose
     Unlocated   the commit looks keys up in the index; tasks split their rows by key for it
 """
 
@@ -35,7 +35,7 @@ from ..planning.plan import WritePlan
 from .adoption import check_new_properties, misfit
 from .file_group_writes import refuse_clustered
 
-# Numbers of new file groups begin here. Existing file groups have their position in the partition, which is smaller.
+# The numbers of new file groups begin here. An existing file group has its position in the partition, which is smaller.
 _FIRST_NEW = ANY_NUMBER
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -61,14 +61,14 @@ class Routing(ABC):
 
 
 class Unlocated(Routing):
-    """Routes to a share of the keys of a partition, whatever their file groups."""
+    """Routes rows to shares of the keys of a partition, whatever their file groups."""
 
     def router(self, partition: int) -> Router:
         return BinRouter(self._keys)
 
 
 class FileGroups(Routing):
-    """Routes to file groups; lists each partition that rows belong to once.
+    """Routes rows to file groups; lists each partition of rows once.
 
     Attributes:
         known_partitions: The partitions of jobs that have their metafile already.
@@ -111,7 +111,7 @@ class FileGroups(Routing):
     def _find(self, route: Route) -> FileGroupWrite:
         """Return the work for the rows of one route."""
 
-    def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
+    def _slices_of(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids."""
         if not self._looks:
             return ()
@@ -142,16 +142,16 @@ class Bucketed(FileGroups):
 
     def _find(self, route: Route) -> FileGroupWrite:
         path, number = route
-        known = self._known(path).get(number)
-        if known is not None:
-            return FileGroupWrite(known.group, known)
+        file_slice = self._slice_by_bucket(path).get(number)
+        if file_slice is not None:
+            return FileGroupWrite(file_slice.group, file_slice)
         return FileGroupWrite(self._index.place(self._plan.instant_time, path, number), None)
 
-    def _known(self, partition_path: str) -> dict[int, FileSlice]:
+    def _slice_by_bucket(self, partition_path: str) -> dict[int, FileSlice]:
         if partition_path not in self._numbered:
             buckets: dict[int, FileSlice] = {}
             count = self._index.count_of(partition_path) or 0
-            for file_slice in self._pieces(partition_path):
+            for file_slice in self._slices_of(partition_path):
                 bucket = self._index.number_of(file_slice.group)
                 if bucket is None or bucket >= count or bucket in buckets:
                     raise misfit(self._plan, file_slice)
@@ -161,7 +161,7 @@ class Bucketed(FileGroups):
 
 
 class Generated(FileGroups):
-    """Each task opens file groups of its own, with generated keys where the table has no others."""
+    """Each task opens file groups of its own, with generated keys if the table has no record key."""
 
     opens = True
     alone = True
@@ -181,7 +181,7 @@ class Located(FileGroups):
 
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
-        self._places: dict[str, dict[str, int]] = {}
+        self._positions: dict[str, dict[str, int]] = {}
         self._rewritten: dict[Route, bool] = {}
 
     @property
@@ -195,56 +195,56 @@ class Located(FileGroups):
         return LocationRouter(self._number_of_file, self._plan.path)
 
     def number_of(self, partition_path: str, name: str) -> int:
-        """Return the number of a file group, given its name in placed rows of the partition.
+        """Return the number of a file group by its name in placed rows of the partition.
 
-        Raises `PlacementError` where the name makes no sense or rows of one file group contradict each other, and
-        `CommitConflictError` where the table has no such file group.
+        Raises `PlacementError` if rows of one file group contradict each other, and `CommitConflictError` if the table
+        has no such file group.
         """
         rest = name.removeprefix(NEW_GROUP)
         is_new = rest != name
         if is_new and _NUMBER.fullmatch(rest):
             return _FIRST_NEW + int(rest)
-        place = self._known(partition_path).get(rest)
-        if place is None:
+        position = self._position_by_file_id(partition_path).get(rest)
+        if position is None:
             raise CommitConflictError(
                 f"Rows for the table {self._plan.path} were placed for the file group {name!r} of partition "
                 f"{partition_path!r}, which the table does not have.",
                 "This write changed nothing; write again, which repeats the lookup.",
             )
-        if self._rewritten.setdefault(Route(partition_path, place), is_new) != is_new:
+        if self._rewritten.setdefault(Route(partition_path, position), is_new) != is_new:
             raise PlacementError(
                 f"Some rows for the file group {rest} of the table {self._plan.path} say in {FILE_GROUP} that it takes "
                 "new keys in, and others do not.",
                 "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
             )
-        return place
+        return position
 
     def _number_of_file(self, partition_path: str, name: str) -> int:
-        """Return the number of a file group, given the name of the file that rows were read from."""
+        """Return the number of a file group by the name of the file from which rows were read."""
         file = base_file(name)
         file_id = name if file is None else file.file_id
-        place = self._known(partition_path).get(file_id)
-        if place is None:
+        position = self._position_by_file_id(partition_path).get(file_id)
+        if position is None:
             raise CommitConflictError(
                 f"Rows to be deleted from the table {self._plan.path} were read from the file group {file_id} of "
                 f"partition {partition_path!r}, which the table has no longer.",
-                "Read the rows anew and delete those.",
+                "Read the rows again, and delete those.",
             )
-        return place
+        return position
 
     def _find(self, route: Route) -> FileGroupWrite:
         path, number = route
         if number >= _FIRST_NEW:
             return FileGroupWrite(self._new(path, number - _FIRST_NEW), None)
-        file_slice = self._pieces(path)[number]
+        file_slice = self._slices_of(path)[number]
         return FileGroupWrite(file_slice.group, file_slice, rewrites=self._rewritten.get(route, False))
 
-    def _known(self, partition_path: str) -> dict[str, int]:
+    def _position_by_file_id(self, partition_path: str) -> dict[str, int]:
         """Return the position of each file group of a partition, by file id."""
-        if partition_path not in self._places:
-            pieces = self._pieces(partition_path)
-            self._places[partition_path] = {file_slice.file_id: place for place, file_slice in enumerate(pieces)}
-        return self._places[partition_path]
+        if partition_path not in self._positions:
+            slices = self._slices_of(partition_path)
+            self._positions[partition_path] = {file_slice.file_id: number for number, file_slice in enumerate(slices)}
+        return self._positions[partition_path]
 
 
 def routing_of(plan: WritePlan, see: Callable[[], SeenTable]) -> Routing:

@@ -1,8 +1,8 @@
 """Checks that no row of a write takes the record key of a row with other values in its key columns.
 
-Values of several key columns may make one key (`table/keys/key_readings`). New rows with such values are refused by
-their values alone. A delete, and a row of a merge or an update, passes where the stored row of its key has the same
-values, for which stored rows are read: few writes have such rows.
+Different values of several key columns may make the same key (`table/keys/key_readings`). New rows with such values are
+refused by their values alone. A delete, or a row of a merge or an update, passes if the stored row of its key has the
+same values. Few writes have such rows, so reading the stored rows is rare.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..planning.row_plan import RowPlan
 
 OPTION = "hoodie.pyhudi.keys.may.collide"
 
-# Rows wait up to so many bytes until the stored rows of their keys are read, all at once.
+# When the waiting rows have so many bytes, the stored rows of their keys are read, all at once.
 _MOST_WAITING = 64 << 20
 _SEVERAL = 2
 _PATH, _NEW = "path", "new"
@@ -51,8 +51,8 @@ class SharedKeys:
     """Checks the incoming rows of one task.
 
     Attributes:
-        texts: The columns of the key that hold texts.
-        opened: Returns the table as of the watermark of the write; called for the first row whose stored row counts.
+        texts: The key columns that hold texts.
+        opened: Returns the table at the moment of the plan; called for the first row whose stored row counts.
     """
 
     plan: RowPlan
@@ -64,17 +64,17 @@ class SharedKeys:
 
     @classmethod
     def of(cls, plan: RowPlan, opened: Callable[[], SeenTable]) -> SharedKeys | None:
-        """Return the checks of a write; None where no two rows share a key, or the write allows it."""
+        """Return the checks of a write; None if no two rows share a key, or the write allows it."""
         fields = plan.config.record_key_fields
         if len(fields) < _SEVERAL or plan.settings.keys.may_collide or plan.operation == DELETE_PARTITION:
             return None
         schema = plan.schema
-        found = ((name, find_field(schema, name)) for name in fields)
-        texts = tuple(name for name, column in found if column is not None and is_text(column.type))
+        named_columns = ((name, find_field(schema, name)) for name in fields)
+        texts = tuple(name for name, column in named_columns if column is not None and is_text(column.type))
         return cls(plan, KeyGenerator(plan.config, schema), KeyReadings(fields), texts, opened) if texts else None
 
     def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
-        """Check rows, of which some are deletes. Raises `DataError` for a row that could share its key."""
+        """Check rows, of which some are deletes. Raises `DataError` for a new row that could share its key."""
         texts = self.keys.texts(rows, self.texts)
         if self.plan.rules.meeting is not RowMeeting.MERGE:
             deletes = np.zeros(rows.num_rows, np.bool_)
@@ -87,40 +87,40 @@ class SharedKeys:
         shared = self.readings.shared(texts)
         if shared is None:
             return
-        asked = np.flatnonzero(shared if of_table else shared & deletes)
-        if len(asked):
+        positions = np.flatnonzero(shared if of_table else shared & deletes)
+        if len(positions):
             new = np.zeros(rows.num_rows, np.bool_) if refused is None else refused & ~deletes
-            at = pa.array(asked)
+            at = pa.array(positions)
             given = [text for _, text in self.keys.texts(rows.take(at), self.readings.fields)]
-            own = [routes.record_keys.take(at), routes.paths.take(at).cast(pa.string()), pa.array(new[asked])]
+            own = [routes.record_keys.take(at), routes.paths.take(at).cast(pa.string()), pa.array(new[positions])]
             names = [RECORD_KEY, _PATH, _NEW, *_numbered("given", len(given))]
             self._waiting.append(pa.table([*own, *given], names=names))
             if sum(table.nbytes for table in self._waiting) > _MOST_WAITING:
                 self.finish()
 
     def finish(self) -> None:
-        """Compare the rows that wait with the stored rows of their keys. Raises `DataError` where these differ."""
+        """Compare the waiting rows with the stored rows of their keys. Raises `DataError` if they differ."""
         if not self._waiting:
             return
-        given, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
+        waiting, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             local = open_storage(folder, durable=False)
-            stored = pa.Table.from_batches(self._stored(given, local), self._stored_schema())
+            stored = pa.Table.from_batches(self._stored(waiting, local), self._stored_schema())
         is_global = index_for(self.plan.config).is_global
         by = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
         stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
             "found", pa.repeat(pa.scalar(True), stored.num_rows)
         )
-        met = given.join(stored, by, join_type="left outer").combine_chunks()
+        met = waiting.join(stored, by, join_type="left outer").combine_chunks()
         differs = pa.repeat(pa.scalar(False), met.num_rows)
         fields = self.readings.fields
         for mine, theirs in zip(_numbered("given", len(fields)), _numbered("kept", len(fields)), strict=True):
             differs = pc.or_(differs, _differ(met.column(mine), met.column(theirs)))
-        found = pc.fill_null(met.column("found"), False)
-        other = np.flatnonzero(mask(pc.and_(found, differs)))
+        has_row = pc.fill_null(met.column("found"), False)
+        other = np.flatnonzero(mask(pc.and_(has_row, differs)))
         if len(other):
             raise self._other_row(met, int(other[0]))
-        new = np.flatnonzero(mask(pc.and_(pc.invert(found), met.column(_NEW))))
+        new = np.flatnonzero(mask(pc.and_(pc.invert(has_row), met.column(_NEW))))
         if len(new):
             names = zip(fields, _numbered("given", len(fields)), strict=True)
             texts = [(name, met.column(column).combine_chunks()) for name, column in names]
@@ -130,7 +130,7 @@ class SharedKeys:
         names = [RECORD_KEY, _PATH, *_numbered("kept", len(self.readings.fields))]
         return pa.schema([pa.field(name, pa.string()) for name in names])
 
-    def _stored(self, given: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
+    def _stored(self, waiting: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
         """Yield the keys and key columns of the stored rows of some keys."""
         plan, seen = self.plan, self.opened()
         roots = {root_of(name) for name in self.readings.fields}
@@ -139,35 +139,35 @@ class SharedKeys:
         )
         memory = int(plan.settings.output.memory * MERGE_RESERVE)
         reader = SliceReader(plan.storage, plan.config, plan.schema, seen.view.sees, memory, local_spills(local))
-        keys = given.column(RECORD_KEY).combine_chunks().unique()
+        keys = waiting.column(RECORD_KEY).combine_chunks().unique()
         probe = KeyProbe(keys)
-        for file_slice in self._slices(given, seen):
+        for file_slice in self._slices(waiting, seen):
             for rows in reader.read(file_slice, columns, keys):
                 hits = rows.take(pa.array(np.flatnonzero(probe.find(rows.column(RECORD_KEY)) >= 0)))
                 texts = [text for _, text in self.keys.texts(hits, self.readings.fields)]
                 path = pa.repeat(pa.scalar(file_slice.partition_path), hits.num_rows)
                 yield pa.RecordBatch.from_arrays([hits.column(RECORD_KEY), path, *texts], schema=self._stored_schema())
 
-    def _slices(self, given: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
+    def _slices(self, waiting: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
         """Return the file slices that may hold stored rows of some keys."""
         index = self.plan.index
-        paths = given.column(_PATH).combine_chunks().dictionary_encode()
+        paths = waiting.column(_PATH).combine_chunks().dictionary_encode()
         named = paths.dictionary.to_pylist()  # O(partitions)
-        keyed = KeyedRows(given.column(RECORD_KEY).combine_chunks(), paths)
+        keyed = KeyedRows(waiting.column(RECORD_KEY).combine_chunks(), paths)
         if isinstance(index, TableLookup):
             groups = set(index.tag(keyed, seen.view, seen.storage).groups)
-            places = {group.partition_path for group in groups}
-            found = (file_slice for path in sorted(places) for file_slice in seen.view.slices(path).values())
-            return [file_slice for file_slice in found if file_slice.group in groups]
+            partitions = {group.partition_path for group in groups}
+            candidates = (file_slice for path in sorted(partitions) for file_slice in seen.view.slices(path).values())
+            return [file_slice for file_slice in candidates if file_slice.group in groups]
         if index.is_global:
             return seen.view.all_slices()
-        slices = [(number, part) for number, path in enumerate(named) for part in seen.view.slices(path).values()]
+        slices = [(number, each) for number, path in enumerate(named) for each in seen.view.slices(path).values()]
         computed = as_computed(index)
         if computed is None:
             return [file_slice for _, file_slice in slices]
         pairs = np.stack([paths.indices.to_numpy(), computed.buckets_in(paths, keyed.record_keys)])
         wanted = set(map(tuple, np.unique(pairs, axis=1).T.tolist()))  # O(file groups)
-        return [part for number, part in slices if (number, index.number_of(part.group)) in wanted]
+        return [each for number, each in slices if (number, index.number_of(each.group)) in wanted]
 
     def _refusal(self, texts: Sequence[KeyPart], row: int) -> DataError:
         values = {name: column[row].as_py() for name, column in texts}  # O(columns)
@@ -193,7 +193,7 @@ class SharedKeys:
 
 
 def refusal(table: str, row: str, wrong: str) -> DataError:
-    """Return the error of a new row whose values in the key columns another row's key could mean, too."""
+    """Return the error of a new row whose record key another row with other values could have, too."""
     return DataError(
         f"A row for the table {table} has {row}. Another row could have the same record key, because keys of several "
         f"columns are not escaped: see {wrong}.",

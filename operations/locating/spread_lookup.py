@@ -1,4 +1,4 @@
-"""A lookup by the tasks of an engine: each file slice is opened by a single task, or each task queries an index."""
+"""A lookup by the tasks of an engine: only one task opens each file slice, or each task queries an index."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
 from ..services.service import Executor
 
-# The keys that are looked for in each of some slices.
+# Keys, and the slices in each of which they are sought.
 _Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
 
 
-def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray, bool]]:
+def keys_in(seen: SeenTable, slices: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray, bool]]:
     """Yield the record keys of slices, and whether they are of log files."""
-    for file_slice in pieces:
+    for file_slice in slices:
         keys = SliceKeys(seen.storage, file_slice, seen.timeline.is_committed)
         yield from ((file_slice, found, False) for found in keys.of_base())
         yield from ((file_slice, found, True) for found in keys.of_logs())
@@ -37,7 +37,7 @@ def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[File
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
-    """Reads file slices; its results have the keys of whole slices, up to ``room`` bytes of them."""
+    """Reads file slices; its results have all keys of the slices, up to ``room`` bytes of them."""
 
     table: SeenTable
     index: TableLookup
@@ -45,13 +45,13 @@ class LookTask:
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
         storage, sees = self.table.storage, self.table.timeline.is_committed
-        found, room = [], Room(self.room)
-        for keys, pieces in share:
+        hits, room = [], Room(self.room)
+        for keys, slices in share:
             wanted = WantedKeys.of(keys)
-            for file_slice in pieces:
+            for file_slice in slices:
                 gathered = GatheredKeys(room) if self.room else None
-                found.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
-        return found
+                hits.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
+        return hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class RangesTask:
     table: SeenTable
 
     def __call__(self, files: Sequence[BaseFile]) -> list[KeyRange | None]:
-        """Return the range of the keys of each file, None where the file does not have it."""
+        """Return the range of the keys of each file, None if the file does not have it."""
         return key_ranges(self.table.storage, files)
 
 
 @dataclass(frozen=True, slots=True)
 class AskTask:
-    """Queries an index; any task can query an index that another package keeps outside of the table."""
+    """Queries an index that another package keeps outside of the table, which any task can do."""
 
     table: SeenTable
     index: LookupIndex
@@ -84,28 +84,29 @@ class SpreadLookup:
     Attributes:
         spread: Runs the tasks.
         most: The largest number of tasks, unless a task would test more keys than the settings allow.
-        known: What this process knows of the table's keys, so that tasks need not read it; None for nothing.
+        known_keys: The table's keys that this process knows, so that tasks need not read them; None for none.
     """
 
     table: SeenTable
     index: TableLookup
     spread: Executor
     most: int
-    known: KeysOfWrite | None = None
+    known_keys: KeysOfWrite | None = None
 
     def tag(self, rows: KeyedRows) -> Tags:
         return self.index.tag_by(rows, self.table.view, self.look)
 
     def look(self, units: Sequence[Unit]) -> list[Hits]:
         """Return which keys each slice holds."""
-        known = self.known
-        if known is None:
+        known_keys = self.known_keys
+        if known_keys is None:
             return self._look_by_tasks(units)
-        hits = known.hits(units)
+        hits = known_keys.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
-        found = self._look_by_tasks([units[number] for number in rest], known.room.free if known.fills else 0)
-        for number, of_slice in zip(rest, found, strict=True):
-            known.add_read(units[number][1], of_slice)
+        room = known_keys.room.free if known_keys.fills else 0
+        read_hits = self._look_by_tasks([units[number] for number in rest], room)
+        for number, of_slice in zip(rest, read_hits, strict=True):
+            known_keys.add_read(units[number][1], of_slice)
             hits[number] = of_slice
         return [hits[number] for number in range(len(units))]
 
@@ -115,15 +116,15 @@ class SpreadLookup:
         task = LookTask(self.table, self.index, room // max(len(shares), 1))
         return [hits for found in self.spread(task, shares) for hits in found] if shares else []
 
-    def overlapping(self, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]]) -> list[FileSlice]:
+    def overlapping(self, slices: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]]) -> list[FileSlice]:
         """Return the slices that may hold keys of some ranges, by the footers of their base files.
 
         Slices with log files stay, because no footer covers their keys; all slices stay where the index reads no
         ranges. ``spans`` are the least and the greatest wanted key of each partition, in the order of their bytes.
         """
         if not (self.index.reads_ranges and self.index.settings.prunes_by_ranges):
-            return list(pieces)
-        logless = [file_slice for file_slice in pieces if not file_slice.logs]
+            return list(slices)
+        logless = [file_slice for file_slice in slices if not file_slice.logs]
         files = [file_slice.base_file for file_slice in logless]
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
@@ -133,7 +134,7 @@ class SpreadLookup:
             for file_slice, key_range in zip(logless, ranges, strict=True)
             if key_range is not None and not _meet(key_range, spans[file_slice.partition_path])
         }
-        return [file_slice for file_slice in pieces if file_slice.group not in apart]
+        return [file_slice for file_slice in slices if file_slice.group not in apart]
 
 
 def _meet(key_range: KeyRange, span: tuple[str, str]) -> bool:
@@ -142,9 +143,9 @@ def _meet(key_range: KeyRange, span: tuple[str, str]) -> bool:
 
 
 def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
-    """Return the columns key, path, partition and file id, once for each file group that holds the key.
+    """Return the columns key, path, partition and file id, with a row for each file group that holds a key.
 
-    A key that the table lacks has nulls in the last two.
+    A key that the table lacks has one row, with nulls in the last two columns.
     """
     at = pa.array(np.append(np.arange(len(rows)), tags.copied))
     places = group_columns(tags.groups, np.append(tags.codes, tags.copy_codes))
@@ -155,7 +156,7 @@ def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
 
 
 def group_columns(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.StringArray, pa.StringArray]:
-    """Return partitions and file ids of the file groups of n rows, nulls where the code is `NOT_FOUND`."""
+    """Return the partitions and file ids of file groups by their codes; nulls for the code `NOT_FOUND`."""
     at = pa.array(codes, pa.int64(), mask=np.asarray(codes) == NOT_FOUND)
     names = ([group.partition_path for group in groups], [group.file_id for group in groups])
     partitions, ids = (pa.array(name, pa.string()).take(at) for name in names)

@@ -1,7 +1,7 @@
-"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, settle.
+"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, resolve.
 
-The commit runs them in threads, over as many rows as fit into memory (`tagging`). Tasks of an engine run them over all
-rows of some keys each (`global_index`).
+The commit takes them in threads, for as many rows as fit into memory (`tagging`). Each task of an engine takes them for
+all rows of some keys (`global_index`).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from ...table.merging.merger import RowMeeting, folded
 from ...table.merging.row_spec import RowSpec
 from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
-from ...writer.moved_rows import Look, OldRows, Settled, settle
+from ...writer.moved_rows import Look, OldRows, ResolvedRows, resolve
 from ...writer.slice_reader import SliceReader
 from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
 from ..planning.row_plan import RowPlan
-from .file_group_writes import Pieces, unknown_group
+from .file_group_writes import SlicesByGroup, unknown_group
 
 
 @dataclass(frozen=True)
 class Tagger:
-    """Takes the rows of one write to their file groups.
+    """Finds the file groups of the rows of one write.
 
     Attributes:
-        seen: None where no key is looked up in the table.
-        known: What the commit knows of the table's keys; None in tasks.
+        seen: The table in which keys are looked up; None if none is looked up.
+        known_keys: The table's keys that the commit knows; None in tasks.
     """
 
     plan: RowPlan
     seen: SeenTable | None
-    known: KeysOfWrite | None = None
+    known_keys: KeysOfWrite | None = None
 
     @cached_property
     def spec(self) -> RowSpec:
@@ -49,38 +49,38 @@ class Tagger:
 
     @property
     def deletes(self) -> bool:
-        """Whether rows with a delete flag are deletes; not in an operation that only adds rows."""
+        """Whether rows with a delete flag are deletes; they are not in an operation that only adds rows."""
         return self.plan.rules.meeting is RowMeeting.MERGE
 
     def fold(self, rows: pa.RecordBatch) -> Positions:
-        """Return the rows that count: the winner of each key, or all rows."""
+        """Return the rows that count: the winner of each key, or all rows without a fold."""
         return folded(self.spec, rows) if self.plan.folds else np.arange(rows.num_rows)
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows delete their key, in whatever partition it is."""
+        """Return which rows delete their key, whatever its partition."""
         return self.spec.deleted(rows) & self.deletes
 
     def tag(self, keyed: KeyedRows) -> Tags:
         """Return the file groups of each row's key."""
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        return ask(self.plan.lookup, keyed, self.seen, self.known)
+        return ask(self.plan.lookup, keyed, self.seen, self.known_keys)
 
     def old_rows(self, local: Storage) -> OldRows:
-        """Return the reader of stored rows that incoming rows could meet; it spills to a local folder."""
+        """Return the reader of stored rows with the keys of incoming rows; it spills to a local folder."""
         plan, view = self.plan, None if self.seen is None else self.seen.view
-        pieces = Pieces(view)
+        slices = SlicesByGroup(view)
         memory = int(plan.settings.output.memory * MERGE_RESERVE)
         sees = (lambda _: True) if view is None else view.sees
         reader = SliceReader(plan.storage, plan.config, plan.schema, sees, memory, local_spills(local))
 
-        def piece_of(group: FileGroupId) -> FileSlice:
-            file_slice = pieces.find(group)
+        def slice_of(group: FileGroupId) -> FileSlice:
+            file_slice = slices.find(group)
             if file_slice is None:
                 raise unknown_group(plan, group)
             return file_slice
 
-        return OldRows(plan.storage, self.spec, plan.moves_rows, piece_of, reader.read)
+        return OldRows(plan.storage, self.spec, plan.moves_rows, slice_of, reader.read)
 
-    def settle(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> Settled:
-        return settle(keyed, tags, deletes, look, moves=self.plan.moves_rows)
+    def resolve(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> ResolvedRows:
+        return resolve(keyed, tags, deletes, look, moves=self.plan.moves_rows)

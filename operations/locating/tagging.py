@@ -1,7 +1,7 @@
-"""The commit's part of a lookup: it cuts spilled rows by the file groups of their keys and places new keys.
+"""The commit's part of a lookup: it cuts spilled rows by the file groups of their keys, and places new keys.
 
-Each task of a plain write sees only some keys, and every task would open the same files. The commit opens each file
-that may hold a key once, or once a pass where memory cannot hold all keys.
+Each task of a plain write has only some keys, and each would open the same files. The commit opens each file that may
+hold a key once, or once a pass if memory cannot hold all keys.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _NEW = NOT_FOUND
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The work of the commit, once it knows where the keys of all rows are.
+    """The work of the commit, once it knows the file groups of all keys.
 
     Attributes:
-        jobs: The file groups with the rows of each, in order of the groups.
+        jobs: The file groups with the rows of each, in the order of the groups.
         nowhere: Counts of rows that belong to no file group.
         figures: Figures of the lookup; None without a lookup.
         known_partitions: The partitions that have their metafile already.
-        gone: The file groups of partitions that the write does not replace, each with the keys to delete there.
+        gone: The file groups in partitions that the write does not replace, each with the keys to delete there.
     """
 
     jobs: tuple[tuple[FileGroupWrite, GroupRows], ...]
@@ -69,12 +69,13 @@ def tag_rows(
     local: Storage,
     spilled: Mapping[Route, GroupRows],
     seen: SeenTable,
-    known: KeysOfWrite | None = None,
+    known_keys: KeysOfWrite | None = None,
 ) -> Tagged:
-    """Look up the keys of spilled rows, which are by bin of each partition in the order of the tasks; place new keys.
+    """Look up the keys of spilled rows, and place new keys.
 
-    Raises `KeyNotFoundError` where the key of a delete does not exist, and the rules forbid that; and
-    `DuplicateKeyError` where an overwrite of partitions would leave a key in two partitions.
+    ``spilled`` has the rows of each share of a partition's keys, in the order of the tasks. Raises `KeyNotFoundError`
+    if the key of a delete does not exist and the rules forbid that, and `DuplicateKeyError` if an overwrite of
+    partitions would leave a key in two partitions.
     """
     check_new_properties(plan, seen)
     # A write looks no key up in what it replaces.
@@ -86,20 +87,20 @@ def tag_rows(
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        lookup = _Lookup(plan, local, Tagger(plan, searched, known))
+        lookup = _Lookup(plan, local, Tagger(plan, searched, known_keys))
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
         if searched is not None:
             check_spelling_of_others(plan, searched.view, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     if plan.keeps_keys_unique:
-        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known), frozenset(rows.counts))
+        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known_keys), frozenset(rows.counts))
         gone = copies.gone(spilled, seen)
         partitions = {job.group.partition_path for job, _ in gone}
         return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(gone))
     paths = {job.group.partition_path for job, _ in jobs}
-    there = {path for path in paths if view is not None and view.is_partition(path)}
-    return Tagged(tuple(jobs), nowhere, figures, there)
+    with_metafile = {path for path in paths if view is not None and view.is_partition(path)}
+    return Tagged(tuple(jobs), nowhere, figures, with_metafile)
 
 
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
@@ -112,10 +113,10 @@ def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Aims:
-    """Where n rows go, by the numbers of file groups, or of the new rows of partitions.
+    """The targets of rows, as numbers of file groups, or of the new rows of a partition.
 
     Attributes:
-        targets: n numbers; -1 for a row that goes nowhere.
+        targets: A number for each row; -1 for a row that goes nowhere.
         copied: Positions of rows that also go to another file group of their key, whose number is in ``copies``.
         leaving: Positions of rows that delete their key in a file group, whose number is in ``left``.
     """
@@ -127,14 +128,14 @@ class _Aims:
     left: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def further(self) -> Iterator[tuple[Positions, Positions, bool]]:
-        """Yield positions of rows, ascending, with the numbers of further places, and whether the rows are deletes."""
+        """Yield ascending positions of rows with the numbers of further targets, and whether the rows are deletes."""
         for rows, numbers, leave in ((self.copied, self.copies, False), (self.leaving, self.left, True)):
             order = np.argsort(rows, kind="stable")
             yield rows[order], numbers[order], leave
 
 
 class _Lookup:
-    """Finds the file groups of spilled rows, pass by pass, and keeps the rows by file group.
+    """Finds the file groups of spilled rows, pass by pass, and buffers the rows by file group.
 
     Attributes:
         nowhere: Counts of rows that belong to no file group.
@@ -191,33 +192,34 @@ class _Lookup:
         for part in held:
             absent = np.flatnonzero(tags.codes[start : start + part.count] == NOT_FOUND)
             if len(absent):
-                targets[start + self._kept(part, absent)] = self._number(Route(part.portion.route.partition_path, _NEW))
+                new = self._new_rows(part, absent)
+                targets[start + new] = self._number(Route(part.portion.route.partition_path, _NEW))
             start += part.count
         self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
 
     def _pass_everywhere(self, held: Sequence[Held]) -> None:
-        """Keep the rows that win among all rows of their key, whatever their partitions, and drop the others."""
+        """As `_pass`, for keys that are unique in the whole table: one row of a key wins, whatever its partition."""
         every = _rows(held)
         chosen = self._tagger.fold(every)
         chosen_rows = pa.array(chosen)
-        given = _keyed(held)
-        rows, keyed = every.take(chosen_rows), _taken(given, chosen_rows)
+        incoming = _keyed(held)
+        rows, keyed = every.take(chosen_rows), _taken(incoming, chosen_rows)
         tags = self._tag(keyed)
         if self._plan.rules.of_stored:
-            check_copies(given, keyed, tags, self._old_rows, self._plan.lookup)
+            check_copies(incoming, keyed, tags, self._old_rows, self._plan.lookup)
         look = self._old_rows.look(rows, tags.groups)
-        settled = self._tagger.settle(keyed, tags, self._tagger.deleted(rows), look)
+        resolved = self._tagger.resolve(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = np.full(every.num_rows, -1, np.int64)
-        for path, places in by_partition(_taken(keyed, pa.array(settled.new))):
-            absent = settled.new[places]
+        for path, positions in by_partition(_taken(keyed, pa.array(resolved.new))):
+            absent = resolved.new[positions]
             new = absent[self._live(path, rows.take(pa.array(absent)))]
             targets[chosen[new]] = self._number(Route(path, _NEW))
-        first = np.unique(settled.rows, return_index=True)[1]
-        targets[chosen[settled.rows[first]]] = numbers[settled.codes[first]]
-        others = np.delete(np.arange(len(settled.rows)), first)
-        copied, copies = chosen[settled.rows[others]], numbers[settled.codes[others]]
-        self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
+        first = np.unique(resolved.rows, return_index=True)[1]
+        targets[chosen[resolved.rows[first]]] = numbers[resolved.codes[first]]
+        others = np.delete(np.arange(len(resolved.rows)), first)
+        copied, copies = chosen[resolved.rows[others]], numbers[resolved.codes[others]]
+        self._cut(held, _Aims(targets, copied, copies, chosen[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
         tags = self._tagger.tag(keyed)
@@ -225,8 +227,8 @@ class _Lookup:
         self._repeating.update(tags.groups[code] for code in tags.repeating)
         return tags
 
-    def _kept(self, part: Held, absent: Positions) -> Positions:
-        """Return which of the rows whose keys the table lacks are new rows: the winner of each key."""
+    def _new_rows(self, part: Held, absent: Positions) -> Positions:
+        """Return which rows with absent keys are new rows: the winner of each key, unless that is a delete."""
         rows = concat(part.batches).take(pa.array(absent))
         path = part.portion.route.partition_path
         if not self._plan.folds:
@@ -237,13 +239,13 @@ class _Lookup:
         if not self._plan.lays_rows:
             return absent[winners[live]]
         # A partial merge combines all rows of the key, not the winner alone.
-        kept = won.column(RECORD_KEY).filter(pa.array(live))
-        return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=kept))]
+        live_keys = won.column(RECORD_KEY).filter(pa.array(live))
+        return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=live_keys))]
 
     def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
-        """Return which winners of keys that the table lacks are no deletes, and count them.
+        """Return which winners of absent keys are no deletes, and count them.
 
-        Raises `KeyNotFoundError` where the rules say that the key of a delete or of a partial update must exist.
+        Raises `KeyNotFoundError` if the rules say that the key of a delete or of a partial update must exist.
         """
         self.absent.add(path)
         deleted = self._tagger.spec.deleted(rows)
@@ -278,16 +280,16 @@ class _Lookup:
         for number, part in cut(rows, targets):
             self._buffers.add(self._routes[number], part)
 
-    def _number(self, place: Route | FileGroupId) -> int:
-        known = self._numbers.get(place)
-        if known is None:
-            known = self._numbers[place] = len(self._routes)
-            if isinstance(place, FileGroupId):
-                self._routes.append(Route(place.partition_path, len(self._groups)))
-                self._groups.append(place)
+    def _number(self, target: Route | FileGroupId) -> int:
+        number = self._numbers.get(target)
+        if number is None:
+            number = self._numbers[target] = len(self._routes)
+            if isinstance(target, FileGroupId):
+                self._routes.append(Route(target.partition_path, len(self._groups)))
+                self._groups.append(target)
             else:
-                self._routes.append(place)
-        return known
+                self._routes.append(target)
+        return number
 
 
 class CopiesElsewhere:
@@ -310,7 +312,7 @@ class CopiesElsewhere:
     def gone(self, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> list[tuple[FileGroupWrite, GroupRows]]:
         """Return the file groups that hold copies, each with the keys to delete there.
 
-        Raises `DuplicateKeyError` where the write is not to delete copies, or has a key in two partitions itself.
+        Raises `DuplicateKeyError` if the options forbid to delete copies, or if the write has a key in two partitions.
         """
         catch_up(self._plan.lookup, self._plan.table)
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
@@ -330,10 +332,10 @@ class CopiesElsewhere:
             self._check_own(keyed)
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
-        found = np.flatnonzero(tags.codes != NOT_FOUND)
-        rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
-        kept = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
-        elsewhere = kept[codes] if len(tags.groups) else np.zeros(0, np.bool_)
+        located = np.flatnonzero(tags.codes != NOT_FOUND)
+        rows, codes = np.append(located, tags.copied), np.append(tags.codes[located], tags.copy_codes)
+        outside = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
+        elsewhere = outside[codes] if len(tags.groups) else np.zeros(0, np.bool_)
         rows, codes = rows[elsewhere], codes[elsewhere]
         keys = pa.RecordBatch.from_arrays([keyed.record_keys], names=[RECORD_KEY])
         # Log files may have deleted the key there.
@@ -379,7 +381,7 @@ class CopiesElsewhere:
 
 
 def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:
-    """Return the rows that may share keys, sorted by partition, so that few passes read a file."""
+    """Return the groups of rows that may share keys, sorted by partition, so that few passes read the same file."""
     if not index.is_global:
         return [[Portion(route, spilled[route])] for route in sorted(spilled)]
     by_bin = sorted(spilled, key=lambda route: (route.number, route.partition_path))
@@ -399,8 +401,8 @@ def _taken(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
 
 def _keyed(held: Sequence[Held]) -> KeyedRows:
     keys = pa.concat_arrays([batch.column(RECORD_KEY) for part in held for batch in part.batches])
-    places: dict[str, int] = {}
-    of_each = [places.setdefault(part.portion.route.partition_path, len(places)) for part in held]
-    indices = np.repeat(np.array(of_each, np.int32), [part.count for part in held])
-    paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*places], pa.string()))
+    number_by_path: dict[str, int] = {}
+    numbers = [number_by_path.setdefault(part.portion.route.partition_path, len(number_by_path)) for part in held]
+    indices = np.repeat(np.array(numbers, np.int32), [part.count for part in held])
+    paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*number_by_path], pa.string()))
     return KeyedRows(keys, paths)

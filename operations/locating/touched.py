@@ -1,4 +1,4 @@
-"""What the rows of a write touch, found before it begins."""
+"""The file groups and bytes that the rows of a write touch, found before the write begins."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Touched:
 
 
 def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch], most_groups: int) -> Touched | None:
-    """Return what rows touch; None for more than ``most_groups`` file groups. Raises the errors of bad keys."""
+    """Return what rows touch; None if there are more than ``most_groups`` file groups. Raises errors of bad keys."""
     routing = routing_of(plan, lambda: seen)
     routes = _routes_of(routing.router(0), batches)
     if isinstance(routing, FileGroups):
         if len(routes) > most_groups:
             return None
         jobs = [routing.job(route) for route in sorted(routes)]
-        # An append to log files reads no stored row, unless the write lays columns over stored rows, or counts these.
+        # An append to log files reads no stored rows, unless the write combines columns with them or counts them.
         reads = plan.lays_rows or plan.counts_copies or not plan.appends
         return Touched(len(jobs), sum(job.size for job in jobs) if reads else 0)
     slices = _slices_with_keys(plan, seen, {route.partition_path for route in routes}, most_groups)
@@ -44,13 +44,13 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
 
 
 def _routes_of(router: Router, batches: Sequence[pa.RecordBatch]) -> set[Route]:
-    found: set[Route] = set()
+    all_routes: set[Route] = set()
     for batch in batches:
         routes = router.route(batch)
         names = routes.paths.dictionary.to_pylist()  # O(partitions)
         pairs = np.stack([routes.paths.indices.to_numpy(zero_copy_only=False), routes.groups])
-        found.update(Route(names[code], number) for code, number in np.unique(pairs, axis=1).T.tolist())
-    return found
+        all_routes.update(Route(names[code], number) for code, number in np.unique(pairs, axis=1).T.tolist())
+    return all_routes
 
 
 def _slices_with_keys(plan: WritePlan, seen: SeenTable, paths: set[str], most: int) -> list[FileSlice] | None:

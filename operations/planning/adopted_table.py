@@ -34,17 +34,17 @@ class AdoptedTable(TableTerms):
     def changes_to(
         self, config: TableConfig, look: Callable[[], InferredIndex] = _as_without_rows, *, rewrites: bool = False
     ) -> tuple[TableConfig, dict[str, str]]:
-        """Return the table's properties with those that this write adds, and the additions alone.
+        """Return the table's properties with those that this write adds, and the added properties alone.
 
         Apache Hudi stores neither the index nor the number of buckets: the first write whose options name them adds
-        them. An index that ``look`` infers from names of file groups is returned but never added, because the next
-        overwrite of another writer may choose a different index; that of a record index is added, because a write takes
-        the record index out of use. A write that ``rewrites`` replaces all those file groups.
+        them. An index that ``look`` infers from names of file groups is returned but not added, because the next
+        overwrite of another writer may choose a different index. An index that it infers from a record index is added,
+        because a write takes the record index out of use. A write that ``rewrites`` replaces all file groups.
         """
         self._check_agrees(config)
         marker = self.marker(config.delete_marker)
         if marker is not None and config.delete_marker is None:
-            # The marker holds for this write alone, as in Apache Hudi.
+            # The marker is for this write alone, as in Apache Hudi.
             config = config.with_delete_marker(marker)
         named = self.asked.index_type or (
             BUCKET if self.asked.bucket_count is not None or self.asked.hash_fields else None
@@ -66,31 +66,31 @@ class AdoptedTable(TableTerms):
     def _check_agrees(self, config: TableConfig) -> None:
         conflicts = []
         for name, term in TERMS.items():
-            said = getattr(self.asked, name)
-            if said is None or not term.compared:
+            asked = getattr(self.asked, name)
+            if asked is None or not term.compared:
                 continue
-            kept = getattr(config, name)
-            if said != kept and (term.noted or kept is not None):
-                conflicts.append(f"{term.option} is {shown(said)} here and {shown(kept)} in the table")
+            stored = getattr(config, name)
+            if asked != stored and (term.noted or stored is not None):
+                conflicts.append(f"{term.option} is {shown(asked)} here and {shown(stored)} in the table")
         marker = self.marker(config.delete_marker)
         if marker is not None and config.delete_marker not in {None, marker}:
             conflicts.append(
                 f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
             )
-        brought = self.asked.payload.delete_marker if self.asked.payload else None
-        if brought and marker is None:
+        of_class = self.asked.payload.delete_marker if self.asked.payload else None
+        if of_class and marker is None:
             conflicts.append(
-                f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
+                f"{PAYLOAD_CLASS} means here that rows with {of_class} are deletes, and the table was made without it "
                 f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
             )
         conflicts += self._differing_updates(config)
-        known = config.time_options
+        time_options = config.time_options
         has_times = bool(self.asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
-        for key, said in self.asked.time_options.items():
+        for key, asked in self.asked.time_options.items():
             if not has_times:
                 conflicts.append(f"{key} is given, and no partition of the table is made of times")
-            elif known.get(key, said) != said:
-                conflicts.append(f"{key} is {shown(said)} here and {shown(known[key])} in the table")
+            elif time_options.get(key, asked) != asked:
+                conflicts.append(f"{key} is {shown(asked)} here and {shown(time_options[key])} in the table")
         if conflicts:
             raise OptionConflictError(
                 f"Options disagree with the table {self.path}: {'; '.join(conflicts)}.",
@@ -98,10 +98,10 @@ class AdoptedTable(TableTerms):
             )
 
     def _differing_updates(self, config: TableConfig) -> list[str]:
-        kept = config.partial_update_mode or NO_UPDATE_MODE
+        asked, stored = self.asked.partial_update_mode, config.partial_update_mode or NO_UPDATE_MODE
         differing = []
-        if self.asked.partial_update_mode is not None and self.asked.partial_update_mode != kept:
-            differing.append(f"{PARTIAL_UPDATE_MODE} is {self.asked.partial_update_mode} here and {kept} in the table")
+        if asked not in {None, stored}:
+            differing.append(f"{PARTIAL_UPDATE_MODE} is {asked} here and {stored} in the table")
         if self.asked.unavailable is not None and self.asked.unavailable != config.unavailable_value:
             differing.append(
                 f"{UNAVAILABLE} is {shown(self.asked.unavailable)} here and {shown(config.unavailable_value)} in "
@@ -110,12 +110,12 @@ class AdoptedTable(TableTerms):
         return differing
 
     def _added_times(self, config: TableConfig) -> dict[str, str]:
-        """Return the time options that the table does not store yet."""
+        """Return the time options of the write that the table does not store yet."""
         if PartitionType.TIMESTAMP not in config.partition_types:
             return {}
-        known = config.time_options
-        TimeOptions({**known, **self.asked.time_options}, self.path).partitions()
-        return {option: text for option, text in self.asked.time_options.items() if option not in known}
+        time_options = config.time_options
+        TimeOptions({**time_options, **self.asked.time_options}, self.path).partitions()
+        return {option: text for option, text in self.asked.time_options.items() if option not in time_options}
 
     def _added_buckets(self, config: TableConfig) -> dict[str, str]:
         if config.generates_keys:
@@ -133,12 +133,12 @@ class AdoptedTable(TableTerms):
         return bucket_properties(self.asked.bucket_count, config.record_key_fields, hash_fields)
 
     def _added_lookup(self, named: str, inferred: InferredIndex, *, rewrites: bool) -> dict[str, str]:
-        """Return the additions of a write that names a lookup index, if the file groups permit that index."""
+        """Return the added properties of a write that names a lookup index; raise if file groups forbid that index."""
         self.check_no_buckets(named)
         if inferred.kind == BUCKET and not rewrites:
             raise OptionConflictError(
-                f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets, whose "
-                "writers find no row elsewhere and fail on other file groups.",
+                f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets. Writers of "
+                "buckets find no row elsewhere, and fail on other file groups.",
                 f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
             )
         if inferred.kind in GLOBAL_INDEXES and named in {SIMPLE, BLOOM} and not rewrites:

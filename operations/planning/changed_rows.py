@@ -1,7 +1,7 @@
-"""Checks of rows that a merge or an update made from the table's own rows, before any of them is written.
+"""Checks of rows that a merge or an update made from the table's own rows, before it writes any of them.
 
 For each place (key and partition) the caller counts which rows leave and which rows come. The checks refuse what one
-write cannot do, with a key that it would happen to.
+write cannot do, and name a key for which it would happen.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Counts of changed rows, and the first place at which each forbidden thing happens; None where it does not.
+    """Counts of changed rows, and the first place of each forbidden change; None if there is no such change.
 
     Attributes:
         left: The number of rows that leave their places.
-        replaced: The number of places whose row leaves and to which another row comes.
-        unproven: The number of rows that come to places where the table may have a row.
-        again: The number of places where several changes delete a row: of several rows of the table, or of one.
+        replaced: The number of places that one row leaves and to which another row comes.
+        unproven: The number of rows that come to places at which the table may have a row.
+        again: The number of places at which several changes delete a row: several rows of the table, or the same row.
         matched_often: Several rows change one row of the table, and not all of them delete it.
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
-        older: A row has a lesser ordering value than the row whose place it takes.
-        kept: A value makes a partial update keep the old value of the row whose place it takes.
+        older: A row has a lesser ordering value than the row that it replaces.
+        keeps_old: A value of a row makes a partial update keep the old value of the row that it replaces.
     """
 
     counts: RowCounts = field(default_factory=RowCounts)
@@ -51,11 +51,11 @@ class ChangedRows:
     held_twice: RowPlace | None = None
     crowded: RowPlace | None = None
     older: RowPlace | None = None
-    kept: RowPlace | None = None
+    keeps_old: RowPlace | None = None
 
     @classmethod
     def of(cls, sums: Mapping[str, int], wrong: Mapping[str, RowPlace | None]) -> ChangedRows:
-        """Return what was found, by the sums over all places of what rows do there."""
+        """Return the changed rows by the sums over all places, and by the first place of each forbidden change."""
         counts = RowCounts(
             inserts=sums["comes"] - sums["leaves"],
             updates=sums["stays"] + sums["leaves"],
@@ -72,9 +72,9 @@ class ChangedRows:
         )
 
     def needs_counts(self, *, has_copies: bool) -> bool:
-        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed.
+        """Return whether the write must count the stored rows of changed keys, because it may change only some of them.
 
-        ``has_copies`` says that all rows of a key are among the changes, or none.
+        ``has_copies`` says that the changes have all rows of a key, or none.
         """
         if has_copies:
             return self.again > 0
@@ -86,45 +86,45 @@ class ChangedRows:
         return RowOrigin(counted=self.counts, read=read, deletes_read=True, of_stored=of_stored)
 
     def plus(self, other: ChangedRows) -> ChangedRows:
-        """Return what happens at the places of both."""
+        """Return the changed rows of both together."""
         ours, theirs = asdict(self.counts), asdict(other.counts)
         counts = RowCounts(**{name: ours[name] + theirs[name] for name in ours})
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
-        wrong = ("matched_often", "held_twice", "crowded", "older", "kept")
+        wrong = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
         return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in wrong})
 
 
-def check_changed_rows(found: ChangedRows, table: str) -> None:
-    """Refuse changed rows that one write cannot bring into the table."""
-    if found.matched_often is not None:
+def check_changed_rows(changes: ChangedRows, table: str) -> None:
+    """Raise for changed rows that one write cannot bring into the table."""
+    if changes.matched_often is not None:
         raise DuplicateKeyError(
-            f"Several rows of the source match the row of {found.matched_often} of the table {table}, and "
+            f"Several rows of the source match the row of {changes.matched_often} of the table {table}, and "
             "several of them would change it.",
             "Leave one row of each in the source, or add to the condition by which rows match, or to those of the "
             "clauses, until one row matches.",
         )
-    if found.held_twice is not None:
+    if changes.held_twice is not None:
         raise DuplicateKeyError(
-            f"The table {table} holds several rows of {found.held_twice}, as inserts without a lookup make them, "
+            f"The table {table} holds several rows of {changes.held_twice}, as inserts without a lookup make them, "
             "and a change of a single row would replace all of them.",
             "Upsert or delete this key first, which leaves one row of it or none, and run this again.",
         )
-    if found.crowded is not None:
+    if changes.crowded is not None:
         raise DuplicateKeyError(
-            f"Several rows for the table {table} would have {found.crowded}: the source brings it more than once, or "
+            f"Several rows for the table {table} would have {changes.crowded}: the source brings it more than once, or "
             "an update gives it to more than one row.",
             "Leave one row of each key in the source, and give each updated row a key of its own.",
         )
-    if found.older is not None:
+    if changes.older is not None:
         raise OlderRowError(
-            f"The new row of {found.older} of the table {table} has a lesser ordering value than the row whose place "
-            "it is to take, so that readers would still show the stored row.",
+            f"The new row of {changes.older} of the table {table} has a lesser ordering value than the row that it is "
+            "to replace, so that readers would still show the stored row.",
             "Leave the ordering field out of what is set, or give it a value that is not less; or narrow the "
             "condition to rows that are older.",
         )
-    if found.kept is not None:
+    if changes.keeps_old is not None:
         raise OptionConflictError(
-            f"The new row of {found.kept} of the table {table} has a value that the table's "
+            f"The new row of {changes.keeps_old} of the table {table} has a value that the table's "
             f"{PARTIAL_UPDATE_MODE} reads as missing, so that readers would still show the value of the stored row.",
             "Give the columns other values, such as coalesce(source.a, target.a); or delete the row first, and insert "
             "it by another write.",
@@ -132,7 +132,7 @@ def check_changed_rows(found: ChangedRows, table: str) -> None:
 
 
 def held_elsewhere(place: RowPlace, table: str) -> DuplicateKeyError:
-    """Return the error of a row that comes to the place of a row which nothing changes."""
+    """Return the error of a row that comes to the place of an unchanged row."""
     return DuplicateKeyError(
         f"A row for the table {table} would have {place}, which a row of the table has already, and nothing here "
         "changes that row.",

@@ -42,8 +42,8 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
     }
     for role, names in needed.items():
         for name in names:
-            is_there = name in incoming.names if role == "ordering column" else find_field(incoming, name) is not None
-            if not is_there:
+            has_column = name in incoming.names if role == "ordering column" else find_field(incoming, name) is not None
+            if not has_column:
                 raise MissingColumnError(
                     f"The {role} {name!r} of the table {where} is not among the incoming columns "
                     f"({', '.join(incoming.names)}).",
@@ -51,9 +51,9 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
                 )
 
 
-def check_located(given: pa.Schema, where: str) -> None:
-    """Refuse deletes from a table with generated keys whose rows lack the meta columns that say where they are."""
-    missing = [name for name in LOCATION if name not in given.names]
+def check_located(incoming: pa.Schema, where: str) -> None:
+    """Refuse deletes from a table with generated keys if the rows lack the meta columns that locate them."""
+    missing = [name for name in LOCATION if name not in incoming.names]
     if missing:
         raise MissingColumnError(
             f"The rows to be deleted from the table {where}, whose keys are generated, lack the meta columns "
@@ -65,10 +65,10 @@ def check_located(given: pa.Schema, where: str) -> None:
 def table_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, request: WriteRequest, operation: str
 ) -> pa.Schema:
-    """Return the table's columns after a write; raise `SchemaMismatchError` where the incoming columns do not fit.
+    """Return the table's columns after a write; raise `SchemaMismatchError` if the incoming columns do not fit.
 
-    A delete changes no columns, and raises `TableNotFoundError` where the table has no rows that it could find. Mode
-    overwrite takes any columns, as in Apache Hudi, unless the request names the operation that replaces rows alone.
+    A delete changes no columns, and raises `TableNotFoundError` if the table was never written. Mode overwrite takes
+    any columns, as in Apache Hudi, unless the request names the operation INSERT_OVERWRITE_TABLE.
     """
     if operation in {DELETE, DELETE_PARTITION}:
         if table is None:
@@ -84,7 +84,7 @@ def table_schema(
 
 
 def makes_anew(request: WriteRequest, operation: str) -> bool:
-    """Return whether a write replaces all columns of the table by those of its rows."""
+    """Return whether a write replaces all columns of the table with those of its rows."""
     only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
     return request.overwrite and operation == OVERWRITE_TABLE and not only_rows
 
@@ -92,7 +92,7 @@ def makes_anew(request: WriteRequest, operation: str) -> bool:
 def key_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str, *, number_to_text: bool
 ) -> pa.Schema | None:
-    """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table."""
+    """Return the key and partition columns after a write of ``incoming``; None for a table without columns."""
     if table is None:
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
@@ -104,7 +104,7 @@ def key_schema(
 def evolved(
     table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str, rules: EvolutionRules = _NO_OPTIONS
 ) -> pa.Schema:
-    """Return some columns of a table as a write of rows with just these columns leaves them."""
+    """Return some columns of a table after a write of rows with only these columns."""
     evolution = evolve(table, incoming, rules, _roles(config))
     if evolution.differences:
         raise SchemaMismatchError(
@@ -116,7 +116,7 @@ def evolved(
 
 
 def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """Return the incoming columns with the delete flag, nullable, only where the table keeps it."""
+    """Return the incoming columns with the delete flag, nullable, only if the table keeps it."""
     rest = [column for column in incoming if column.name != IS_DELETED]
     if IS_DELETED not in table.names:
         return pa.schema(rest)
@@ -149,7 +149,7 @@ def _advice(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
 
 
 def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where: str) -> None:
-    """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
+    """Refuse a delete flag, a delete marker or an ordering field whose type cannot decide anything.
 
     The marker column of a payload class may be missing, as in the first load of AWS DMS.
     """
@@ -160,7 +160,7 @@ def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where
         by_payload = payload is not None and payload.delete_marker == spec.marker
         if spec.marker.field not in table.names and not by_payload:
             raise MissingColumnError(
-                f"Rows of the table {where} are deletes where {spec.marker.field!r} is {spec.marker.value!r} "
+                f"Rows of the table {where} are deletes if {spec.marker.field!r} is {spec.marker.value!r} "
                 f"(hoodie.payload.delete.field), and it has no such column ({', '.join(table.names)}).",
                 "Add the column to the DataFrame, or correct the option that names it.",
             )
@@ -168,7 +168,7 @@ def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where
 
 
 def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | None, where: str) -> None:
-    """Refuse a table whose log files Apache Hudi cannot merge; warn where Parquet blocks must become Avro blocks."""
+    """Refuse a table whose log files Apache Hudi cannot merge; warn if Parquet blocks must become Avro blocks."""
     if config.table_type != MERGE_ON_READ:
         return
     for name in ordered_by(config, table, pa.types.is_binary):

@@ -1,6 +1,6 @@
-"""Changed rows counted by place without an engine, where they are few, or where there is no engine.
+"""Changed rows counted by place without an engine: if they are few, or if there is no engine.
 
-For many rows `connector/merge/counting.py` has Spark find the same counts and conflicts, by a shuffle.
+For many rows, Spark finds the same counts and conflicts by a shuffle (`connector/merge/counting.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .changed_rows import ChangedRows, RowPlace
 STAYS, GOES, LEAVES, COMES = range(4)
 COLUMNS = ("role", "key", "path", "row", "older", "open", "unproven", "shifted")
 ROLE, KEY, PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED = COLUMNS
-# By these numbers rows compare as by their ordering values, where a row enters the place of another.
+# Numbers in the order of the ordering values, for rows that enter the places of others.
 RANK = "rank"
 _ROLES = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
 _SUMMED = (*_ROLES, UNPROVEN, SHIFTED)
@@ -30,10 +30,10 @@ Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def count_changes(entries: pa.Table, *, anywhere: bool) -> ChangedRows | None:
-    """Return the counts of changed rows and their conflicts; None where rows have to be compared by ordering values.
+    """Return the counts of changed rows and their conflicts; None if rows must be compared by ordering values.
 
     Args:
-        entries: What each row does at a place, as `ChangedPlaces.of` takes it, without `RANK`.
+        entries: What each row does at a place, as for `ChangedPlaces.of`, without `RANK`.
         anywhere: Whether a key alone is a place, whatever its partition.
     """
     places = ChangedPlaces.of(entries, anywhere=anywhere)
@@ -42,12 +42,12 @@ def count_changes(entries: pa.Table, *, anywhere: bool) -> ChangedRows | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPlaces:
-    """The places that rows leave, enter or stay at, with what happens at each.
+    """The places that rows leave or enter, or at which they stay, with what happens at each.
 
     Attributes:
-        places: The record key and the partition path of each, and how many stored rows it has.
-        sums: By role and flag, how many rows have it.
-        outdone: Where a row enters that is older than the row which leaves.
+        places: The record key and the partition path of each place, and how many stored rows it has.
+        sums: By role and flag, how many rows of each place have it.
+        outdone: The places at which the entering row is older than the leaving row.
     """
 
     places: pa.Table
@@ -59,9 +59,9 @@ class ChangedPlaces:
         """Return the places of some rows.
 
         Args:
-            entries: What each row does at a place, with `COLUMNS`: a row that moves has an entry at each of its places.
-                ``row`` tells the table's rows of one key apart, and ``older`` is about rows that stay. With `RANK`,
-                rows that enter are compared with those that they replace.
+            entries: What each row does at a place, with `COLUMNS`; a row that moves has an entry at each of its two
+                places. ``row`` distinguishes the table's rows of one key, and ``older`` is about rows that stay. With
+                `RANK`, rows that enter are compared with those that they replace.
             anywhere: Whether a key alone is a place, whatever its partition.
         """
         entries = entries.combine_chunks()
@@ -91,13 +91,13 @@ class ChangedPlaces:
 
     @property
     def replaced(self) -> Mask:
-        """Where a row leaves and another enters."""
+        """The places that one row leaves and another enters."""
         gone: Mask = self.sums["goes"] + self.sums["leaves"] > 0
         return gone & (self.sums["comes"] > 0)
 
     @property
     def again(self) -> Mask:
-        """Where several changes delete a row."""
+        """The places at which several changes delete a row."""
         several: Mask = self.sums["goes"] > 1
         return several
 
@@ -115,10 +115,10 @@ class ChangedPlaces:
         deleted = np.where(changes > 0, 0, np.where(twice, goes, np.minimum(goes, 1)))
         wrong: Mapping[str, Mask] = {
             "matched_often": several & ~twice,
-            # The deletes of a place are left out where a row enters, which would replace all of its rows.
+            # If a row enters a place, the deletes there are left out, so the row would replace all rows of the place.
             "held_twice": (several | (comes > 0)) & twice,
             "crowded": sums["stays"] + comes > 1,
-            "kept": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
+            "keeps_old": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
             "older": (sums[OLDER] > 0) | (replaced & self.outdone),
         }
         totals = {name: int(sums[name].sum()) for name in _SUMMED}
@@ -127,7 +127,7 @@ class ChangedPlaces:
         return ChangedRows.of(totals, {name: self._first(places) for name, places in wrong.items()})
 
     def _first(self, where: Mask) -> RowPlace | None:
-        """Return the least of some places; the write refuses a row without a key, and names it."""
+        """Return the least of some places with a key; None for none. The write itself refuses rows without a key."""
         places = self.at(where & mask(self.places.column(KEY).is_valid()))
         if not places.num_rows:
             return None

@@ -1,4 +1,4 @@
-"""A planned write as the micro-batch that it turns out to be: a plan is made before its query is known."""
+"""A planned write becomes a micro-batch: Spark makes the plan before pyhudi knows the query."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .request import WriteRequest
 
 
 def plan_batch(request: WriteRequest) -> WritePlan:
-    """Plan a write, which may be a micro-batch. Raises as `plan_write` and `settle_batch`."""
+    """Plan a write, which may be a micro-batch. Raises as `plan_write` and `resolve_batch`."""
     plan, batch = plan_write(request), request.write.batch
-    return plan if batch is None else settle_batch(plan, batch)
+    return plan if batch is None else resolve_batch(plan, batch)
 
 
 def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
-    """Return a planned write under the name of a micro-batch; every task and the commit do."""
+    """Return a planned write with the ids of a micro-batch; each task and the commit call this."""
     work = plan.transaction
     work = replace(work, write_id=batch.write_id, owner=owner_of_batch(work.owner, batch))
     plan = replace(plan, transaction=work, settings=replace(plan.settings, batch=batch))
@@ -32,27 +32,27 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
 
 
 def with_notes(plan: WritePlan, lost: int, offsets: str) -> WritePlan:
-    """Return a planned write whose commit states how many rows its stream passed over before, and where it has come."""
+    """Return a planned write whose commit notes how many rows its stream skipped before, and the batch's offsets."""
     notes = {LOST: str(lost) if lost else "", OFFSETS: offsets}
     extra = {**plan.settings.commit.extra_metadata, **{key: text for key, text in notes.items() if text}}
     commit = replace(plan.settings.commit, extra_metadata=extra)
     return replace(plan, settings=replace(plan.settings, commit=commit))
 
 
-def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str] | None = None) -> WritePlan:
-    """Return a micro-batch as the table has it, or with the rollbacks before it, which its first task carries out.
+def resolve_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str] | None = None) -> WritePlan:
+    """Return the plan of a micro-batch: a replay if the table has the batch, else with the rollbacks before it.
 
-    ``offsets`` finds the batch's where it does not have them. Raises as `find_batch`, as `refuse_other_offsets`, and as
-    `OtherWriters.settle_pending`.
+    The first task carries the rollbacks out. ``offsets`` is called for the batch's offsets if it has none. Raises as
+    `find_batch`, as `refuse_other_offsets`, and as `OtherWriters.settle_pending`.
     """
     table, settings = plan.table, plan.settings
-    # A decision that died before its completed file may be about this very batch.
+    # The maker of the newest decision may have died before it made the completed file of this very batch.
     timeline = settle(table)
     seen = SeenTable(table, timeline)
-    done = find_batch(seen, batch)
-    if done is not None:
-        refuse_other_offsets(seen, batch, done, offsets)
-        return replace(as_batch(plan, batch), replays=done)
+    completed_time = find_batch(seen, batch)
+    if completed_time is not None:
+        refuse_other_offsets(seen, batch, completed_time, offsets)
+        return replace(as_batch(plan, batch), replays=completed_time)
     rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
     # A commit that gets all rows waits for rescales, and places the rows by the numbers after them.
@@ -62,10 +62,10 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
 
 
 def older_runs(seen: SeenTable, batch: StreamBatch) -> tuple[PlannedRollback, ...]:
-    """Return the rollbacks of what earlier runs of the batch's query left pending, and of the query's older batches.
+    """Return the rollbacks of batches that earlier runs of the query left pending, and of the query's older batches.
 
-    Spark runs a query once at a time, so that no sign of life counts: in a driver that lives on, a query that failed
-    has the same process as its restart.
+    Spark runs a query only once at a time, so signs of life do not count: a failed query and its restart may have the
+    same living process.
     """
     return tuple(
         PlannedRollback(instant, certain=True)

@@ -1,6 +1,6 @@
-"""What a write has to know of an existing table whose properties do not say it, and what it notes of that.
+"""Properties that an existing table lacks: a write takes them from its options or from files of the table.
 
-Options say it, or files of the table do. Later writes find it among the properties.
+The write notes them in the table, so that later writes find them among the properties.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MERGE_MODE = TERMS["merge_mode"].option
 def with_partition_types(table: Table, asked: TableSettings) -> TableConfig:
     """Return the table's properties with the types of its partition fields, if its key generator has types.
 
-    Tables of version 6 do not store them: options tell each writer of Apache Hudi.
+    Tables of version 6 do not store them; each writer of Apache Hudi gets them by an option.
     """
     config = table.config
     if not config.lacks_partition_types:
@@ -40,9 +40,9 @@ def with_partition_types(table: Table, asked: TableSettings) -> TableConfig:
 
 
 def with_merge_rule(table: Table, asked: TableSettings) -> tuple[TableConfig, tuple[str, ...]]:
-    """Return the table's properties with the payload class that they lack, and a notice where no option decides it.
+    """Return the table's properties with the payload class that they lack, and a notice if no option decides it.
 
-    Without an ordering field the newest row wins in every release of Apache Hudi, and nothing is noted.
+    Without an ordering field the newest row wins in each release of Apache Hudi, and the write notes nothing.
     """
     config = table.config
     if not config.lacks_merge_rule:
@@ -52,7 +52,7 @@ def with_merge_rule(table: Table, asked: TableSettings) -> tuple[TableConfig, tu
     if not config.ordering_fields:
         return config, ()
     inferred = infer_merge_rule(table)
-    return config.with_payload(inferred.payload), (_words(table, inferred),)
+    return config.with_payload(inferred.payload), (_notice(table, inferred),)
 
 
 def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
@@ -70,16 +70,16 @@ def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
             "Write the table with Apache Hudi, or upgrade it: HudiTable.upgrade.",
         )
     if payload.merge_mode == EVENT_TIME_ORDERING and not table.config.ordering_fields:
-        said = PAYLOAD_CLASS if asked.payload is not None else _MERGE_MODE
+        option = PAYLOAD_CLASS if asked.payload is not None else _MERGE_MODE
         raise OptionConflictError(
-            f"{said} asks for the row with the greatest ordering value, and the table {table.path} has no ordering "
+            f"{option} asks for the row with the greatest ordering value, and the table {table.path} has no ordering "
             "field.",
             "Leave the option out: the newest row wins.",
         )
     return payload
 
 
-def _words(table: Table, inferred: InferredRule) -> str:
+def _notice(table: Table, inferred: InferredRule) -> str:
     by = ", ".join(table.config.ordering_fields)
     greatest, newest = f"the row with the greatest {by} wins", f"the newest row wins, whatever its {by}"
     wins, other, otherwise = greatest, newest, "OverwriteWithLatestAvroPayload"

@@ -35,7 +35,7 @@ _VERSION = TERMS["version"].option
 
 class NewTable(TableTerms):
     def config(self, *, generates_keys: bool = False) -> TableConfig:
-        """Return the properties of the new table; ``generates_keys`` lets it lack a record key. Raises OptionError."""
+        """Return the new table's properties; with ``generates_keys`` it needs no record key. Raises OptionError."""
         record_key = self.asked.record_key_fields or ()
         if not record_key and not generates_keys:
             raise MissingOptionError(
@@ -55,8 +55,8 @@ class NewTable(TableTerms):
         self.check_hash_fields(self.asked.hash_fields, record_key)
         version = self.asked.or_default("version")
         self._check_merging(version)
-        brought = self.asked.payload.delete_marker if self.asked.payload else None
-        marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else brought)
+        of_class = self.asked.payload.delete_marker if self.asked.payload else None
+        marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else of_class)
         return TableConfig.new(
             replace(
                 self.asked,
@@ -75,7 +75,7 @@ class NewTable(TableTerms):
         )
 
     def _index_type(self) -> str | None:
-        """Return the index of the new table, having checked the bucket options against it."""
+        """Return the index of the new table, after a check of the bucket options against it."""
         if not self.asked.record_key_fields:
             self.check_no_index()
             # Apache Hudi's default index, which finds keys in files, goes with generated keys.
@@ -104,10 +104,10 @@ class NewTable(TableTerms):
                 "and Apache Hudi has no such type.",
                 f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
             )
-        made, version = self.asked.or_default("table_type"), self.asked.or_default("version")
-        if made not in types_of_new_tables(version):
+        kind, version = self.asked.or_default("table_type"), self.asked.or_default("version")
+        if kind not in types_of_new_tables(version):
             raise UnsupportedOptionError(
-                f"{_VERSION}={version} is given for the new table {self.path}, which is to be {made}, and pyhudi makes "
+                f"{_VERSION}={version} is given for the new table {self.path}, which is to be {kind}, and pyhudi makes "
                 f"tables of that version as {' or '.join(types_of_new_tables(version))} alone.",
                 f"Use hoodie.datasource.write.table.type={COPY_ON_WRITE}, or {_VERSION}={NEWEST_VERSION}.",
             )
@@ -151,7 +151,7 @@ class NewTable(TableTerms):
             )
 
     def _check_class(self, version: int, mode: str | None) -> None:
-        """Refuse merge rules that no payload class stands for, and a class by which pyhudi does not merge."""
+        """Refuse merge rules without a payload class, and a class by which pyhudi does not merge."""
         payload, cure = self.asked.payload, f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out."
         if payload is not None and payload.ordering_fields:
             raise UnsupportedOptionError(
@@ -261,9 +261,9 @@ class NewTable(TableTerms):
         )
 
     def _time_options(self, generator: KeyGeneratorType) -> dict[str, str]:
-        """Return the time options that the table stores. An unset zone is stored as UTC.
+        """Return the time options that the table stores, with UTC for an unset zone.
 
-        Apache Hudi would take the zone of the machine that it runs on.
+        Apache Hudi would take the zone of its machine.
         """
         of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (
             self.asked.partition_types or ()
@@ -276,7 +276,7 @@ class NewTable(TableTerms):
                     "Leave the option out, or use hoodie.datasource.write.keygenerator.type=TIMESTAMP.",
                 )
             return {}
-        given = dict(self.asked.time_options)
-        given |= {option: "UTC" for option in TimeOptions(given, self.path).missing() if option in TIME_ZONES}
-        TimeOptions(given, self.path).partitions()
-        return given
+        options = dict(self.asked.time_options)
+        options |= {option: "UTC" for option in TimeOptions(options, self.path).missing() if option in TIME_ZONES}
+        TimeOptions(options, self.path).partitions()
+        return options

@@ -1,4 +1,4 @@
-"""The operation of Apache Hudi that a write carries out, and how its rows meet one another and the stored rows."""
+"""The operation of Apache Hudi that a write carries out, and how its rows meet each other and the stored rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DUP_POLICY = "hoodie.datasource.insert.dup.policy"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one write does; ``sorts`` says whether the write may choose the order of rows in a file."""
+    """The operation of one write; ``sorts`` says whether the write may choose the order of rows in a file."""
 
     name: str
     rules: MergeRules
@@ -32,15 +32,15 @@ class Operation:
 
     @property
     def breaks_ties(self) -> bool:
-        """Whether it can matter which of two incoming rows came later."""
+        """Whether the order of two incoming rows may decide which of them wins."""
         return self.rules.fold and self.name not in {DELETE, DELETE_PARTITION}
 
 
 def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
     """Return whether each task writes to new file groups of its own, to which no other task adds rows.
 
-    That is so where the write looks up no row and folds none. An insert of keyed rows fills small files together with
-    other tasks.
+    It does so if the write looks up no row and folds none. The tasks of an insert of keyed rows fill small files
+    together.
     """
     if config.generates_keys:
         return operation != DELETE
@@ -50,12 +50,12 @@ def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
 
 
 def keeps_keys_unique(operation: str, config: TableConfig) -> bool:
-    """Return whether a write that replaces partitions must leave no key of its rows in another partition."""
+    """Return whether a write that replaces partitions must not leave a key of its rows in another partition."""
     return operation == OVERWRITE and not config.generates_keys and index_for(config).is_global
 
 
 def makes_keyless(request: WriteRequest) -> bool:
-    """Return whether a write that creates its table asks for generated keys: it names no key and looks none up."""
+    """Return whether a write that creates its table asks for generated keys: it names no key, and only inserts."""
     return not request.table.record_key_fields and (request.operation or "").upper() in {INSERT, BULK_INSERT}
 
 

@@ -27,7 +27,7 @@ from .request import PARTIAL_UPDATE, WriteRequest
 def partial_columns(
     config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
 ) -> tuple[str, ...] | None:
-    """Return the table's columns that the rows of a partial update have, in its order; None where rows are whole."""
+    """Return the columns of a partial update's rows, in the order of the table; None if rows are whole."""
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -60,8 +60,8 @@ def partial_columns(
                 for before, now in wider
             ],
         )
-    found = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
-    if not set(mine.names) - found and IS_DELETED not in incoming.names:
+    fixed = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
+    if not set(mine.names) - fixed and IS_DELETED not in incoming.names:
         raise MissingColumnError(
             f"The rows of a partial update ({PARTIAL_UPDATE}) of the table {request.path} have no column beside those "
             f"of the key and the partition ({', '.join(incoming.names)}).",
@@ -71,7 +71,7 @@ def partial_columns(
 
 
 def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
-    """Refuse partial rows under a global index: a row may move away from the row that holds its other columns."""
+    """Refuse partial rows under a global index: a row may move away from the stored row with its other columns."""
     deletes = operation.name in {DELETE, DELETE_PARTITION}
     if deletes or not operation.rules.fold or not index_for(config).is_global:
         return
@@ -107,8 +107,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
         "hoodie.datasource.write.reconcile.schema": request.write.evolution.reconcile,
         "hoodie.write.set.null.for.missing.columns": request.write.evolution.set_null,
     }
-    for option, given in fills.items():
-        if given:
+    for option, is_set in fills.items():
+        if is_set:
             raise OptionConflictError(
                 f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} keeps their "
                 "stored values.",

@@ -1,4 +1,4 @@
-"""The moment of its table that a write is planned at, and that its commit compares with what completed since."""
+"""The moment of the table at which a write is planned; the commit compares it with what completed since."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Pinned:
 
     Attributes:
         now: The timeline.
-        timeline: The part of it that the write sees, which has nothing of a victim of a rollback.
-        watermark: The conflict check compares the write with the commits since then.
+        timeline: The part of the timeline that the write sees, without victims of rollbacks.
+        watermark: The moment of the write; the conflict check compares the write with the commits since then.
         rollbacks: The pending rollbacks.
     """
 
@@ -31,9 +31,9 @@ class Pinned:
     rollbacks: tuple[PlannedRollback, ...]
 
     def rollbacks_first(self, others: OtherWriters, *, judges: bool = True) -> tuple[PlannedRollback, ...]:
-        """Return the rollbacks that precede the write: the pending ones, and those of dead writes if it ``judges``.
+        """Return the rollbacks before the write: pending rollbacks, and with ``judges`` the rollbacks of dead writes.
 
-        Raises `ConcurrentWriteError` where a pending instant keeps the write out.
+        Raises `ConcurrentWriteError` if a pending instant keeps the write out.
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
         dead = others.dead_before_write(self.timeline, victims) if judges else ()
@@ -44,14 +44,14 @@ class Pinned:
 
 
 def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
-    """Return the moment of a write that is planned now, or of rows that were made from an earlier state."""
-    # Read the archive before the timeline: an instant archived in between then counts as archived since.
+    """Return the moment of a write: now, or the earlier moment from whose rows its rows were made."""
+    # Read the archive before the timeline, so that an instant archived in between counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going = OtherWriters(table, patience).condemned(now, WRITE)
-    timeline = now.without([undo.victim.requested_time for undo in going])
+    rollbacks = OtherWriters(table, patience).condemned(now, WRITE)
+    timeline = now.without([rollback.victim.requested_time for rollback in rollbacks])
     if not based_on:
-        return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), going)
+        return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), rollbacks)
     moment, *tally = based_on.split(":")
     past = timeline.as_of_completion(moment)
     if tally and based_on != spell_moment(past.completed):
@@ -65,14 +65,14 @@ def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
         # Instants that completed later may be archived by now, so the check at commit reads the archive, too.
         watermark = replace(watermark, completed_until=moment, by_time=True)
     # What the archive held at that earlier moment is unknown.
-    return Pinned(now, timeline, watermark, going)
+    return Pinned(now, timeline, watermark, rollbacks)
 
 
 def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
-    """Return the table as a write planned now would see it, and that moment as the option ``based_on`` takes it.
+    """Return the table as a write planned now would see it, and that moment as a value of the option ``based_on``.
 
-    A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
-    table.
+    A lookup before the plan pins the write to this moment. ``based_on`` is the moment from whose rows the write's rows
+    were made.
     """
     timeline = pin(table, Patience(), based_on).timeline
     if based_on:

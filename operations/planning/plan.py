@@ -1,4 +1,4 @@
-"""The plan of one write, made without writing a byte, before any row is read."""
+"""The plan of one write, made before it reads a row or writes a byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..following.kept_metadata import refuse_unkept, refuse_without
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.followers import bounded_columns
-from ..transaction.taken import again_where, taken_since
+from ..transaction.taken import taken_since, with_retries
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
@@ -33,14 +33,14 @@ from .target import check_numbers, find_target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan(RowPlan):
-    """One write, as every task and the commit see it.
+    """The plan of one write, for each of its tasks and for its commit.
 
     Attributes:
         transaction: The instant that the write becomes, whose time its first task chooses.
         rollbacks: Dead writes that are rolled back before the write begins.
         config_changes: Properties that the commit adds to an existing table.
-        replays: Requested time of a completed instant with the same write id, which makes the write a no-op.
-        notices: As the target of the write has them.
+        replays: Requested time of a completed instant with the same write id: the write then does nothing.
+        notices: The notices of `Target`, and of the check of bucket numbers.
     """
 
     transaction: Transaction
@@ -58,7 +58,7 @@ class WritePlan(RowPlan):
         return replace(self, transaction=self.transaction.at(instant_time))
 
     def replaced_by(self, later: WritePlan) -> WritePlan:
-        """Return this write, with its ids and as its micro-batch, by a plan that was made of it later."""
+        """Return a later plan of this write, with the ids and the micro-batch of this plan."""
         work = replace(
             self.transaction,
             table=later.table,
@@ -77,12 +77,12 @@ class WritePlan(RowPlan):
 
     @property
     def new_config(self) -> TableConfig:
-        """The properties of the table that this write creates, with its columns, which must outlive its commits."""
+        """The properties of the table that this write creates; they keep the columns when commits are archived."""
         columns = avro_schema(self.schema, self.config.name)
         return TableConfig({**self.config.kept.properties, CREATE_SCHEMA: columns})
 
     def of_deletes(self) -> WritePlan:
-        """Return the part of this write that deletes keys from partitions that it does not replace."""
+        """Return the part of this write that deletes keys in partitions that it does not replace."""
         rules = MergeRules()
         return replace(self, operation=DELETE, rules=rules, partial_columns=None, flagged=False, positioned=False)
 
@@ -96,14 +96,14 @@ class WritePlan(RowPlan):
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
-    """Decide what a write will do; raises PyHudiError where options, schema or table forbid it."""
+    """Return the plan of a write; raise PyHudiError if options, schema or table forbid it."""
     return plan_seen(request)[0]
 
 
 def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
-    """Return the plan of a write, and the table as the write sees it, for a process that also carries the write out."""
+    """As `plan_write`, with the table as the write sees it, for a process that also carries the write out."""
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
-    return again_where(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
+    return with_retries(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
 
 
 def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
@@ -111,17 +111,17 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     table, config = target.table, target.config
     pinned = pin(table, request.write.patience, request.write.origin.based_on)
     timeline = pinned.timeline
-    known = latest_schema(config, timeline, writing=True) if target.exists else None
+    columns = latest_schema(config, timeline, writing=True) if target.exists else None
     numbers = seen_numbers(target, timeline)
     notices = (*target.notices, *check_numbers(request, target, numbers))
-    rows = plan_rows(request, target, known, numbers)
+    rows = plan_rows(request, target, columns, numbers)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
-        done = find_write(table, timeline, request.write_id)
-        replays = None if done is None else done.instant
-    # The first task of a micro-batch, which knows the query, judges the pending instants.
-    judged = replays is None and not request.write.is_batch
-    rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judged)
+        completed = find_write(table, timeline, request.write_id)
+        replays = None if completed is None else completed.instant
+    # For a micro-batch, its first task judges the pending instants, because only tasks know the query.
+    judges = replays is None and not request.write.is_batch
+    rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judges)
     if target.exists:
         refuse_unkept(config, storage.path)
         if request.write.metadata_enable is False:
@@ -153,12 +153,12 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     return plan, SeenTable(table, timeline)
 
 
-def placed_by(plan: RowPlan, partitions: Iterable[str]) -> dict[str, int]:
-    """Return the number of buckets by which a write placed rows in each of some partitions; nothing without buckets."""
+def buckets_by_partition(plan: RowPlan, partitions: Iterable[str]) -> dict[str, int]:
+    """Return the number of buckets by which a write places rows in some partitions; nothing without buckets."""
     if plan.numbers is None:
         return {}
-    found = {path: plan.numbers.of(path) for path in partitions}
-    return {path: number for path, number in found.items() if number is not None}
+    number_by_path = {path: plan.numbers.of(path) for path in partitions}
+    return {path: number for path, number in number_by_path.items() if number is not None}
 
 
 def _action(config: TableConfig, operation: str) -> str:

@@ -36,12 +36,12 @@ class WriteSettings:
     """Settings of one write, in groups by the modules that read them; the table keeps none of them.
 
     Attributes:
-        colocated: True where the caller promises that one task has all rows of a file group.
+        colocated: Whether the caller promises that one task has all rows of a file group.
         partial_update: Whether columns that the rows of an upsert lack keep their values.
         durable: Whether the store waits until the disk has a file.
         metadata_enable: None if no option says it; with False a write to a table with a metadata table is refused.
         past: What was done for the write before this attempt.
-        batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
+        batch: The micro-batch that the write is; None for other writes, and while only its tasks know it.
         evolution: How far the columns of the rows may differ from the table's.
         upkeep: The table services after the write.
         metrics: Where the figures of the commit go.
@@ -70,7 +70,7 @@ class WriteSettings:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the write is a micro-batch, known by now or not."""
+        """Whether the write is a micro-batch, even if only its tasks know which."""
         return self.tasks.hand_over or self.batch is not None
 
 
@@ -84,8 +84,8 @@ class WriteRequest:
         overwrite: True for Spark's mode ``overwrite``.
         schema: The incoming columns.
         write_id: Identifies this write across replays.
-        key: Names the notes by which the processes of the write find its instant; empty where the plan chooses it.
-        application: Name of the application, for other writers' error messages.
+        key: Names the notes by which the processes of the write find its instant; empty if the plan chooses the key.
+        application: Name of the application, for error messages of other writers.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What one write makes of its rows: the columns, and how rows meet; known before the write has an instant."""
+"""What one write makes of its rows: their columns, and how they meet; planned before the write has an instant."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
 from .target import Target
 
-# Apache Hudi orders by partition path and record key, of which within a file only the key differs.
+# Apache Hudi orders by partition path and record key; within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
 _SORT_OPTION = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What one write makes of its rows, as every task sees it; small whatever the table's size.
+    """What one write makes of its rows, for each of its tasks; small whatever the table's size.
 
     Attributes:
-        rules: How incoming rows meet one another and the stored rows.
-        packed_schema: The table's data columns, a compressed Arrow schema message: plans travel with every task.
+        rules: How incoming rows meet each other and the stored rows.
+        packed_schema: The table's data columns, as a compressed Arrow schema message, because each task gets the plan.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
-        positioned: Whether incoming rows carry their original position, which a shuffle or a cut would lose.
-        located: Whether incoming rows say their file group, after a lookup.
-        arriving: Whether incoming rows say how they come to their places, as a merge made them.
-        partial_columns: The columns of the rows of a partial update; None where rows are whole.
-        schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
+        positioned: Whether incoming rows have their original position in a column, because a shuffle or cut loses it.
+        located: Whether incoming rows name their file group, after a lookup.
+        arriving: Whether incoming rows say how they come to their places; a merge makes such rows.
+        partial_columns: The columns of the rows of a partial update; None if rows are whole.
+        schema_changes: The columns that the write adds or widens; empty if it replaces all columns.
         numbers: The numbers of buckets by which the write places its rows; None without a bucket index.
-        order: In which order the rows of its base files lie, where the table has no order of its own.
+        order: The order of the rows in its base files; None for the order of the table, or for no order.
     """
 
     table: Table
@@ -85,30 +85,30 @@ class RowPlan:
     def appends(self) -> bool:
         """Whether rows of existing file groups go to log files, which readers merge.
 
-        A rule that must see the stored rows, or that keeps two rows of one key, rewrites the file group instead.
+        If a rule must see the stored rows, or keeps two rows of one key, the write rewrites the file group instead.
         """
         merges = self.rules.meeting is RowMeeting.MERGE and not self.rules.must_find
         return merges and self.config.table_type == MERGE_ON_READ
 
     @property
     def counts_copies(self) -> bool:
-        """Whether appends first count the stored rows of their keys, for which one task needs all rows of a group.
+        """Whether an append first counts the stored rows of its keys, so that one task needs all rows of a group.
 
-        A lookup in the table's files tells which file groups hold keys several times.
+        A lookup in the table's files needs no count: it tells which file groups hold keys several times.
         """
         return self.appends and self.rules.of_stored and self.config.index_type not in LOOKUP_INDEXES
 
     @property
     def writing_rules(self) -> MergeRules:
-        """The rules by which rows meet those of a file group.
+        """The rules by which rows meet the rows of a file group.
 
-        Where keys are unique in the whole table, the lookup counts the rows of a key before it chooses one.
+        If keys are unique in the whole table, the lookup counts the rows of a key, and the file group need not.
         """
         return replace(self.rules, of_stored=self.rules.of_stored and not index_for(self.config).is_global)
 
     @property
     def lays_rows(self) -> bool:
-        """Whether rows of one key are combined all at once, because each may keep columns of the others."""
+        """Whether all rows of one key are combined at once, because each may keep columns of the others."""
         lays = self.partial_columns is not None or self.config.partial_update_mode is not None
         return lays and self.operation not in {DELETE, DELETE_PARTITION}
 
@@ -123,7 +123,7 @@ class RowPlan:
 
     @property
     def looks_up(self) -> bool:
-        """Whether the index must look keys up, so that no task can compute the file group of a key."""
+        """Whether the index looks keys up, so that no task can compute the file group of a key."""
         return index_for(self.config).needs_lookup
 
     @property
@@ -147,7 +147,7 @@ class RowPlan:
 
     @property
     def names_places(self) -> bool:
-        """Whether incoming rows name their file groups: those where they were read, or that a lookup chose."""
+        """Whether incoming rows name their file groups, because they were read there, or a lookup chose it."""
         return self.located or (self.config.generates_keys and not self.opens_alone)
 
     @property
@@ -157,13 +157,13 @@ class RowPlan:
 
     @property
     def moves_rows(self) -> bool:
-        """Whether a row whose key is in another partition moves, which deletes the key in that partition."""
+        """Whether a row moves if its key is in another partition, so that the write deletes the key there."""
         merges = self.rules.meeting is RowMeeting.MERGE and self.operation != DELETE
         return merges and self.settings.lookup.moves_rows and index_for(self.config).is_global
 
     @property
     def takes_rows(self) -> bool:
-        """Whether the incoming rows matter; an option alone may name the partitions to delete."""
+        """Whether the incoming rows matter; they do not if an option names the partitions to delete."""
         return self.operation != DELETE_PARTITION or self.settings.replacement.partitions_to_delete is None
 
     @property
@@ -176,21 +176,22 @@ class RowPlan:
         if self.settings.origin.deletes_read:
             order = DeleteOrder.STORED if self._held_order else DeleteOrder.NONE
         if self.operation in {DELETE, DELETE_PARTITION}:
-            # The operation removes whatever is stored; values matter in log files alone, for rows that come later.
-            carried = self._held_order if order is DeleteOrder.STORED and self.appends else ()
-            values = pa.schema([self.schema.field(name).with_nullable(True) for name in carried])
-            return RowSpec(values, carried, deletes=True, order=order)
+            # The operation removes any stored row. Ordering values matter only in log files, for rows that come later.
+            ordering = self._held_order if order is DeleteOrder.STORED and self.appends else ()
+            values = pa.schema([self.schema.field(name).with_nullable(True) for name in ordering])
+            return RowSpec(values, ordering, deletes=True, order=order)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
         arrives = [pa.field(ARRIVES, pa.int8(), nullable=False)] if self.arriving else []
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
-        kept = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
-        columns, marker = pa.schema([*kept, *flag, *arrives, *moved]), self.config.delete_marker
+        partial = self.partial_columns
+        own_columns = [column for column in self.schema if partial is None or column.name in partial]
+        columns, marker = pa.schema([*own_columns, *flag, *arrives, *moved]), self.config.delete_marker
         return RowSpec(columns, ordering, deletes=False, marker=marker, order=order)
 
     @property
     def looked_up_order(self) -> tuple[str, ...]:
-        """The ordering fields whose stored values a delete by key gets, because the index has looked its row up."""
+        """The ordering fields of which a delete by key gets the stored values, because the index looked its row up."""
         reads = self.operation == DELETE and self.config.index_type in LOOKUP_INDEXES
         return self._held_order if reads and self.appends and not self.settings.origin.deletes_read else ()
 
@@ -200,22 +201,22 @@ class RowPlan:
 
 
 def plan_rows(
-    request: WriteRequest, target: Target, known: pa.Schema | None, numbers: BucketNumbers | None = None
+    request: WriteRequest, target: Target, stored_columns: pa.Schema | None, numbers: BucketNumbers | None = None
 ) -> RowPlan:
-    """Decide what a write makes of its rows.
+    """Return what a write makes of its rows.
 
-    ``known`` are the table's columns, None for a table that was never written; ``numbers`` those of buckets at the
-    moment that the write sees.
+    ``stored_columns`` are the table's columns, None for a table that was never written. ``numbers`` are the numbers of
+    buckets at the moment that the write sees.
     """
     placed, merged = request.write.colocated, request.write.origin.counted is not None
     request, moved = _without(request, POSITION, pa.int64(), placed)
     request, located = _without(request, FILE_GROUP, pa.string(), placed)
     request, arriving = _without(request, ARRIVES, pa.int8(), merged)
     config, operation, rules = target.config, target.operation.name, target.operation.rules
-    schema = _columns(config, known, request, operation)
-    partial = partial_columns(config, known, request, target.operation)
+    schema = _columns(config, stored_columns, request, operation)
+    partial = partial_columns(config, stored_columns, request, target.operation)
     index = index_for(config)
-    # A row that moves to another partition leaves a delete where it was.
+    # A row that moves to another partition leaves a delete in its old file group.
     leaves = index.is_global and rules.meeting is RowMeeting.MERGE and operation != DELETE
     return RowPlan(
         table=target.table,
@@ -228,10 +229,16 @@ def plan_rows(
         arriving=arriving,
         settings=_of_table(request.write, target),
         partial_columns=partial,
-        schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
+        schema_changes=_schema_changes(request, operation, stored_columns, schema),
         numbers=numbers,
         order=order_of(target, request.write.sort, schema),
     )
+
+
+def _schema_changes(
+    request: WriteRequest, operation: str, before: pa.Schema | None, after: pa.Schema
+) -> tuple[SchemaChange, ...]:
+    return () if before is None or makes_anew(request, operation) else changes_between(before, after)
 
 
 def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
@@ -242,9 +249,9 @@ def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
 
 
 def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
-    """Return the settings, with bloom filters and a wider search for a table whose index is only inferred.
+    """Return the settings; for a table whose index is only inferred, with bloom filters and a wider search.
 
-    Apache Hudi gives all files of such a table a filter, and its bloom index fails on a file without.
+    Apache Hudi gives each file of such a table a filter, and its bloom index fails on a file without a filter.
     """
     settings = replace(settings, lookup=target.lookup(settings.lookup))
     if not target.inferred or settings.output.bloom_filter is not None:
@@ -253,50 +260,50 @@ def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
 
 
 def _without(request: WriteRequest, name: str, kind: pa.DataType, made: bool) -> tuple[WriteRequest, bool]:
-    """Return the request without a column that only rows ``made`` by pyhudi have, and whether they had it."""
+    """Return the request without a column that only rows ``made`` by pyhudi have, and whether they have it."""
     if not made or name not in request.schema.names:
         return request, False
-    given = request.schema.field(name).type
-    if given not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
+    actual = request.schema.field(name).type
+    if actual not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
         raise UnsupportedTypeError(
-            f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(kind)}, and these have one of "
-            f"{sql_name(given)}.",
+            f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(kind)}, and these rows have one "
+            f"of {sql_name(actual)}.",
             "Leave the column as pyhudi made it, and give a column of your own another name.",
         )
     schema = pa.schema([field for field in request.schema if field.name != name])
     return replace(request, schema=schema), True
 
 
-def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
-    """Return the table's columns after the write, having checked the incoming columns."""
+def _columns(config: TableConfig, stored_columns: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
+    """Return the table's columns after the write; raise if the incoming columns do not fit."""
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
         if request.write.replacement.partitions_to_delete is None:
             check_columns(config, incoming, operation, request.path)
-        return table_schema(known, incoming, config, request, operation)
+        return table_schema(stored_columns, incoming, config, request, operation)
     check_storable(incoming)
     if operation == DELETE and config.generates_keys:
         check_located(request.schema, request.path)
-        return table_schema(known, incoming, config, request, operation)
+        return table_schema(stored_columns, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)
-    if known is not None and request.write.partial_update:
-        return known
-    schema = table_schema(known, incoming, config, request, operation)
+    if stored_columns is not None and request.write.partial_update:
+        return stored_columns
+    schema = table_schema(stored_columns, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)
     return schema
 
 
 def order_of(target: Target, sort: BulkInsertSort, schema: pa.Schema) -> SortOrder | None:
-    """Return the order that a write asks for; None in a table with an order, which is in its properties and wins.
+    """Return the order that a write asks for; None if it asks for none, or the table has an order, which wins.
 
-    Raises where rows cannot be sorted so.
+    Raises if rows cannot be sorted in that order.
     """
     operation, where = target.operation, target.table.path
-    kept, asked = target.config.sort_order, sort.columns if operation.sorts else ()
-    if kept is not None:
-        # Another writer may have taken a column away since; the table keeps the order by the others.
+    table_order, asked = target.config.sort_order, sort.columns if operation.sorts else ()
+    if table_order is not None:
+        # Another writer may have dropped a column since; the table keeps the order by the others.
         check_sortable(
-            [name for name in kept.columns if name in schema.names or not target.exists], schema, where, SORT_BY
+            [name for name in table_order.columns if name in schema.names or not target.exists], schema, where, SORT_BY
         )
         return None
     check_sortable(asked, schema, where, _SORT_OPTION)

@@ -23,23 +23,23 @@ class TableTerms:
     asked: TableSettings
     path: str
 
-    def marker(self, kept: DeleteMarker | None) -> DeleteMarker | None:
-        """Return the delete marker of the options, with parts that they lack from the marker that the table keeps."""
-        field = self.asked.delete_field or (kept.field if kept else None)
-        value = self.asked.delete_marker or (kept.value if kept else None)
+    def marker(self, stored: DeleteMarker | None) -> DeleteMarker | None:
+        """Return the delete marker of the options; the table's ``stored`` marker fills what they lack."""
+        field = self.asked.delete_field or (stored.field if stored else None)
+        value = self.asked.delete_marker or (stored.value if stored else None)
         if field and value:
             return DeleteMarker(field, value)
         if field or value:
-            given, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+            named, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
             raise MissingOptionError(
-                f"{given} is given for the table {self.path} without {missing}: the one names a column, the "
+                f"{named} is given for the table {self.path} without {missing}: the one names a column, the "
                 "other its value in rows that are deletes.",
                 "Give both or neither.",
             )
         return None
 
     def check_no_index(self) -> None:
-        """Refuse index options for a table with generated keys, on which no write looks a key up."""
+        """Refuse index options for a table with generated keys, in which no write looks a key up."""
         for key, value in (*self._bucket_options(), (INDEX_TYPE, self.asked.index_type)):
             if value is not None:
                 raise OptionConflictError(
@@ -60,10 +60,10 @@ class TableTerms:
         return (BUCKET_COUNT, self.asked.bucket_count), (BUCKET_HASH_FIELDS, self.asked.hash_fields)
 
     def check_hash_fields(self, hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...]) -> None:
-        strangers = [name for name in hash_fields or () if name not in record_key]
-        if strangers:
+        others = [name for name in hash_fields or () if name not in record_key]
+        if others:
             raise OptionConflictError(
-                f"{BUCKET_HASH_FIELDS} names {shown(tuple(strangers))}, which is not in the record key "
+                f"{BUCKET_HASH_FIELDS} names {shown(tuple(others))}, which is not in the record key "
                 f"{shown(record_key)} of the table {self.path}.",
                 "Name record key columns only.",
             )

@@ -38,9 +38,9 @@ from .request import WriteRequest, WriteSettings
 
 logger = logging.getLogger("pyhudi")
 
-# The paths of tables of which this process has said that their index is unknown.
-_TOLD: dict[str, bool] = {}
-_MOST_TOLD = 1024
+# The paths of tables for which this process has logged that their index is unknown.
+_LOGGED: dict[str, bool] = {}
+_MOST_LOGGED = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Target:
         exists: Whether the table exists before the write.
         changes: Properties that the write's commit adds to an existing table.
         inferred: Whether only the names of its file groups say which index it has.
-        unnoted: Whether its keys may be unique in the whole table or within their partitions: another engine made it,
-            with partitions, and nothing says which index it has.
-        notices: A sentence for each option that does not count, though the write names it, and for what the write
-            notes of its own accord.
+        unnoted: Whether nothing says if its keys are unique in the whole table or only within their partitions: another
+            engine made it, with partitions, and noted no index.
+        notices: A sentence for each option of the write that has no effect, and for each property that the write notes
+            without an option.
     """
 
     table: Table
@@ -70,15 +70,15 @@ class Target:
         return self.table.config
 
     def lookup(self, settings: LookupSettings) -> LookupSettings:
-        """Return how the write looks keys up: upserts and deletes look everywhere if the index is unknown."""
+        """Return how the write looks keys up: upserts and deletes search all partitions if the index is unknown."""
         unnoted = self.unnoted and self.operation.name in {UPSERT, DELETE}
         return replace(settings, unnoted=True) if unnoted else settings
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
-    """Return the table of a write, having checked the options against it; ``creates`` says whether it may make one."""
+    """Return the table of a write after a check of the options; ``creates`` says whether the write may make a table."""
     try:
-        found = load_config(storage)
+        stored = load_config(storage)
     except TableNotFoundError:
         if not creates:
             raise
@@ -86,50 +86,50 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         operation = choose_operation(request, generates_keys=keyless)
         if operation.name in {DELETE, DELETE_PARTITION}:
             raise
-        found = None
-    if found is None:
+        stored = None
+    if stored is None:
         new = NewTable(request.table, storage.path).config(generates_keys=keyless)
         table = Table.of(storage, new)
         refuse_other_creation(table)
         return Target(table, False, {}, operation)
-    operation = choose_operation(request, generates_keys=found.generates_keys)
-    check_supported(found, storage.path, writing=True)
-    refuse_left_behind(Table(storage, found))
-    typed = Table(storage, with_partition_types(Table(storage, found), request.table))
+    operation = choose_operation(request, generates_keys=stored.generates_keys)
+    check_supported(stored, storage.path, writing=True)
+    refuse_left_behind(Table(storage, stored))
+    typed = Table(storage, with_partition_types(Table(storage, stored), request.table))
     spelt = with_inferred_key_encoding(typed).config
     # A delete of partitions merges no rows, and notes nothing.
-    merged, told = (
+    merged, merge_notices = (
         (spelt, ()) if operation.name == DELETE_PARTITION else with_merge_rule(Table(storage, spelt), request.table)
     )
     zone = infer_zone(typed, request.table.time_options)
-    asked, notices = with_number_by_rule(Table(storage, found), request.table)
+    asked, notices = with_number_by_rule(Table(storage, stored), request.table)
     asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
-        merged, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
+        merged, lambda: infer_index(Table(storage, stored)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
-    noted = {option: text for option, text in merged.properties.items() if option not in found.properties}
+    noted = {option: text for option, text in merged.properties.items() if option not in stored.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
-    inferred = is_unnoted(found) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
+    inferred = is_unnoted(stored) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
-    target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*told, *notices))
+    target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*merge_notices, *notices))
     if target.lookup(request.write.lookup).unnoted:
-        _tell_unknown_index(target, request.write)
+        _log_unknown_index(target, request.write)
     return target
 
 
-def _tell_unknown_index(target: Target, settings: WriteSettings) -> None:
+def _log_unknown_index(target: Target, settings: WriteSettings) -> None:
     """Log once in this process that the index is unknown. Raises `MissingOptionError` for a batch of a stream.
 
-    A later batch would end a stream that has run for long.
+    Else a later batch could end a stream that has run for long.
     """
     path = target.table.path
     if settings.is_batch:
         raise unknown_index("A stream asks for the index before its first batch", path)
-    if path not in _TOLD:
-        keep(_TOLD, path, True, _MOST_TOLD)
+    if path not in _LOGGED:
+        keep(_LOGGED, path, True, _MOST_LOGGED)
         logger.warning(
             "table %s: notes no index, so that writes look in all partitions for keys that their own partition lacks; "
             "say once %s=%s if its keys are unique in the whole table, or %s if they are within their partitions",
@@ -141,9 +141,9 @@ def _tell_unknown_index(target: Target, settings: WriteSettings) -> None:
 
 
 def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers | None) -> tuple[str, ...]:
-    """Refuse a write that would place rows by a number of buckets that is unknown, or that its options contradict.
+    """Refuse a write if the number of buckets for its rows is unknown, or its options contradict that number.
 
-    Return a notice where a rescale has overruled its options.
+    Returns a notice if a rescale has overruled the options.
     """
     if numbers is None or target.operation.name == DELETE_PARTITION:
         return ()
@@ -152,22 +152,23 @@ def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers 
     if asked is None or asked == numbers.default:
         return ()
     if numbers.by_rescale:
-        return (_words_of_rescale(target.table, asked, numbers),)
+        return (_notice_of_rescale(target.table, asked, numbers),)
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     raise OptionConflictError(
         f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
-        f"{numbers.default} buckets by the rule of the instant {rule}, where no expression says otherwise.",
+        f"{numbers.default} buckets by the rule of the instant {rule}, if no expression says otherwise.",
         "Leave the option out: after creation a write needs none.",
     )
 
 
 def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettings, tuple[str, ...]]:
-    """Return the options of a write with the number of buckets as rule files have it, where the properties lack it.
+    """Return the options of a write, with the number of buckets of rule files if the properties lack it, and notices.
 
-    It drops a number that only the properties contradict, because they may be older than the rules, and with a notice a
-    number that a rescale has overruled: a job that names the number of before must not end with the rescale.
+    It drops a number of the options that only the properties contradict, because they may be older than the rules. With
+    a notice it drops a number that a rescale has overruled, because a job with the old number must not fail for the
+    rescale.
     """
-    kept, said = table.config.bucket_count, asked.bucket_count
+    stored_count, asked_count = table.config.bucket_count, asked.bucket_count
     if is_unnoted(table.config):
         if not has_bucket_rules(table.storage):
             return asked, ()
@@ -178,22 +179,24 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
                 "Leave the option out.",
             )
         numbers = bucket_numbers(table, table.timeline())
-        if said is None:
+        if asked_count is None:
             refuse_unknown(numbers)
-        if said is not None and not (numbers.by_rescale and said != numbers.default):
+        if asked_count is not None and not (numbers.by_rescale and asked_count != numbers.default):
             return asked, ()
-        notices = () if said is None else (_words_of_rescale(table, said, numbers),)
+        notices = () if asked_count is None else (_notice_of_rescale(table, asked_count, numbers),)
         return replace(asked, bucket_count=numbers.default), notices
-    if said in {None, kept} or table.config.index_type != BUCKET:
+    if asked_count in {None, stored_count} or table.config.index_type != BUCKET:
         return asked, ()
     numbers = bucket_numbers(table, table.timeline())
     without = replace(asked, bucket_count=None)
-    if numbers.by_rule and numbers.default == said:
+    if numbers.by_rule and numbers.default == asked_count:
         return without, ()
-    return (without, (_words_of_rescale(table, said, numbers),)) if said and numbers.by_rescale else (asked, ())
+    if asked_count and numbers.by_rescale:
+        return without, (_notice_of_rescale(table, asked_count, numbers),)
+    return asked, ()
 
 
-def _words_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:
+def _notice_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     return (
         f"{BUCKET_COUNT} is {asked} here, and the rescale {rule} gave the table {table.path} {numbers.default} "

@@ -105,6 +105,6 @@ def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:
         if liveness.alive:
             return liveness
         beat = liveness.beat
-    if judge(replace(BESIDE_A_WRITE, known=Known.DEAD), rules_of(others.patience)) is Verdict.UNDO:
+    if judge(replace(BESIDE_A_WRITE, their_state=Known.DEAD), rules_of(others.patience)) is Verdict.UNDO:
         roll_back(others, PlannedRollback(instant, beat=beat))
     return None

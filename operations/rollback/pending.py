@@ -36,11 +36,11 @@ from ..transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    all_shared,
     forbids,
     judge,
     kind_of,
     rules_of,
-    those,
 )
 
 BESIDE_A_WRITE = Meeting(WRITE, WRITE)
@@ -94,7 +94,7 @@ class OtherWriters:
             victim, rollback = timeline.write_at(time), rollbacks_of[time][0]
             asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
             their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
-            verdict = judge(Meeting(mine, ROLLBACK, their_state, those({Shared.VICTIM: victim}), asked))
+            verdict = judge(Meeting(mine, ROLLBACK, their_state, all_shared({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
                 raise in_the_way(timeline, rollback)
             if victim is not None:
@@ -151,7 +151,7 @@ class OtherWriters:
                 continue
             kind = CLUSTERING if names_groups else kind
             names_none = kind is CLUSTERING and not names_groups
-            if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
+            if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
                 continue
             if not names_none:
                 raise in_the_way(timeline, instant)
@@ -164,7 +164,7 @@ class OtherWriters:
 
     def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
         """Return whether a write may ignore another pending write: it is pyhudi's, alive or dead, or it is over."""
-        if forbids(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)):
+        if forbids(replace(BESIDE_A_WRITE, their_state=Known.LIVING), rules_of(self.patience)):
             return False
         if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
             return True
@@ -208,7 +208,7 @@ class OtherWriters:
         """
         if is_given_up(self.table.storage, instant.requested_time):
             given_up = Liveness(False, "it was given up")
-            return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
+            return None if judge(replace(meeting, their_state=Known.DEAD)) is Verdict.GO_ON else given_up
         state = f"is pending on the table {self.table.path}"
         return self.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
@@ -223,7 +223,7 @@ class OtherWriters:
     ) -> Liveness | None:
         """Do what `refuse_living` does, by the signs of life alone; the error's text has `state` after the instant."""
         liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
-        verdict = judge(replace(meeting, known=known_by(liveness)), rules_of(self.patience))
+        verdict = judge(replace(meeting, their_state=known_by(liveness)), rules_of(self.patience))
         if liveness.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {instant.action} {instant.requested_time} {state}: {liveness.reason}.",

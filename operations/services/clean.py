@@ -32,11 +32,11 @@ from ..transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    all_shared,
     forbids,
     judge,
     kind_of,
     known_of,
-    those,
 )
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
@@ -272,7 +272,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     for instant in fresh:
         kind, their_state = kind_of(instant.action), known_of(instant)
         earlier = instant.is_write and their_state is Known.COMPLETED and instant.requested_time < since
-        meeting = kind and Meeting(CLEAN, kind, their_state, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
+        meeting = kind and Meeting(CLEAN, kind, their_state, all_shared({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
         if meeting is not None and forbids(meeting):
             return False
     return True

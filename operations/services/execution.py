@@ -239,7 +239,7 @@ def _refuse_living(
     seal = "" if process is None else owner.seal_of(instant.requested_time, process.write_id)
     if seal and owner.Seal(others.table.storage, seal).is_given_up():
         given_up = Liveness(False, "it was given up")
-        return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
+        return None if judge(replace(meeting, their_state=Known.DEAD)) is Verdict.GO_ON else given_up
     state = f"of the table {others.table.path} is being carried out by another process"
     return others.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 

@@ -31,10 +31,10 @@ from ..transaction.concurrency import (
     InstantKind,
     Meeting,
     Shared,
+    all_shared,
     forbids,
     kind_of,
     known_of,
-    those,
 )
 
 _MOST_NAMED = 10
@@ -85,7 +85,7 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
     """Return whether another instant is about to change a write, so that this service must not use the write."""
-    return forbids(Meeting(mine, theirs, shared=those({Shared.TARGET: target})))
+    return forbids(Meeting(mine, theirs, shared=all_shared({Shared.TARGET: target})))
 
 
 def archiving(path: str, instant_time: str) -> UndoError:
@@ -102,7 +102,7 @@ def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: 
         instant
         for instant in savepoints
         for target in [instant.requested_time > beyond or (itself and instant.requested_time == beyond)]
-        if forbids(Meeting(mine, SAVEPOINT, known_of(instant), those({Shared.TARGET: target})))
+        if forbids(Meeting(mine, SAVEPOINT, known_of(instant), all_shared({Shared.TARGET: target})))
     ]
     if held:
         names = ", ".join(instant.requested_time for instant in reversed(held))
@@ -158,7 +158,7 @@ def slices_at(
     lost = [file.path for file in every.lost(files, then)]
     cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in cleaned_names]
     cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
-    if not cleans or forbids(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))):
+    if not cleans or forbids(Meeting(mine, CLEAN, shared=all_shared({Shared.FILES: cleaned}))):
         lost += cleaned
         if cleans and not cleaned:
             raise in_the_way(now, cleans[0])

@@ -37,10 +37,10 @@ from ..transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    all_shared,
     judge,
     kind_of,
     known_of,
-    those,
 )
 from ..transaction.instant_changes import remove_pending, remove_rollbacks
 from ..transaction.left_overs import forget
@@ -108,7 +108,7 @@ class _Restore:
             _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
         plan = timeline.files.read_restore_plan(pending)
-        same = those({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
+        same = all_shared({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
         if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
             raise restoring(timeline, pending)
         self._take_back_if_archived(pending)

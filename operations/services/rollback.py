@@ -34,7 +34,7 @@ from ..transaction.concurrency import (
     known_of,
 )
 from ..transaction.left_overs import files_of
-from ..transaction.taken import again_where, was_removed
+from ..transaction.taken import was_removed, with_retries
 from .bucket_property import follow_rules
 from .execution import take_back
 from .preconditions import (
@@ -70,7 +70,7 @@ def rollback(
     table = open_for_service(storage)
     call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
     # Another process may undo the write after it was listed, and before it is read.
-    result = again_where(call.dry_result if dry_run else call.run, was_removed)
+    result = with_retries(call.dry_result if dry_run else call.run, was_removed)
     return replace(result, path=storage.path, seconds=time.monotonic() - began)
 
 

@@ -1,7 +1,7 @@
-"""What a table needs next: each service that has work to do, with the arguments of its call.
+"""The next needs of a table: each service that has work to do, with the arguments of its call.
 
-Each need is found by the rules of its service, from one listing of the table, so that the service's call does what was
-announced. Nothing is written, and no data file is opened.
+The rules of a service find its need, from one listing of the table, so that the service then does what was announced.
+This writes nothing and opens no data file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ..services.versions.steps import FIRST_RELEASE_OF_NEWEST, UPGRADE, offered_
 from ..transaction.concurrency import COMPACTION as COMPACTION_KIND
 from ..transaction.concurrency import WRITE, kind_of
 
-# Each takes some requests: the others of very many wait for the next look.
+# Each judged instant costs some requests, so further instants wait for the next look.
 MOST_JUDGED = 6
 _MANY = 3
-# Two heartbeats that did not come, as for writers.
+# After two missing heartbeats a process counts as silent, as for writers.
 _SILENT_S = 2 * INTERVAL_S
 
 
@@ -54,10 +54,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class TableNeeds:
-    """What decides which services a table needs.
+    """The facts that decide which services a table needs.
 
     Attributes:
-        dead: The partitions with completed files outside of the newest slices: only there a clean may have work.
+        dead: The partitions with completed files outside of the newest slices; only there a clean may have work.
     """
 
     walked: WalkedTable
@@ -65,11 +65,11 @@ class TableNeeds:
     patience: Patience
     dead: Collection[str]
 
-    def found(self) -> tuple[Need, ...]:
-        """Return what the table needs next, in the order in which its services should run.
+    def next_needs(self) -> tuple[Need, ...]:
+        """Return the next needs of the table, in the order in which the services should run.
 
-        A pending restore or rollback comes alone: other services wait for it. A table that pyhudi only reads needs
-        none of its services.
+        A pending restore or rollback is the only need, because other services wait for it. A table that pyhudi only
+        reads needs no services.
         """
         timeline = self.walked.timeline
         if self.walked.table.config.is_read_only:
@@ -82,7 +82,7 @@ class TableNeeds:
         return (*undone, *self._cleans(), *self._archives(), *self._compactions())
 
     def offers(self) -> tuple[Need, ...]:
-        """Return what may be done about the table's version; no other work waits for it."""
+        """Return the possible upgrade of the table's version; no other work waits for it."""
         step = offered_upgrade(self.walked.table)
         if step is None:
             return ()
@@ -103,7 +103,7 @@ class TableNeeds:
             yield Need(why, "restore", {"to": plan.savepoint_to_restore_timestamp})
 
     def _rollbacks(self) -> Iterator[Need]:
-        """Yield the rollbacks of dead writes, in one round where there are many, and of those that broke off."""
+        """Yield the rollbacks of dead writes, as one round if there are many, and the rollbacks that broke off."""
         timeline = self.walked.timeline
         going = pending_rollbacks(timeline)
         broken = [
@@ -197,15 +197,15 @@ class TableNeeds:
             yield Need(why, "compact")
 
     def _death_of(self, write: Instant) -> str:
-        """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
+        """Return why the writer of a pending write counts as dead; empty if it lives, or may live."""
         if is_given_up(self.walked.table.storage, write.requested_time):
             return "it gave the write up"
-        found = self._judge(write)
-        return "" if found.alive else found.reason
+        liveness = self._judge(write)
+        return "" if liveness.alive else liveness.reason
 
     def _judge(self, instant: Instant) -> Liveness:
         table = self.walked.table
-        # A look makes no file to find the store's clock out.
+        # Look at the store's clock without making a file.
         suspect = Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
         return suspect.judge(may_wait=False)
 
@@ -213,11 +213,11 @@ class TableNeeds:
         """Return whether no living process carries out the plan of a pending instant."""
         if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
             return plan.state == State.REQUESTED or not self._beats(plan)
-        # Nothing but a write holds room on the disk, by whose lack a write shows that it was given up.
+        # Only a write holds a reserve on the disk, so a missing reserve says nothing about other instants.
         return not self._judge(plan).alive
 
     def _beats(self, instant: Instant) -> bool:
-        """Return whether a process at work on a pending instant gave a sign of life within two minutes."""
+        """Return whether a process at work on a pending instant gave a sign of life lately."""
         age = Heartbeat(self.walked.table.storage, instant.requested_time).age()
         return age is not None and age < _SILENT_S
 

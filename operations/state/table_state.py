@@ -1,6 +1,6 @@
-"""The state of a table on one page: what it is, its size, its debt, what is at work on it, and what it needs next.
+"""The state of a table on one page: its settings, its size, its debt, the work on it, and its next needs.
 
-One listing of each partition and a bounded number of other requests find it, whatever the number of file groups and of
+It takes one listing of each partition and a bounded number of other requests, whatever the number of file groups and of
 instants is. It opens no data file.
 """
 
@@ -24,28 +24,28 @@ from ..inspect.walked_table import WalkedTable
 from ..service_settings import Upkeep
 from .needs import Need, TableNeeds, pending_work
 
-# Of a timeline that is not archived, so many of the newest instants are counted by action.
+# So many of the newest instants are counted by action, because a timeline may never be archived.
 NEWEST = 500
 _MOST_WRITES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What `table_state` finds.
+    """The result of `table_state`.
 
     Attributes:
-        buckets: Buckets of each partition, where all have the same known number.
+        buckets: Buckets of each partition; None if the numbers differ or are unknown.
         dead_bytes: Bytes of older slices and replaced file groups; ``unfinished_bytes`` of unfinished writes.
         delta_commits: Delta commits since the last compaction.
-        read_optimized_lacks: How many writes read-optimized queries lack.
+        read_optimized_lacks: How many writes are missing from read-optimized queries.
         instants: Instants on the active timeline, of which the newest ``counted_instants`` are counted by action.
         archive_files: Files of the archive.
-        newest_writes: The newest completed writes, with values by the columns of `HudiTable.history`.
-        pending: The oldest pending instants, with values by the columns of `HudiTable.activity`.
+        newest_writes: The newest completed writes, as values by the columns of `HudiTable.history`.
+        pending: The oldest pending instants, as values by the columns of `HudiTable.activity`.
         pending_instants: How many instants are pending.
-        written_by: Which software made the newest completed write; None where that is unknown.
-        metadata: The partitions of the metadata table, those being built, too; None where it cannot be listed.
-        offers: What may be done about the table's version.
+        written_by: Which software made the newest completed write; None if that is unknown.
+        metadata: The partitions of the metadata table, in use or being built; None if it cannot be listed.
+        offers: The possible upgrade of the table's version.
     """
 
     path: str
@@ -81,7 +81,7 @@ class TableState:
 
 
 def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableState:
-    """Return the state of the table at a store's root; raises `TableError` where pyhudi cannot read it."""
+    """Return the state of the table at a store's root; raises `TableError` if pyhudi cannot read it."""
     walked = WalkedTable.now(storage)
     table, timeline, slices = walked.table, walked.timeline, walked.slices
     config, numbers = table.config, walked.numbers
@@ -124,7 +124,7 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         newest_writes=tuple(history_rows(timeline, timeline.writes[: -_MOST_WRITES - 1 : -1])),
         pending=tuple(activity_rows(table, pending_work(timeline))),
         pending_instants=len(timeline.pending),
-        needs=needs.found(),
+        needs=needs.next_needs(),
         written_by=last_writer(timeline),
         offers=needs.offers(),
         metadata=readable_sizes(table, timeline),

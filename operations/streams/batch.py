@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ...errors import ConcurrentWriteError, StorageError
 from ..write_ids import STREAM_ID
 
-# Apache Hudi's identifier of a stream that was given none.
+# Apache Hudi's identifier of a stream without an identifier of its own.
 DEFAULT_IDENTIFIER = "default_single_writer"
-# The key under which a commit states how many rows its stream passed over before.
+# The key under which a commit notes how many rows its stream skipped before.
 LOST = "pyhudi.stream.rows.lost"
 # The key under which a commit keeps `StreamBatch.offsets`.
 OFFSETS = "pyhudi.stream.offsets"
@@ -21,10 +21,10 @@ class StreamBatch:
 
     Attributes:
         query_id: Spark's id of the query, which its restarts keep.
-        run_id: Spark's id of this run of the query; empty where it is unknown.
+        run_id: Spark's id of this run of the query; empty if it is unknown.
         identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
-        lost: How many rows the stream passed over since the last batch that it completed.
-        offsets: A digest of where in its sources, and when, Spark ended the batch; empty where that is unknown.
+        lost: How many rows the stream skipped since the last batch that it completed.
+        offsets: A digest of the time and the offsets in its sources at which Spark ended the batch; empty if unknown.
     """
 
     query_id: str
@@ -44,9 +44,9 @@ class StreamSettings:
     """How a stream writes its batches.
 
     Attributes:
-        retry_wait_s: Seconds before the first repetition; the pause doubles with each.
-        ignores_failures: Whether the stream passes over a batch whose commit failed for good.
-        upkeep_s: How many seconds the table services after a batch may take together; with 0 none run.
+        retry_wait_s: Seconds before the first repetition; each further pause is twice as long.
+        ignores_failures: Whether the stream skips a batch whose commit failed for good.
+        upkeep_s: How many seconds all table services after a batch may take together; with 0 none run.
     """
 
     identifier: str = DEFAULT_IDENTIFIER
@@ -57,14 +57,14 @@ class StreamSettings:
     upkeep_s: float = 0.5
 
     def wait_s(self, number: int) -> float:
-        """Return the seconds before a repetition, which is the first by the number 0."""
+        """Return the seconds before a repetition; the first repetition has the number 0."""
         return self.retry_wait_s * (1 << number)
 
 
 def may_be_passed_over(error: Exception) -> bool:
-    """Return whether a stream may pass over the batch that an error ended: the store or another engine kept it out.
+    """Return whether a stream may skip a batch after an error: if the store or another engine kept it out.
 
-    Bad rows, options and damage end each later batch, too, and would take all rows of the query. A batch that met
-    writes of pyhudi for too long is written once the query is started again.
+    Bad rows, options and damage would end each later batch, too, so that the query would lose all rows. A batch that
+    met writes of pyhudi for too long is written when the query is started again.
     """
     return isinstance(error, (StorageError, ConcurrentWriteError))

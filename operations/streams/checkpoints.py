@@ -1,8 +1,8 @@
-"""Which micro-batches a table has: the checkpoints of streams that every completed write of pyhudi carries on.
+"""The micro-batches that a table has: each completed write of pyhudi carries the checkpoints of all streams on.
 
-The newest completed write of pyhudi has them all, however many instants were archived, since each write takes those of
-the newest before it along, in the rounds of its decision. Apache Hudi keeps the greatest batch id of an identifier in
-the same way, and finds it in the newest active write that names the identifier; pyhudi keeps its own by the query.
+In the rounds of its decision, each write takes over the checkpoints of the newest write. So the newest write of pyhudi
+has them all, however many instants were archived. Apache Hudi keeps the greatest batch id of an identifier in the same
+way, and finds it in the newest active write that names the identifier; pyhudi keeps its checkpoints by the query.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...timeline.writers.owner import Claim
 from ..write_ids import archived_ids, greatest_batch
 from .batch import StreamBatch
 
-# Of more queries, `find_batch` finds those with the oldest last batches by their write ids only.
+# A write names at most so many queries; `find_batch` finds batches of others by their write ids.
 MOST_QUERIES = 64
 
 _PARTS = ("queries", "identifiers")
@@ -34,7 +34,7 @@ class Checkpoint:
     """The greatest batch of a query or of an identifier, and the requested time of its instant.
 
     Attributes:
-        name: The identifier of a query's batch; the query of an identifier's, empty where Apache Hudi wrote the batch.
+        name: For a query the identifier of the batch, for an identifier its query; empty if Apache Hudi wrote it.
     """
 
     batch_id: int
@@ -59,8 +59,8 @@ class Checkpoints:
     def followed_by(self, instant: Instant, texts: StreamTexts) -> Checkpoints:
         """Return the checkpoints after a write that completed later, of pyhudi or of Apache Hudi."""
         if texts.streams:
-            found = _parsed(texts.streams)
-            return Checkpoints({**self.queries, **found.queries}, {**self.identifiers, **found.identifiers})
+            parsed = _parsed(texts.streams)
+            return Checkpoints({**self.queries, **parsed.queries}, {**self.identifiers, **parsed.identifiers})
         identifiers = self.identifiers
         for name, batch_id in _parsed_sinks(texts.sinks).items():
             if name not in identifiers or identifiers[name].batch_id < batch_id:
@@ -69,22 +69,22 @@ class Checkpoints:
 
     def on(self, seen: SeenTable) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
-        there = {
+        is_committed = {
             # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
             time: seen.timeline.is_committed(time) or seen.table.archive.holds(time)
-            for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
+            for time in {found.instant for found in (*self.queries.values(), *self.identifiers.values())}
         }
-        if all(there.values()):
+        if all(is_committed.values()):
             return self
         return Checkpoints(
-            {name: found for name, found in self.queries.items() if there[found.instant]},
-            {name: found for name, found in self.identifiers.items() if there[found.instant]},
+            {name: found for name, found in self.queries.items() if is_committed[found.instant]},
+            {name: found for name, found in self.identifiers.items() if is_committed[found.instant]},
         )
 
-    def place_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
-        """Return the requested time of the instant that has a batch; None where it is to be written.
+    def instant_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
+        """Return the requested time of the instant that has a batch; None if the batch is to be written.
 
-        ``noted`` is the query's greatest batch where these checkpoints do not name the query.
+        ``noted`` is the query's greatest batch if these checkpoints do not name the query.
         """
         mine, sink = self.queries.get(batch.query_id, noted), self.identifiers.get(batch.identifier)
         if sink is not None and sink.name not in {"", batch.query_id}:
@@ -111,12 +111,12 @@ class Checkpoints:
             f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {path}, which has "
             f"its batch {greatest} already: the checkpoint folder is older than the table, or another run of the query "
             "is at work.",
-            "End the other run; where the checkpoint folder is an old copy, start from a new folder and give "
+            "End the other run; if the checkpoint folder is an old copy, start from a new folder and give "
             f"{IDENTIFIER} another name.",
         )
 
     def texts(self, left_out: Iterable[str] = ()) -> dict[str, str]:
-        """Return the entries of extraMetadata; Apache Hudi's without the identifiers ``left_out``."""
+        """Return the entries of extraMetadata; the entry of Apache Hudi lacks the identifiers ``left_out``."""
         if not self.queries and not self.identifiers:
             return {}
         sinks = {name: str(found.batch_id) for name, found in self.identifiers.items() if name not in {*left_out}}
@@ -129,7 +129,7 @@ class Checkpoints:
 
 
 def newest_checkpoints(seen: SeenTable) -> Checkpoints:
-    """Return the checkpoints of a table's newest write of pyhudi, and of what another engine wrote since."""
+    """Return the checkpoints of a table's newest write of pyhudi, and of later writes of other engines."""
     timeline = seen.timeline
     since: list[tuple[Instant, StreamTexts]] = []
     for instant in _newest_first(timeline.writes):
@@ -143,47 +143,47 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
         since.append((instant, texts))
         if texts.by_pyhudi:
             break
-    found = Checkpoints()
+    checkpoints = Checkpoints()
     for instant, texts in reversed(since):
-        found = found.followed_by(instant, texts)
-    return found.on(seen)
+        checkpoints = checkpoints.followed_by(instant, texts)
+    return checkpoints.on(seen)
 
 
 def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
-    """Return what a write that completes now says of streams: all that the newest says, and its own batch."""
-    found = newest_checkpoints(seen)
+    """Return the entries about streams of a write that completes now: those of the newest write, and its own batch."""
+    checkpoints = newest_checkpoints(seen)
     if batch is not None:
-        found = found.with_batch(batch, pending.requested_time)
-    if not found.identifiers:
-        return found.texts()
-    # Apache Hudi believes the write with the greatest requested time, also where an older one completes after it.
+        checkpoints = checkpoints.with_batch(batch, pending.requested_time)
+    if not checkpoints.identifiers:
+        return checkpoints.texts()
+    # Apache Hudi trusts the write with the greatest requested time, even if an older write completes after it.
     older = (write for write in seen.timeline.pending if write.requested_time < pending.requested_time)
     owners = (Claim(seen.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
     own = set() if batch is None else {batch.identifier}
-    return found.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
+    return checkpoints.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
 
 
 def find_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
-    """Return the requested time of the completed instant that has a batch; None where it is to be written.
+    """Return the requested time of the completed instant that has a batch; None if the batch is to be written.
 
-    Raises `OptionConflictError` for a batch that the table is past, and for an identifier of another stream.
+    Raises `OptionConflictError` if the table has a later batch, or if the identifier is of another stream.
     """
-    found = newest_checkpoints(seen)
-    noted = None if batch.query_id in found.queries else _by_write_ids(seen, batch)
-    return found.place_of(seen.table.path, batch, noted)
+    checkpoints = newest_checkpoints(seen)
+    noted = None if batch.query_id in checkpoints.queries else _by_write_ids(seen, batch)
+    return checkpoints.instant_of(seen.table.path, batch, noted)
 
 
 def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
-    """As `find_batch`, for a batch that was to be written a while ago: the newest write tells."""
-    return newest_checkpoints(seen).place_of(seen.table.path, batch, None)
+    """As `find_batch`, for a batch that the table lacked at its plan, so that the checkpoints are enough."""
+    return newest_checkpoints(seen).instant_of(seen.table.path, batch, None)
 
 
 def _by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
-    """Return a query's greatest batch where the newest write does not name the query, one of very many."""
+    """Return a query's greatest batch if the newest write does not name the query, one of very many."""
     for ids in (read_written(seen.timeline).ids, archived_ids(seen.table)):
-        found = greatest_batch(ids, batch.query_id)
-        if found is not None:
-            return Checkpoint(*found, batch.identifier)
+        greatest = greatest_batch(ids, batch.query_id)
+        if greatest is not None:
+            return Checkpoint(*greatest, batch.identifier)
     return None
 
 
@@ -198,30 +198,30 @@ def _completed(instant: Instant) -> tuple[str, str]:
     return instant.visible_since, instant.requested_time
 
 
-def _moved_last(known: Mapping[str, Checkpoint], name: str, found: Checkpoint) -> Mapping[str, Checkpoint]:
-    others = [(other, checkpoint) for other, checkpoint in known.items() if other != name]
-    return dict([*others[-(MOST_QUERIES - 1) :], (name, found)])
+def _moved_last(checkpoints: Mapping[str, Checkpoint], name: str, newest: Checkpoint) -> Mapping[str, Checkpoint]:
+    others = [(other, checkpoint) for other, checkpoint in checkpoints.items() if other != name]
+    return dict([*others[-(MOST_QUERIES - 1) :], (name, newest)])
 
 
 def _parsed(text: str) -> Checkpoints:
-    """Return the checkpoints in a text of `Checkpoints.texts`; none where it is no such text."""
+    """Return the checkpoints in a text of `Checkpoints.texts`; none if it is another text."""
     try:
-        found = parse_json(text)
-        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in found[part].items()} for part in _PARTS))
+        parsed = parse_json(text)
+        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in parsed[part].items()} for part in _PARTS))
     except (ValueError, KeyError, TypeError, AttributeError):
         return Checkpoints()
 
 
-def _checkpoint(found: Any) -> Checkpoint:
-    batch_id, instant, name = found
+def _checkpoint(fields: Any) -> Checkpoint:
+    batch_id, instant, name = fields
     if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
-        raise ValueError(f"{found} is no checkpoint")
+        raise ValueError(f"{fields} is no checkpoint")
     return Checkpoint(batch_id, instant, name)
 
 
 def _parsed_sinks(text: str) -> Mapping[str, int]:
     try:
-        found = parse_json(text) if text else {}
-        return {name: int(batch_id) for name, batch_id in found.items()}
+        batch_ids = parse_json(text) if text else {}
+        return {name: int(batch_id) for name, batch_id in batch_ids.items()}
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -1,8 +1,7 @@
-"""Whether a batch that a table has is the batch that a stream repeats, or another under the same number.
+"""Whether a batch of the table is the batch that a stream repeats, or another batch with the same number.
 
-Spark repeats a batch whose offsets it has noted, and whose end it has not. A checkpoint folder that is a copy from
-right before that batch lacks the offsets, so that Spark makes another batch of that number, up to where its sources are
-now.
+Spark repeats a batch if it has noted its offsets, but not its end. If the checkpoint folder is a copy from right before
+that batch, it lacks the offsets, and Spark makes another batch with that number, up to the current end of its sources.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ if TYPE_CHECKING:
 
 
 def refuse_other_offsets(
-    seen: SeenTable, batch: StreamBatch, done: str, offsets: Callable[[], str] | None = None
+    seen: SeenTable, batch: StreamBatch, instant_time: str, offsets: Callable[[], str] | None = None
 ) -> None:
-    """Raise `OptionConflictError` where the instant ``done`` has another batch of that number.
+    """Raise `OptionConflictError` if an instant has another batch with that number.
 
-    A commit without the offsets of its batch, as of an older release, counts as the same batch.
+    If an older release made the commit, it lacks the offsets, and counts as the same batch.
     """
     mine = batch.offsets or (offsets() if offsets is not None else "")
-    noted = _offsets_of(seen, done) if mine else ""
+    noted = _offsets_of(seen, instant_time) if mine else ""
     if noted and noted != mine:
         raise OptionConflictError(
             f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {seen.table.path}, "
-            f"which has another batch of that number as {done}: the checkpoint folder is a copy from before that "
-            "batch.",
-            "Continue from the newest folder; without it, start from a new folder at the place where that batch ended, "
-            f"and give {IDENTIFIER} another name.",
+            f"which has another batch of that number as {instant_time}: the checkpoint folder is a copy from before "
+            "that batch.",
+            "Continue from the newest folder; without it, start from a new folder at the end of that batch, and give "
+            f"{IDENTIFIER} another name.",
         )
 
 
 def _offsets_of(seen: SeenTable, time: str) -> str:
     table, timeline = seen.table, seen.timeline
-    found = timeline.write_at(time)
+    write = timeline.write_at(time)
     try:
-        if found is not None:
-            return timeline.files.read_commit(found).extra_metadata.get(OFFSETS, "")
+        if write is not None:
+            return timeline.files.read_commit(write).extra_metadata.get(OFFSETS, "")
     except StorageError as error:
         # It was archived since the timeline was listed.
         if not isinstance(error.__cause__, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""An instant given up by its own writer."""
+"""The end of an instant whose own writer gives it up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def abort_begun(work: Transaction) -> Timeline | None:
-    """Undo a write whose instant only its notes name, and keep it from beginning; otherwise as `abort`."""
+    """Undo all instants that the notes of a write name, and keep the write from beginning. Otherwise as `abort`."""
     timeline = None
     for number in count(1):
         noted = work.notes.find(number)
@@ -34,42 +34,46 @@ def abort_begun(work: Transaction) -> Timeline | None:
         noted = noted or work.notes.find(number)
         if not noted:
             break
-        known = work.at(noted).claim.owner()
-        if known is None or work.is_of(known):
+        claim_owner = work.at(noted).claim.owner()
+        if claim_owner is None or work.is_of(claim_owner):
             timeline = abort(work.at(noted)) or timeline
     return timeline
 
 
 def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
-    """Undo an instant unless it is completed, and return a timeline of before; safe to call twice, and after a commit.
+    """Undo an instant unless it is completed; safe to call twice, and after a commit.
 
-    None where another write has the same time. The note "sealed" stays for tasks that are still at work. A commit that
-    ``tries_again`` needs the spills of the instant.
+    Returns the timeline from before the undo; None if another write has the instant's time. The note "sealed" stays for
+    tasks that are still at work. With ``tries_again`` the spills stay for the commit's next attempt.
     """
     planned, storage, work = work, work.storage, _in_version_of_now(work)
     begins = work.claim.make(work.owner)
     if not begins and not _is_ours(work):
         return None
     given_up = begins and work.seal.is_given_up()
-    # The disk may be full, so delete what only this write needs first. Data files stay until its end is decided.
+    # The disk may be full, so first delete what only this write needs. Data files stay until its end is decided.
     if not tries_again:
         _make_room(work)
-        # Others roll back a write that is sealed for good, and its spills with it.
+        # Other processes roll back a write that is sealed for good, with its spills.
         work.seal.set_for_good(work.key)
     timeline = abandon(work.table, partial(_unfinished, work))
-    found = timeline.find(work.instant_time)
-    gone = found is None and work.table.archive.holds(work.instant_time)
-    if gone or (found is not None and found.state == State.COMPLETED):
-        logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
+    instant = timeline.find(work.instant_time)
+    gone = instant is None and work.table.archive.holds(work.instant_time)
+    if gone or (instant is not None and instant.state == State.COMPLETED):
+        logger.warning(
+            "table %s: the instant %s is completed and stays; only the store's answer was lost",
+            work.path,
+            work.instant_time,
+        )
         forget(storage, work.instant_time)
         return timeline
-    # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
-    # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
-    unmarked = given_up or (begins and found is not None)
+    # If another writer rolled this write back, or a sweep removed its working folder before the instant was on the
+    # timeline, its markers are gone and files may have appeared since. List files then instead of trusting markers.
+    unmarked = given_up or (begins and instant is not None)
     if work.table.instants.layout != planned.table.instants.layout:
-        # Where it began after the upgrade, its instant is where no reader looks any more.
+        # If it began after the upgrade, its instant is in the old folder, where no reader looks.
         remove_pending(planned.table, planned.inflight)
-    _erase(work, found, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
+    _erase(work, instant, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
     if tries_again:
         forget_attempt(storage, work.instant_time)
         return timeline
@@ -79,18 +83,18 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
 
 
 def _in_version_of_now(work: Transaction) -> Transaction:
-    """Return the work on a table as it is: an upgrade by Apache Hudi moves pending instants, too."""
+    """Return the work with the table's version of now: an upgrade by Apache Hudi moves pending instants, too."""
     try:
         now = stored_config(work.storage)
     except TableError:
-        # It cannot be read any more, and the undo goes by what it was.
+        # The properties cannot be read any more, so undo by the version that this process knows.
         return work
     return work if now is None else replace(work, table=Table.of(work.storage, now))
 
 
 def _is_ours(work: Transaction) -> bool:
-    known = work.claim.owner()
-    return known is None or work.is_of(known)
+    claim_owner = work.claim.owner()
+    return claim_owner is None or work.is_of(claim_owner)
 
 
 def _make_room(work: Transaction) -> None:
@@ -109,7 +113,7 @@ def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
 def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
     work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
     if written_partitions(work.table.config):
-        # Another engine may have begun to undo it while a decision to complete it was being carried out.
+        # Another engine may have begun to undo it while a process carried out the decision to complete it.
         take_back_metadata(work.table, [work.instant_time])
     if own is not None:
         remove_pending(work.table, own)

@@ -1,4 +1,4 @@
-"""The start of an instant: exactly one of a write's tasks puts it on the timeline, at a time that it chooses then."""
+"""The start of an instant: exactly one task of a write chooses its time and puts it on the timeline."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
-from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, those
+from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, all_shared, forbids
 from .left_overs import forget
 from .locks import HeldLock, hold
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
 _FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05
-# Each further note is for a time that another write took, or that an archiving passed, within a few requests.
+# A write needs a further note only if another write took its time, or an archiving passed its time.
 _MOST_NOTES = 100
 
 
 class _PassedError(Exception):
-    """The time of a write that is about to begin lies before what an archiving or another writer did meanwhile."""
+    """An archiving or another writer has passed the time of a write that is about to begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The timeline that a sweep read, and whether a process may have announced that it archives instants."""
+    """The timeline that a sweep read, and whether a process may have announced an archiving."""
 
     timeline: Timeline
     archiving: bool
@@ -57,8 +57,8 @@ def begun(
 ) -> Iterator[BegunWork]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    Only the first task calls `prepare`, which makes the table ready, with a timeline of right before. ``after`` is the
-    time of the commit's last attempt. Raises `WriteSealedError` where the write is over.
+    Only the first task calls `prepare`, which makes the table ready, with the newest timeline. ``after`` is the time of
+    the commit's last attempt. Raises `WriteSealedError` if the write is over.
     """
     noted = work.at("")
     for number in range(1, _MOST_NOTES + 1):
@@ -82,42 +82,42 @@ def begun(
         except _PassedError:
             forget(noted.storage, noted.instant_time)
         except WriteSealedError:
-            # The process that sealed the write has removed its files, except for this heartbeat.
+            # The process that sealed the write has removed all its files but this heartbeat.
             heartbeat.Heartbeat(noted.storage, noted.instant_time).delete()
             raise
     raise ConcurrentWriteError(
-        f"The write to the table {work.path} found no free time on its timeline, {_MOST_NOTES} times in a row.",
+        f"The write to the table {work.path} found no free time on the timeline, {_MOST_NOTES} times in a row.",
         "Write again.",
     )
 
 
 def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timeline | None]:
-    """Return the time that a note names; without that note, make it for a time after all instants and the last note.
+    """Return the time that a note names. Without that note, make it, for a time after all instants and the last note.
 
-    With it comes the timeline after which the time was chosen, where this task chose it.
+    If this task chose the time, it also returns the timeline by which it chose.
     """
-    found, listed = work.notes.find(number), None
-    if found is None:
+    instant_time, listed = work.notes.find(number), None
+    if instant_time is None:
         listed = work.table.timeline()
         greatest = max(listed.greatest_time() or "", last)
         chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
-        found = chosen if work.notes.make(number, chosen) else work.notes.find(number)
-    if not found or found == GIVEN_UP:
+        instant_time = chosen if work.notes.make(number, chosen) else work.notes.find(number)
+    if not instant_time or instant_time == GIVEN_UP:
         raise over(work)
-    return found, listed
+    return instant_time, listed
 
 
 def _claims(work: Transaction) -> bool | None:
-    """Return whether this task claims the noted time, as the first of its write; None where another write has it."""
-    known = work.claim.owner()
-    is_first = known is None and work.claim.make(work.owner)
+    """Return whether this task is the first of its write to claim the noted time; None if another write has it."""
+    claim_owner = work.claim.owner()
+    is_first = claim_owner is None and work.claim.make(work.owner)
     if not is_first:
-        known = known or work.claim.owner()
-    if known is not None:
-        return False if work.is_of(known) else None
-    # A write that is over may leave only its seal, made before its claim goes: this write's, or another's that had this
-    # time from before this task noted it until now, or until this task could not claim it. Where the claim exists,
-    # publishing checks the seal.
+        claim_owner = claim_owner or work.claim.owner()
+    if claim_owner is not None:
+        return False if work.is_of(claim_owner) else None
+    # A write that is over may leave only its seal, because it makes the seal before it deletes its claim. The seal may
+    # be of this write, or of another write that had this time until a moment ago. If a claim exists, each file that is
+    # published checks the seal.
     sealed = work.seal.key()
     if sealed is None:
         return is_first
@@ -129,16 +129,16 @@ def _claims(work: Transaction) -> bool | None:
 
 
 def _begun_timeline(work: Transaction) -> Timeline | None:
-    """Wait for the first task to put the write on the timeline; None where it died on the way.
+    """Wait for the first task to put the write on the timeline, and return that; None if the task died before.
 
-    Every step of the first task is create-if-absent, so it can be taken again.
+    Each step of the first task creates a file if it is absent, so another task can repeat it.
     """
     deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
         timeline = work.table.timeline()
-        found = timeline.find(work.instant_time)
-        if found is not None and found.state >= State.INFLIGHT:
-            # The instant's file is visible, but may not be on disk yet. It has to be before any data file is.
+        instant = timeline.find(work.instant_time)
+        if instant is not None and instant.state >= State.INFLIGHT:
+            # The instant's file is visible, but may not be on the disk yet. It must be there before any data file.
             work.storage.flush([timeline.files.folder])
             return timeline
         refuse_sealed(work)
@@ -162,25 +162,28 @@ def over(work: Transaction) -> WriteSealedError:
 
 
 def _take_back_if_given_up(work: Transaction) -> bool:
-    """Return whether a write was given up after this task had looked for its seal; it leaves the timeline then."""
+    """Take a write off the timeline if it was given up after this task looked for its seal; return whether it was."""
     if not work.seal.is_given_up():
         return False
     timeline = work.table.timeline()
-    found = timeline.find(work.instant_time)
-    if found is not None and found.state != State.COMPLETED:
-        timeline.files.remove_pending(found)
+    instant = timeline.find(work.instant_time)
+    if instant is not None and instant.state != State.COMPLETED:
+        timeline.files.remove_pending(instant)
     return True
 
 
-def _refuse_completed(work: Transaction, found: Instant | None) -> None:
-    """Raise `WriteSealedError` for a straggler: of a batch whose seal is gone, it may have claimed the batch's time."""
-    if found is not None and found.state == State.COMPLETED:
+def _refuse_completed(work: Transaction, instant: Instant | None) -> None:
+    """Raise `WriteSealedError` for a late task of a completed write, whose seal may be gone.
+
+    Without the seal, the task may have claimed the write's time again.
+    """
+    if instant is not None and instant.state == State.COMPLETED:
         forget(work.storage, work.instant_time)
         raise over(work)
 
 
 def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool:
-    """Return whether all other writes are younger, or a process announced that it archives beyond this time.
+    """Return whether all other writes are younger, or a process announced an archiving up to this time or beyond.
 
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
@@ -188,27 +191,27 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     first = min((time for time in writes if time != work.instant_time), default="")
     if first > work.instant_time:
         return True
-    shared = those({Shared.ITSELF: announced_until >= work.instant_time})
+    shared = all_shared({Shared.ITSELF: announced_until >= work.instant_time})
     archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
     return bool(announced_until) and forbids(archiving)
 
 
 def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
-    """Take back the start of a write that turns out to be too old once it is on the timeline.
+    """Take a write off the timeline again if it turns out to be too old.
 
-    A process that archives first announces a time, then lists the timeline. This makes its file, then looks for the
-    announcement. So at least one of the two sees the other. Writers of other software compare a write with those alone
-    that were requested or pending at their own times, so where a lock keeps them out the time is the greatest.
+    A process that archives announces a time, and then lists the timeline. A write makes its file, and then looks for an
+    announcement. So at least one of the two sees the other. Other software compares its write only with writes that
+    were requested or pending at its own time. So if a lock keeps it out, the time must be the greatest.
     """
     until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
-    found = timeline.find(work.instant_time)
-    if found is not None and found.state == State.COMPLETED:
+    instant = timeline.find(work.instant_time)
+    if instant is not None and instant.state == State.COMPLETED:
         return timeline
-    if found is not None and found.state == State.INFLIGHT:
-        # The task that made the inflight file had looked for announcements before.
+    if instant is not None and instant.state == State.INFLIGHT:
+        # The task that made the inflight file has looked for announcements already.
         until = ""
-    begins = found is None or found.state == State.REQUESTED
+    begins = instant is None or instant.state == State.REQUESTED
     is_passed = held.keeps_out and begins and (timeline.greatest_time() or "") > work.instant_time
     if is_passed or _is_old(work, timeline, until):
         timeline.files.remove_pending(work.inflight)
@@ -217,17 +220,17 @@ def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
+    # An instant without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()
-    found = swept.timeline.find(work.instant_time)
-    _refuse_completed(work, found)
+    instant = swept.timeline.find(work.instant_time)
+    _refuse_completed(work, instant)
     work.markers.begin()
     instants = work.table.instants
     with hold(work.table) as held:
         refuse_other_version(work.table)
-        if found is None:
-            # An instant older than archived instants makes readers take those for uncommitted.
+        if instant is None:
+            # Readers would take archived instants for uncommitted if this instant were older.
             until = max(announced(work.storage), default="") if swept.archiving else ""
             if _is_old(work, swept.timeline, until):
                 raise _PassedError

@@ -1,7 +1,7 @@
-"""Instants that complete while Apache Hudi upgrades a table of version 6 under their writer.
+"""Instants that complete while Apache Hudi upgrades their table from version 6.
 
-It lists the instants, moves one after another, and changes the version last; it takes no lock. An instant that
-completes behind its listing stays where no reader of the new version looks.
+The upgrade lists the instants, moves them one after another, and changes the version last; it takes no lock. An instant
+that completes after the listing stays in the old folder, where no reader of the new version looks.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from ...table.table import Table, open_table, refuse_other_version
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 
-# An instant takes milliseconds to move. After so long the upgrade has broken off, and the next call lists all anew.
+# An instant takes milliseconds to move. After this time the upgrade has broken off, and the next upgrade lists anew.
 _PATIENCE_S = 30.0
 _POLL_S = 0.1
 
 
 def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
-    """Raise `CommitConflictError` for an instant that has just completed, if an upgrade left it out.
+    """Raise `CommitConflictError` if an upgrade left out an instant that has just completed.
 
-    Its completed file goes, and its writer undoes the rest. An upgrade that is at work is waited for.
+    This deletes its completed file, and its writer undoes the rest. It first waits for an upgrade that is at work.
     """
     files, began = timeline.files, time.monotonic()
     if files.layout.next is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class CommitBody:
-    """A body that each round of a decision asks for; it is encoded again only where the checkpoints have changed."""
+    """The body for each round of a decision; encoded again only if the checkpoints have changed."""
 
     metadata: CommitMetadata
     table: Table
@@ -31,15 +31,15 @@ class CommitBody:
         return len(self._with({} if self._encoded is None else self._encoded[0]))
 
     def at(self, timeline: Timeline, pending: Instant) -> bytes:
-        """Return the body of an instant that completes as the next on a timeline."""
+        """Return the body of a pending instant that completes next on a timeline."""
         return self._with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
 
-    def _with(self, carried: Mapping[str, str]) -> bytes:
-        if self._encoded is None or self._encoded[0] != carried:
-            found = self.metadata
-            extra = {**found.extra_metadata, **carried}
+    def _with(self, checkpoints: Mapping[str, str]) -> bytes:
+        if self._encoded is None or self._encoded[0] != checkpoints:
+            metadata = self.metadata
+            extra = {**metadata.extra_metadata, **checkpoints}
             body = self.table.instants.codec.encode(
-                found.model_copy(update={"extra_metadata": extra}) if carried else found
+                metadata.model_copy(update={"extra_metadata": extra}) if checkpoints else metadata
             )
-            self._encoded = carried, body
+            self._encoded = checkpoints, body
         return self._encoded[1]

@@ -1,4 +1,4 @@
-"""The numbers of buckets that an instant brings into force, made with it and deleted with it."""
+"""The rules of bucket numbers: each comes into force with its instant, and is deleted with it."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
 from ..following.before_completion import file_step
-from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, forbids, those
+from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, all_shared, forbids
 
 
 def steps_of_rule(table: Table, rule: BucketRule) -> FirstSteps:
     """Return the steps that bring a rule into force with its instant.
 
-    Its file comes before the completed file, so that no reader finds the new file groups without their number.
+    The rule's file comes before the completed file, so that no reader finds the new file groups without their number.
     """
     return FirstSteps((file_step(table.storage, rule.instant_time, *rule_file(table, rule)),))
 
 
 def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
-    """Write the rule in force where Apache Hudi looks for rules, if none is there: it fails at a pending one alone.
+    """Write the rule in force into the folder in which Apache Hudi looks for rules, if that has none.
 
-    The number of a table without rules becomes the rule `FIRST`. A table that was upgraded has its rules in a folder
-    of pyhudi's. Raises `CommitConflictError` where the rule is undone meanwhile.
+    Apache Hudi fails if only a pending rule is there. The number of a table without rules becomes the rule `FIRST`. An
+    upgraded table has its rules in a folder of pyhudi. Raises `CommitConflictError` if the rule is undone meanwhile.
     """
-    rule, known = numbers.rule, table.format.bucket_rules
-    if rule is None or (numbers.by_rule and (not known or any(file.for_java for file in rule_files(table)))):
+    rule, java_reads_rules = numbers.rule, table.format.bucket_rules
+    if rule is None or (numbers.by_rule and (not java_reads_rules or any(file.for_java for file in rule_files(table)))):
         return
     write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
     if not numbers.by_rule:
         return
-    # A process that undoes a rescale says so on the timeline before it deletes the rule.
+    # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
     now = timeline.reload()
-    shared = those({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
+    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
     undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
     if undone or bucket_numbers(table, now).rule != rule:
         delete_bucket_rule(table, rule.instant_time)
         raise CommitConflictError(
-            f"The rescale of the table {table.path} cannot begin: the rescale {rule.instant_time} before it is undone.",
+            f"The rescale of the table {table.path} cannot begin: the earlier rescale {rule.instant_time} is undone.",
             "Run it again.",
         )
 
 
 def delete_rule(table: Table, victim: Instant) -> None:
-    """Delete the rule of an instant that is going to leave the timeline.
+    """Delete the rule of an instant that is about to leave the timeline.
 
-    It goes before the requested file does: Apache Hudi takes the newest rule whose instant is not pending.
+    The rule goes before the requested file: Apache Hudi takes the newest rule whose instant is not pending.
     """
     if victim.group == REPLACE_COMMIT and table.config.index_type in {None, BUCKET}:
         delete_bucket_rule(table, victim.requested_time)

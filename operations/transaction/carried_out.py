@@ -1,4 +1,4 @@
-"""Decisions carried out, by the process that made them or by the next that decides, any number of times."""
+"""How a decision is carried out: by its own process or by the next process that decides, any number of times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ LATE_S = 0.5
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     """Return whether a timeline shows that a decision is fully carried out.
 
-    It never makes the completed file of an instant that left the timeline, or that a rollback undoes, again.
+    That is so, too, if the instant of a completed file has left the timeline, or a rollback undoes it: no process makes
+    that file again.
     """
     if decision.kind == DecisionKind.CLOSE:
         return False
@@ -45,23 +46,23 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.TAKE_STEPS:
         return all(_is_taken(timeline.storage, first) for first in decision.first)
     instant = decision.instant
-    known = [
+    states = [
         instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
     ]
     if decision.kind == DecisionKind.GIVE_UP:
-        return State.INFLIGHT not in known
+        return State.INFLIGHT not in states
     if instant.state == State.COMPLETED:
-        # Its maker may have died before an upgrade: such a file would be none of this version.
-        if not known or State.COMPLETED in known or not timeline.files.layout.is_whole(instant):
+        # Its maker may have died before an upgrade, so that its file would not be of this version.
+        if not states or State.COMPLETED in states or not timeline.files.layout.is_whole(instant):
             return True
         return instant.is_write and instant.requested_time in on_the_way_out(timeline)
-    return bool(known)
+    return bool(states)
 
 
 def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
-    """Do what the newest decision says, except for steps that are done already.
+    """Take the steps of the newest decision that are not taken yet.
 
-    Raises `CommitConflictError` instead of completing an instant in a table of another version.
+    Raises `CommitConflictError` if it is to complete an instant and the table has another version by now.
     """
     table, instant = held.table, decision.instant
     storage = table.storage
@@ -75,7 +76,7 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         if not _is_outdated(decision, timeline):
             replace_config(storage, decision.replaces, decision.changes)
     elif decision.kind == DecisionKind.TAKE_STEPS:
-        # What another process has carried out may have been archived since, and must not come back.
+        # Another process may have carried it out and archived the instant, which must not come back.
         for first in decision.first if is_newest(storage, decision) else ():
             _take_first(table, decision, first)
     else:
@@ -90,11 +91,11 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             for first in decision.first:
                 _take_first(table, decision, first)
             if decision.first and not is_newest(storage, decision):
-                # Another process carried it out, and may have given the instant up since: it must not come back.
+                # Another process may have carried it out and given the instant up, which must not come back.
                 return
             timeline.files.request(instant, decision.body)
             if instant.action in COMPACTING and owner.Seal(storage, instant.requested_time).is_given_up():
-                # The plan was taken back while this process stalled: it must not come back.
+                # Another process took the plan back while this process stalled, so it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
             began, steps = time.monotonic(), first_steps_of(table, decision)
@@ -108,9 +109,9 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
 
 
 def is_undone(timeline: Timeline, instant: Instant) -> bool:
-    """Return whether another process undid an instant whose completion was decided, or is at that, or archived it.
+    """Return whether another process undid, is undoing or archived an instant whose completion was decided.
 
-    Of such an instant there is no file, or the completed file alone that a late process made again.
+    Such an instant has no file, or only a completed file that a late process made again.
     """
     states = timeline.files.paths().get(instant.identity, {})
     return states.keys() <= {State.COMPLETED} or instant.requested_time in on_the_way_out(timeline)
@@ -125,7 +126,7 @@ def _is_taken(storage: Storage, first: FirstSteps) -> bool:
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
-    """Return what a decision does before the completed file; that of an earlier release may say it by a rule."""
+    """Return the steps of a decision before the completed file; an earlier release may have stored them as a rule."""
     if decision.rule is None:
         return decision.first
     rule = BucketRule(decision.instant.requested_time, decision.rule.default, decision.rule.expressions)
@@ -133,9 +134,9 @@ def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
 
 
 def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
-    """Return whether other software has changed the state of the timeline that a change of properties depends on."""
-    # A write that begins later gives way to the change. Its instant alone does not outdate the decision, or another
-    # process would pass it over while its maker carries it out.
+    """Return whether other software has changed the state of the timeline on which a change of properties depends."""
+    # A write that begins later gives way to the change. If its instant outdated the decision, another process would
+    # skip the decision while its maker carries it out.
     files = timeline.files
     return bool(decision.body) and state_of(files.storage, files.layout).completed != decision.body
 
@@ -148,11 +149,11 @@ def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
     try:
         take_steps(table.storage, decision.instant.requested_time, first, binds)
     except AsideFileGoneError:
-        # Its maker deletes such a file once the instant is complete, too. Where others decided since,
-        # this decision was carried out, even if its files have left the timeline by now.
+        # The maker also deletes that file once the instant is complete. And if others decided since, this decision was
+        # carried out, even if its files have left the timeline by now.
         if not is_carried_out(decision, table.timeline()) and is_newest(table.storage, decision):
             logger.warning(
-                "table %s: a file that was to be published before the %s %s is gone, so these properties are set: %s",
+                "table %s: a file to be published before the %s %s is gone, so these properties are set: %s",
                 table.path,
                 decision.instant.action,
                 decision.instant.requested_time,
@@ -161,14 +162,14 @@ def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
             )
             if first.out_of_use:
                 update_config(table.storage, first.out_of_use)
-            # Half an instant of the metadata table would stay pending there, and keep all later ones from its archive.
+            # Half an instant of the metadata table would stay pending, and no later instant could be archived there.
             take_back_steps(table.storage, first)
 
 
 def is_newest(storage: Storage, decision: Decision) -> bool:
-    """Return whether no process has decided since a decision: others do so once it is carried out."""
-    found = decisions.newest(storage)
-    return found is None or found.maker == decision.maker
+    """Return whether a decision is still the newest: other processes decide only once it is carried out."""
+    newest = decisions.newest(storage)
+    return newest is None or newest.maker == decision.maker
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
@@ -176,7 +177,7 @@ def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
 
 
 def opened_by(storage: Storage, partition: str) -> str | None:
-    """Return the requested time of the instant that opened a partition; None for a plain folder."""
+    """Return the requested time of the instant that opened a partition; None for a folder without a metafile."""
     metafile = metafile_of(partition)
     try:
         return parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
@@ -192,7 +193,7 @@ def _close(storage: Storage, partition: str, instant_time: str) -> None:
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))
-    # While this process stalled between the two lines, a write may have come to rely on the metafile.
+    # A write may have relied on the metafile while this process stalled before it deleted it.
     if _has_data(storage, partition):
         try:
             write_partition_metafile(storage, partition, instant_time)

@@ -1,4 +1,4 @@
-"""An instant with a plan that only the process which plans it carries out, and which is undone where that dies."""
+"""Instants with a plan that only the planning process carries out; if that process dies, the instant is undone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
 
-# Each further time was another write's for a moment.
+# A further time is needed only if another write has claimed the chosen time.
 _MOST_TIMES = 100
 
 
@@ -38,33 +38,33 @@ def begin_claimed(
     plan: Callable[[Timeline], InstantModel],
     first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Transaction:
-    """Request an instant that this process has claimed before; `plan`, `first` and errors are those of `begin`.
+    """Claim a time, and request an instant at it; `plan`, `first` and errors are those of `begin`.
 
-    Without the claim, other processes would take the instant for another engine's, of which nothing is known.
+    Without the claim, other processes would take the instant for another engine's.
     """
-    # A late task of another write that noted this time finds by the key that the seal is not its own.
+    # By the key, a late task of another write that noted this time finds that the seal is not its own.
     owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))
     claimed: list[Transaction] = []
 
-    def planned(timeline: Timeline) -> InstantModel:
+    def plan_and_claim(timeline: Timeline) -> InstantModel:
         while claimed:
             # Another process decided first.
             forget(table.storage, claimed.pop().instant_time)
-        found = plan(timeline)
-        claimed.append(_claimed(table, action, patience, owner, timeline))
-        return found
+        body = plan(timeline)
+        claimed.append(_claim(table, action, patience, owner, timeline))
+        return body
 
     try:
-        begin(table, action, planned, lambda: claimed[0].instant_time, first)
+        begin(table, action, plan_and_claim, lambda: claimed[0].instant_time, first)
     except BaseException:
         for work in claimed:
-            # The decision may be made, though the store failed.
+            # The decision may be made although the store failed.
             abort(work)
         raise
     return claimed[0]
 
 
-def _claimed(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
+def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
     chosen = timeline.greatest_time()
     for _ in range(_MOST_TIMES):
         # Table services take odd times, and claim them later.
@@ -78,18 +78,18 @@ def _claimed(table: Table, action: str, patience: Patience, owner: Owner, timeli
             watermark=timeline.watermark(),
             patience=patience,
             key=owner.key,
-            # Its tasks give their files names of their own.
+            # Each of its tasks gives its files other names.
             shared=True,
             bounded=bounded_columns(table),
         )
         if work.claim.make(owner):
             if work.seal.key() is None:
-                # Without a reserve, a pending instant counts as given up.
+                # A pending instant without a reserve counts as given up.
                 work.reserve.hold()
                 Heartbeat(table.storage, chosen).touch()
                 return work
             forget(table.storage, chosen)
     raise ConcurrentWriteError(
-        f"The {action} of the table {table.path} found no free time on its timeline, {_MOST_TIMES} times in a row.",
+        f"The {action} of the table {table.path} found no free time on the timeline, {_MOST_TIMES} times in a row.",
         "Run it again.",
     )

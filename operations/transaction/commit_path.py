@@ -1,7 +1,7 @@
-"""The only way by which an instant enters a table's timeline by a plan, completes, or is given up.
+"""The only functions that put a planned instant on a table's timeline, complete an instant, or give it up.
 
-Writes and table services call these functions. The choice of an instant's time, the race for the table's next decision,
-the lock and the followers of a table's files are in this package and nowhere else:
+Writes and table services call them. Only this package chooses an instant's time, races for the table's next decision,
+and knows the lock and the followers of a table's files:
 
     begin --> requested      complete --> completed      abandon --> never to complete
     exclusive: work on the timeline that makes no instant
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# Followers prepare this often for one instant, while other instants change what they follow.
+# Followers prepare at most so often for one instant, if other instants change what they follow.
 _PREPARATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The requested instant, None where the plan needs none, and the timeline that `plan` got last."""
+    """The requested instant, None if the plan needed none, and the timeline that `plan` got last."""
 
     instant: Instant | None
     timeline: Timeline
@@ -49,7 +49,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """An instant that this process completed, and what it wrote to the metadata table; None where there is none."""
+    """An instant that this process completed, and what it wrote to the metadata table; None without such a table."""
 
     instant: Instant
     metadata: MetadataWritten | None = None
@@ -72,18 +72,18 @@ def begin(
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
     `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all others.
-    `first` returns what is done right before the requested file.
+    `first` returns the steps right before the requested file.
     """
     requested: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
         requested.clear()
-        found = plan(timeline)
-        if found is None:
+        model = plan(timeline)
+        if model is None:
             return None
         instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
-        body = timeline.files.codec.encode(found)
+        body = timeline.files.codec.encode(model)
         steps = first(timeline, instant)
         return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table), first=steps)
 
@@ -92,33 +92,33 @@ def begin(
 
 
 def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], None]) -> Timeline | None:
-    """Make an instant's inflight file, and return a timeline with all that completed without seeing that file.
+    """Make an instant's inflight file, and return a timeline with all instants that completed before that file.
 
-    None where the instant is gone. An instant that completes later sees the file: the decisions of a table come one
-    after another, and this is one of them. `check` gets the timeline of each round, and raises where the instant must
+    None if the instant is gone. An instant that completes later sees the file, because the decisions of a table come
+    one after another, and this is one of them. `check` gets the timeline of each round, and raises if the instant must
     not begin. Raises as `decide`.
     """
     same, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
-    there: list[bool] = []
+    is_pending: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        there[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
-        if not there[0]:
+        is_pending[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
+        if not is_pending[0]:
             return None
         check(timeline)
         try:
             body = table.storage.read(timeline.files.path(requested))
         except FileNotFoundError:
             # Another process has rolled it back, maybe right before an earlier round made the inflight file.
-            there[0] = False
+            is_pending[0] = False
             table.storage.delete(timeline.files.path(pending))
             return None
         timeline.files.start(pending)
-        # Making the requested file again is harmless.
+        # It is harmless to make the requested file again.
         return Decision(DecisionKind.MAKE, requested, body, changes=changed_properties(table))
 
     decide(table, build)
-    return table.timeline() if there[0] else None
+    return table.timeline() if is_pending[0] else None
 
 
 def complete(
@@ -129,23 +129,23 @@ def complete(
     *,
     starts: bool = False,
 ) -> Completed | None:
-    """Complete an instant, the point of no return; return None where it is completed or gone already.
+    """Complete an instant, the point of no return; return None if it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises where the instant must not complete. With ``starts`` each
-    round makes the inflight file, too. Followers of the table prepare before the race, and again where instants that
-    completed meanwhile touch what they wrote. Otherwise as `decide`.
+    `outcome` runs again after each lost race, and raises if the instant must not complete. With ``starts`` each round
+    makes the inflight file, too. Followers of the table prepare before the race, and again if instants that completed
+    meanwhile change what they prepared. Otherwise as `decide`.
     """
     followers, locked = following(table), has_lock(table)
     for further in reversed(range(_PREPARATIONS)):
         prepared = seen = None
         if followers or locked:
-            # What reads data files does so now, and in a round looks only at what came since.
+            # Read data files now, so that each round looks only at what came since.
             seen = table.timeline()
-            planned = outcome(seen)
-            if planned is None:
+            expected = outcome(seen)
+            if expected is None:
                 return None
-            if followers and planned.followed:
-                prepared = prepare(followers, SeenTable(table, seen), pending, planned)
+            if followers and expected.followed:
+                prepared = prepare(followers, SeenTable(table, seen), pending, expected)
         try:
             leaves = seen if locked and further else None
             return _complete(table, pending, outcome, prepared, leaves, relief, starts=starts)
@@ -161,7 +161,7 @@ def complete(
 
 
 class _OutdatedError(Exception):
-    """Instants completed since followers prepared, and touch what these wrote, or since data files were read."""
+    """Instants completed since data files were read, or since followers prepared, and change what these prepared."""
 
 
 def _complete(
@@ -174,39 +174,38 @@ def _complete(
     *,
     starts: bool,
 ) -> Completed | None:
-    """Complete an instant; where writes are ``seen``, raise `_OutdatedError` once others completed."""
+    """Complete an instant; raise `_OutdatedError` if writes completed since the timeline ``seen``."""
     completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
         completed.clear()
         if seen is not None and not set(timeline.writes).issubset(seen.writes):
             raise _OutdatedError
-        found = outcome(timeline)
-        if found is None:
+        current = outcome(timeline)
+        if current is None:
             return None
-        found.settle()
+        current.restore()
         if starts:
             timeline.files.start(pending)
-        new = bool(found.properties.new_table)
-        config = None if new else found.properties.current or stored_config(table.storage)
-        after = "" if config is None or not found.followed else _ready_after(table, prepared, timeline, config, found)
-        if found.own is not None and config is not None:
-            after = max(after, _required(found.own.ready_after(timeline, config)))
+        properties, own = current.properties, current.own
+        config = None if properties.new_table else properties.current or stored_config(table.storage)
+        after = ""
+        if config is not None and current.followed:
+            after = _ready_after(table, prepared, timeline, config, current)
+        if own is not None and config is not None:
+            after = max(after, _required(own.ready_after(timeline, config)))
         at = time_after(table, timeline, after)
         completed.append(timeline.files.layout.completed(pending, at))
-        codec = timeline.files.codec
-        body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
+        body = current.body
+        content = body.at(timeline, pending) if isinstance(body, CommitBody) else timeline.files.codec.encode(body)
         if config is not None:
             refuse_other_version(table, config)
-        follows = changed_properties(table, config) if found.followed and config is not None else {}
-        changes = {**found.properties.changes, **follows}
-        preparations = (
-            *(() if prepared is None else prepared.by_follower),
-            *(() if found.own is None else [found.own]),
-        )
+        follows = changed_properties(table, config) if current.followed and config is not None else {}
+        changes = {**properties.changes, **follows}
+        preparations = (*(() if prepared is None else prepared.by_follower), *(() if own is None else [own]))
         steps = [each.steps(completed[0]) for each in preparations]
-        first = (*found.first, *(each for each in steps if each.steps or each.drops))
-        return Decision(DecisionKind.MAKE, completed[0], body, found.properties.new_table, changes, first=first)
+        first = (*current.first, *(each for each in steps if each.steps or each.drops))
+        return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first)
 
     decide(table, build, relief)
     if not completed:
@@ -221,7 +220,7 @@ def _complete(
 def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
-    """Return a time after which an instant has to complete; raise `_OutdatedError` where followers prepare anew."""
+    """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew."""
     ready = () if prepared is None else prepared.followers
     if any(follower not in ready for follower in following(replace(table, config=config))):
         raise _OutdatedError
@@ -235,23 +234,23 @@ def _required(ready: str | None) -> str:
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
-    """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`."""
+    """Decide that an instant, which `find` returns, never completes; return the timeline. Raises as `decide`."""
 
     def build(timeline: Timeline) -> Decision | None:
-        found = find(timeline)
-        return None if found is None else Decision(DecisionKind.GIVE_UP, found.at(State.INFLIGHT))
+        instant = find(timeline)
+        return None if instant is None else Decision(DecisionKind.GIVE_UP, instant.at(State.INFLIGHT))
 
     return decide(table, build)
 
 
 def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
-    """Do work on the timeline that makes no instant, under the table's lock; every step may run twice."""
+    """Do work on the timeline that makes no instant, under the table's lock; each of its steps may run twice."""
     with hold(table) as held:
         return work(held)
 
 
 def prepare_for_removed_files(table: Table) -> None:
-    """Have followers ready before data files go by the hand of no instant."""
+    """Make followers ready before data files are deleted without an instant."""
     with hold(table):
         changes = changed_properties(table)
         if changes:
@@ -259,9 +258,10 @@ def prepare_for_removed_files(table: Table) -> None:
 
 
 def prepare_followers(table: Table, instant: Instant) -> None:
-    """Have followers ready before the first data file changes for an instant. Raises as `decide`.
+    """Make followers ready before the first data file changes for an instant. Raises as `decide`.
 
-    Where another process requested it, a metadata table may be in use. Making the requested file again is harmless.
+    If another process requested the instant, a metadata table may be in use. It is harmless to make the requested file
+    again.
     """
     same = (instant.requested_time, instant.action)
 

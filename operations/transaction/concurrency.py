@@ -1,7 +1,7 @@
-"""Which instants may run beside which others: one table, which every step of a write or a service reads.
+"""Which instants may run beside each other: one table of rules for all writes and services.
 
-The steps find out what two instants share, and `judge` returns what follows. Both sets of rules, `OPTIMISTIC` and
-`SINGLE_WRITER`, have a verdict for each possible meeting; tests stage each on a real table
+A step of a write or service finds out what two instants share, and `judge` returns what follows. Both sets of rules,
+`OPTIMISTIC` and `SINGLE_WRITER`, have a verdict for each possible meeting; tests stage each meeting on a real table
 (tests/contract/test_meetings.py).
 """
 
@@ -29,6 +29,8 @@ class InstantKind(Enum):
 
 
 class Known(Enum):
+    """What mine knows of theirs: its state, and for some meetings whether its process lives."""
+
     PENDING = "pending"  # which process executes it is unknown, or makes no difference
     LIVING = "living"  # pyhudi's, and not known to be dead
     FOREIGN = "foreign"  # another engine's, and not known to be dead
@@ -37,18 +39,20 @@ class Known(Enum):
 
 
 class Asked(Enum):
-    """When theirs was requested, which a commit compares only for compactions and clusterings, as Apache Hudi does."""
+    """When theirs was requested; as in Apache Hudi, a commit asks this only for compactions and clusterings."""
 
     BEFORE_PLAN = "before plan"
     SINCE_PLAN = "since plan"
 
 
 class Shared(Enum):
+    """What mine and theirs have in common."""
+
     FILE_GROUP = "file group"
     BASE_FILE = "base file"  # mine made a new base file of a file group that theirs merges
     BUCKET = "bucket"  # each opened a file group for it
     PARTITION = "partition"  # mine, or theirs, replaces all of it
-    BUCKET_NUMBER = "number of buckets"  # theirs changed it in a partition where mine placed rows by it
+    BUCKET_NUMBER = "number of buckets"  # theirs changed it in a partition in which mine placed rows by it
     NEW_KEY = "new key"
     LOOKED_UP = "looked-up keys"  # theirs may have taken or brought keys that mine looked for
     READ = "read rows"  # theirs changed which rows satisfy a condition of mine
@@ -71,7 +75,7 @@ class Verdict(IntEnum):
     """What mine does; of several verdicts, the greatest counts."""
 
     GO_ON = 0
-    GIVE_WAY = 1  # mine leaves what both touch to theirs, and plans anew where it has planned already
+    GIVE_WAY = 1  # mine leaves what both touch to theirs, and plans anew if it has planned already
     FINISH = 2  # mine finishes theirs, then continues
     UNDO = 3  # mine undoes theirs, then continues
     WAIT = 4  # mine does nothing until theirs is over
@@ -82,7 +86,7 @@ class Verdict(IntEnum):
 class Meeting:
     mine: InstantKind
     theirs: InstantKind
-    known: Known = Known.PENDING
+    their_state: Known = Known.PENDING
     shared: frozenset[Shared] = frozenset()
     asked: Asked = Asked.BEFORE_PLAN
 
@@ -95,7 +99,7 @@ _Row = tuple[
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyRules:
-    """The verdict of each meeting, by what both instants touch, where None means nothing."""
+    """The verdict of each meeting by what both instants share; None means that they share nothing."""
 
     verdicts: Mapping[Cell, Verdict]
 
@@ -122,9 +126,9 @@ class ConcurrencyRules:
 
 
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
-    """Return what mine does in a meeting; the rules matter only between two writes at work."""
+    """Return what mine does in a meeting; both sets of rules differ only for two writes at work."""
     rules = rules or OPTIMISTIC
-    cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
+    cell = (meeting.mine, meeting.theirs, meeting.their_state, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
 
 
@@ -136,8 +140,8 @@ def rules_of(patience: Patience) -> ConcurrencyRules:
     return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 
 
-def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
-    return frozenset(name for name, whether in found.items() if whether)
+def all_shared(conditions: Mapping[Shared, object]) -> frozenset[Shared]:
+    return frozenset(shared for shared, holds in conditions.items() if holds)
 
 
 def kind_of(action: str) -> InstantKind | None:
@@ -182,8 +186,8 @@ def _all(verdict: Verdict, *shared: Shared) -> dict[Shared | None, Verdict]:
     return dict.fromkeys(shared, verdict)
 
 
-# A write keeps all others out while its writer lives, or may live. Of writes that were planned beside each other, only
-# those that changed the same things exclude each other.
+# A write keeps all others out while its writer lives, or may live. Writes that were planned beside each other exclude
+# each other only if they changed the same things.
 SINGLE_WRITER = ConcurrencyRules.of(
     (
         # --- a write
@@ -201,9 +205,9 @@ SINGLE_WRITER = ConcurrencyRules.of(
                 **_all(_REFUSE, Shared.BUCKET_NUMBER, Shared.READ, Shared.COLUMNS, Shared.PROPERTIES),
             },
         ),
-        # Readers put log files that complete later on top of the base file that a compaction makes. A base file takes
-        # the place of base files of earlier instants only. Readers would put the log file of a log compaction on top
-        # of a base file that holds its rows, and behind log files of earlier instants.
+        # Readers put log files that complete later on top of a compaction's base file. A base file replaces only base
+        # files of earlier instants. Readers would put the log file of a log compaction on top of a base file that holds
+        # its rows, and behind log files of earlier instants.
         ((WRITE,), _COMPACTIONS, _EITHER, _WHENEVER, {NOTHING: _GO_ON}),
         ((WRITE,), _COMPACTIONS, _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
         ((WRITE,), _COMPACTIONS, _PENDING, _WHENEVER, {Shared.FILE_GROUP: _GO_ON}),
@@ -222,7 +226,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
             _WHENEVER,
             {NOTHING: _GO_ON, **_all(_REFUSE, Shared.FILE_GROUP, Shared.PARTITION, Shared.UNTOLD)},
         ),
-        # A rescale reads the slices that it replaces once it is inflight. It waits for older writes before that.
+        # A rescale waits for older writes. Then it becomes inflight, and reads the slices that it replaces.
         ((WRITE,), (RESCALE,), _LIVING[:1], _BEFORE, {Shared.PARTITION: _REFUSE}),
         ((WRITE,), (RESCALE,), _DEAD, _BEFORE, {Shared.PARTITION: _UNDO}),
         ((WRITE,), (RESCALE,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.PARTITION: _REFUSE}),
@@ -230,7 +234,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((WRITE,), (CLEAN,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.LOOKED_UP: _REFUSE}),
         # A rollback whose victim is off the timeline is over but for its last file.
         ((WRITE,), (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
-        # What is going to vanish, mine leaves out.
+        # Mine leaves out the rows of the victim.
         ((WRITE,), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _GO_ON}),
         ((*_COMPACTIONS, RESCALE, *_UNDOING), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _REFUSE}),
         ((WRITE,), (ROLLBACK,), _DEAD, _BEFORE, {NOTHING: _FINISH}),
@@ -247,7 +251,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ),
         ((WRITE,), (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
         ((WRITE,), (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
-        # A commit waits before it plans anew; a restore that died is finished by its user's call alone.
+        # A commit waits before it plans anew. Only a user's call finishes a dead restore.
         ((WRITE,), (RESTORE,), _LIVING, _SINCE, {NOTHING: _WAIT}),
         ((WRITE,), (RESTORE,), _DEAD, _SINCE, {NOTHING: _REFUSE}),
         ((WRITE,), (SAVEPOINT,), _PENDING, _WHENEVER, {NOTHING: _GO_ON}),
@@ -279,7 +283,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((RESCALE,), _COMPACTIONS, _DEAD, _BEFORE, {Shared.PARTITION: _UNDO}),
         ((RESCALE,), (CLUSTERING,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
         ((RESCALE,), (CLUSTERING,), _PENDING, _BEFORE, _all(_REFUSE, Shared.PARTITION, Shared.UNTOLD)),
-        # The numbers of the later instant count, so that an earlier one must not complete after it.
+        # The bucket numbers of the later rescale count, so the earlier rescale must not complete after it.
         ((RESCALE,), (RESCALE,), (Known.LIVING,), _BEFORE, {NOTHING: _REFUSE}),
         # --- a clean
         ((CLEAN,), (WRITE, CLUSTERING), _PENDING, _BEFORE, {NOTHING: _GIVE_WAY}),
@@ -324,6 +328,6 @@ SINGLE_WRITER = ConcurrencyRules.of(
     )
 )
 
-# Writers of pyhudi decide one after another, and each compares what it changed with what was decided since its plan. So
-# none keeps another out, and a dead write is undone once the other is complete. Another engine knows no decisions.
+# Writers of pyhudi decide one after another, and each compares its changes with what was decided since its plan. So a
+# writer keeps no other out, and undoes dead writes once it is complete. Another engine knows no decisions.
 OPTIMISTIC = SINGLE_WRITER.changed([((WRITE,), (WRITE,), (Known.LIVING,), _BEFORE, {NOTHING: _GO_ON})])

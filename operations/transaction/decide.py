@@ -1,8 +1,8 @@
 """The race for the next decision of a table, the point of no return of every commit, rollback and abort.
 
-A process first carries out all earlier decisions, checks its own against the timeline that shows them, and then makes
-the file of the next number. A process that stalls between the two, for however long, finds that number taken, and
-checks again. So pyhudi needs no lock, and no process waits for a stalled process.
+A process first carries out all earlier decisions. It checks its own decision against the timeline that shows them, and
+then makes the file of the next number. If it stalls between check and file, for however long, it finds the number
+taken, and checks again. So pyhudi needs no lock, and no process waits for a stalled process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger("pyhudi")
 # Only the newest decision is binding. A few older decisions stay so that a stalled writer finds its number taken.
 KEPT = 16
 _ROUNDS = 100
-# The longer the pause, the more instants complete meanwhile, which the next round has to check.
+# During a long pause many instants complete, which the next round has to check.
 _LONGEST_PAUSE_S = 0.25
 _POLL_S = 0.1
 _TRIES = 3
@@ -46,9 +46,9 @@ def decide(
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` runs again after each lost race, and returns None where nothing has to be done. `relief` makes room on a
-    full store. Raises `ConcurrentWriteError` after many lost races, `StorageError` where the store failed: a decision
-    that was made before that is binding, and the next process that decides carries it out.
+    `build` runs again after each lost race, and returns None if there is nothing to decide. `relief` makes room on a
+    full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if the store failed: if the
+    decision was made before, it is binding, and the next process that decides carries it out.
     """
     with hold(table) as held:
         for attempt in range(_ROUNDS):
@@ -58,12 +58,12 @@ def decide(
             if decision is None:
                 return timeline
             decision = replace(decision, maker=uuid.uuid4().hex)
-            # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
+            # Old decisions are deleted, so after a long stall the number may be free again. Only the newest binds.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
                 try:
                     _insist(held, decision, timeline, relief)
                 except CommitConflictError:
-                    # The table has another version by now, and a process of that version may have decided since.
+                    # The table has another version now, and a process of that version may have decided since.
                     voided = _make_empty_decision(table.storage, number + 2, decision)
                     if voided or not is_completed_now(table, decision.instant):
                         raise
@@ -85,8 +85,8 @@ def settle(table: Table) -> Timeline:
 def settled(held: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
     table = held.table
-    known = _known(table.storage)
-    newest, began = known[-1], time.monotonic()
+    numbers = _numbers(table.storage)
+    newest, began = numbers[-1], time.monotonic()
     decision = _read(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
@@ -94,16 +94,17 @@ def settled(held: HeldLock) -> tuple[int, Timeline]:
         _insist(held, decision, timeline, None)
         _take_back_late(held, decision, began)
         timeline = table.timeline()
-    _forget(table.storage, known)
+    _delete_old(table.storage, numbers)
     return newest, timeline
 
 
-def _known(storage: Storage) -> list[int]:
+def _numbers(storage: Storage) -> list[int]:
+    """Return the numbers of all decisions in ascending order, after 0 for none."""
     return [0, *decisions.numbers(storage)]
 
 
 def _read(table: Table, number: int) -> Decision | None:
-    """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made."""
+    """Return a decision; None if it is deleted because a newer one exists, or if its file stays incomplete."""
     storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
         try:
@@ -111,19 +112,21 @@ def _read(table: Table, number: int) -> Decision | None:
         except FileNotFoundError:
             return None
         decisions.refuse_newer(storage, number, data)
-        found = Decision.parse(data)
-        if found is not None:
-            return found
+        decision = Decision.parse(data)
+        if decision is not None:
+            return decision
         if time.monotonic() > deadline:
             logger.warning(
-                "table %s: the decision %s is not whole and not binding", storage.path, decisions.path_of(number)
+                "table %s: the file %s of a decision is incomplete, so it is not binding",
+                storage.path,
+                decisions.path_of(number),
             )
             return None
         time.sleep(_POLL_S)
 
 
 def _create(storage: Storage, number: int, content: bytes) -> bool:
-    """Make a decision's file; where the store's answer is lost, compare the file's content."""
+    """Make a decision's file, and return whether it is this process's; if the answer is lost, compare the content."""
     path = decisions.path_of(number)
     try:
         return storage.create(path, content)
@@ -131,10 +134,10 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
         if is_unflushed(error):
             raise
         try:
-            found = storage.read(path)
+            stored = storage.read(path)
         except FileNotFoundError:
-            found = None
-        if found != content:
+            stored = None
+        if stored != content:
             raise
         return True
 
@@ -142,15 +145,15 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
 def _is_newest(storage: Storage, number: int) -> bool:
     for _ in range(_TRIES - 1):
         try:
-            return _known(storage)[-1] == number
+            return _numbers(storage)[-1] == number
         except StorageError:
-            # Raising here would leave the fate of the decision unknown.
+            # An error here would leave unknown whether the decision is binding.
             logger.warning("table %s: the decisions could not be listed", storage.path, exc_info=True)
-    return _known(storage)[-1] == number
+    return _numbers(storage)[-1] == number
 
 
 def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
-    """Carry a decision out, and try again where that fails: the decision is binding, whatever error follows."""
+    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
             carry_out(held, decision, timeline)
@@ -167,57 +170,57 @@ def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Call
 
 
 def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
-    """Have a decision of no effect follow a decision that is not carried out, so that no process carries that out.
+    """Make a decision without effect after a decision, so that no process carries that out; return whether it was made.
 
-    False where another process decided first, which has carried it out before.
+    False if another process decided first: it has carried the earlier decision out.
     """
     nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
     return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
 
 
 def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
-    """Delete a completed file that was made again after another process had made it and undone or archived its instant.
+    """Delete a completed file that this process made again after another process had undone or archived its instant.
 
-    As the first write on the timeline, it would make readers take all that was archived after it for uncommitted. With
-    it goes what came before it.
+    As the first write on the timeline, it would make readers take all instants archived after it for uncommitted. The
+    files that came before it go, too.
     """
-    table, done = held.table, decision.instant
+    table, completed = held.table, decision.instant
     if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - began >= LATE_S:
         take_back_late_steps(table, decision)
-    makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
+    makes_write = decision.kind == DecisionKind.MAKE and completed.state == State.COMPLETED and completed.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return
     timeline = table.timeline()
-    if not is_undone(timeline, done):
+    if not is_undone(timeline, completed):
         return
-    if not table.archive.holds(done.requested_time):
+    if not table.archive.holds(completed.requested_time):
         if timeline.files.layout.next is not None:
             # Apache Hudi may be moving the instant to another version.
             return
-        table.storage.delete(timeline.files.path(done))
+        table.storage.delete(timeline.files.path(completed))
         for first in first_steps_of(table, decision):
             take_back_steps(table.storage, first)
         return
-    take_back_if_archived(table, done.requested_time)
+    take_back_if_archived(table, completed.requested_time)
     writes = [instant for instant in timeline.instants if instant.is_write]
-    if len(writes) >= 2 and writes[0] == done:
-        table.storage.delete(timeline.files.path(done))
+    if len(writes) >= 2 and writes[0] == completed:
+        table.storage.delete(timeline.files.path(completed))
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
     instant = decision.instant
-    done = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
+    verb = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
         f"{error.what} The {instant.action} {instant.requested_time} was decided before that and is binding: the next "
-        f"write to the table {done} it.",
+        f"write to the table {verb} it.",
         "Look at the table's history before you write the same rows again.",
     )
 
 
-def _forget(storage: Storage, known: list[int]) -> None:
-    if len(known) <= 2 * KEPT:
+def _delete_old(storage: Storage, numbers: list[int]) -> None:
+    if len(numbers) <= 2 * KEPT:
         return
     try:
-        storage.delete(*map(decisions.path_of, known[1:-KEPT]), durable=False)
+        storage.delete(*map(decisions.path_of, numbers[1:-KEPT]), durable=False)
     except StorageError:
         logger.warning("table %s: old decisions stay for now", storage.path, exc_info=True)

@@ -1,4 +1,4 @@
-"""The check between a task's finished file and the table: marker first, then the seal, then the file."""
+"""The check before a task's finished file enters the table: first the marker, then the seal, then the file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Fence:
     """The `Publisher` of an instant: publishes files only while the write is open; several threads may use it.
 
     Attributes:
-        number: Distinguishes this task attempt's markers from those of others, where work is not shared.
+        number: Distinguishes the markers of this task attempt from those of others, unless processes share the work.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
-        partitions: Partitions that are known to have their metafile.
+        partitions: Partitions that have their metafile already.
     """
 
     work: Transaction
@@ -35,11 +35,11 @@ class Fence:
     _lock: Lock = field(default_factory=Lock)
 
     def close(self) -> None:
-        """Let threads that an interrupt leaves behind publish nothing any more: their write is undone next."""
+        """Refuse all further files of threads that an interrupt left behind: their write is undone next."""
         self._over = True
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
-        """Write markers for files, which must exist before the files do, in one request."""
+        """Write the markers of files in one request; a marker must exist before its file."""
         with self._lock:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             self._announced |= fresh
@@ -66,7 +66,7 @@ class Fence:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
-        """Look for the seal once more: a commit that sealed between the check and the file did not see the file."""
+        """Look for the seal once more: a commit that sealed after the check and before the file missed the file."""
         if self.sealed_by_us and not self._over:
             return
         try:
@@ -76,9 +76,9 @@ class Fence:
             raise
 
     def finish(self) -> None:
-        """Look for the seal after the last file: only this sees that an older release gave the write up.
+        """Look for the seal after the last file, for the case that an older release gave the write up.
 
-        The release before format numbers seals a write that it takes for dead, then deletes the files that it found.
+        The release before format numbers seals a write that it takes for dead, and then deletes the files that it sees.
         """
         storage = self.work.storage
         notes = (Seal(storage, seal) for seal in self.work.seals)
@@ -108,7 +108,7 @@ class Fence:
             refuse_sealed(self.work)
 
     def _take_back_metafile(self, partition_path: str) -> None:
-        """Where the write is over, remove the metafile just made: it would hide later partitions below."""
+        """If the write is over, remove the new metafile: it would hide later partitions below."""
         try:
             self.refuse()
         except WriteSealedError:

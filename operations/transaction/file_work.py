@@ -1,4 +1,4 @@
-"""The makers of data files for an instant, for rows that arrive or rows that a table service rewrites."""
+"""The data files of an instant: for incoming rows, or for rows that a table service rewrites."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The data files of one instant: their place, their format, and the columns that the table has after it.
+    """The data files of one instant: their folders, their format, and the columns of the table after it.
 
-    `order` is that of one write's base files; a table that has an order of its own keeps it. `counts` says which
-    instants' blocks count in the log files that a service rewrites.
+    `order` is the order of one write's base files; the order of the table wins over it. `counts` returns whether the
+    blocks of an instant count in the log files that a service rewrites.
     """
 
     transaction: Transaction
@@ -47,8 +47,8 @@ class FileWork:
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
-        kept = config.sort_order
-        order = self.order if kept is None else kept.among(columns.names)
+        table_order = config.sort_order
+        order = self.order if table_order is None else table_order.among(columns.names)
         output = replace(self.output, statistics=self.transaction.bounded)
         return FileFormat(columns, text, output, order, filters_for(config, output))
 

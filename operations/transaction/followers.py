@@ -19,9 +19,9 @@ FOLLOWERS: tuple[Follower, ...] = (KeptMetadataTable(), RetiredMetadataTable())
 
 
 def changed_properties(table: Table, config: TableConfig | None = None) -> dict[str, str | None]:
-    """Return the properties that all followers of a table want changed; none for a table that has none yet.
+    """Return the properties that the followers of a table want to change; none for a table without properties.
 
-    They are read anew where they are not given, so this raises as `refuse_other_version`.
+    Without ``config`` it reads the properties anew. Raises as `refuse_other_version`.
     """
     if config is None:
         if not has_config(table.storage):
@@ -34,7 +34,7 @@ def changed_properties(table: Table, config: TableConfig | None = None) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the followers of a table prepared for an outcome of an instant, each at its place."""
+    """What the followers of a table prepared for an outcome of an instant, in the order of the followers."""
 
     outcome: Outcome
     followers: tuple[Follower, ...]
@@ -45,7 +45,7 @@ class Prepared:
         return next((each.report for each in self.by_follower if each.report is not None), None)
 
     def ready_after(self, timeline: Timeline, config: TableConfig, outcome: Outcome) -> str | None:
-        """Return a time after which the instant has to complete; None where followers have to prepare anew."""
+        """Return a time after which the instant must complete; None if the followers must prepare anew."""
         if outcome.files != self.outcome.files:
             return None
         times = [each.ready_after(timeline, config) for each in self.by_follower]
@@ -64,6 +64,6 @@ def bounded_columns(table: Table) -> tuple[str, ...]:
 
 
 def prepare(followers: tuple[Follower, ...], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:
-    """Have followers prepare what precedes the completed file of an instant."""
+    """Let followers prepare the steps before the completed file of an instant."""
     changes = outcome.changes
     return Prepared(outcome, followers, tuple(follower.prepare(seen, instant, changes) for follower in followers))

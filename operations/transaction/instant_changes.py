@@ -1,6 +1,6 @@
-"""Changes of single instants that are no decision: begun, taken back, undone, archived.
+"""Changes of single instants without a decision: an instant is begun, taken back, undone or archived.
 
-Each runs under the table's lock, and every step may be taken twice, by several processes.
+Each change runs under the table's lock, and several processes may take each step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AT_ONCE = 64
 
 
 def start(table: Table, instant: Instant) -> bool:
-    """Make an instant's inflight file; False where it exists already."""
+    """Make an instant's inflight file; False if it exists already."""
     with hold(table):
         return table.instants.start(instant)
 
@@ -42,7 +42,7 @@ def remove_savepoint(table: Table, saved: Instant) -> None:
 
 
 def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
-    """Take completed rollbacks off the timeline, pending files first: they never seem unfinished."""
+    """Take completed rollbacks off the timeline, pending files first, so that they never seem unfinished."""
     with hold(table):
         paths = table.instants.paths()
         for instant in rollbacks:
@@ -53,34 +53,34 @@ def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
 def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
     """Delete the files of instants that the archive holds, given in ascending order."""
     storage = held.table.storage
-    # Without its completed file an instant looks pending, so delete that file last.
+    # An instant without its completed file looks pending, so delete that file last.
     pending = (states[state] for states in archived for state in states if state != State.COMPLETED)
     storage.delete(*(path for paths in pending for path in paths))
     completed = [path for states in archived for path in states.get(State.COMPLETED, ())]
-    # Ascending: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A disk
-    # deletes in the order of a call, a store of objects need not.
+    # In ascending order: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A
+    # disk deletes the files of a call in their order, but an object store may not.
     step = 1 if storage.remote else _AT_ONCE
     for first in range(0, len(completed), step):
         storage.delete(*completed[first : first + step])
 
 
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
-    """Take a completed write back to inflight, so that no reader sees its rows."""
+    """Make a completed write inflight again, so that no reader sees its rows."""
     states = paths.get(victim.identity, {})
-    done = _completed(paths, victim)
-    if not done:
+    completed = _completed(paths, victim)
+    if not completed:
         return
     files = table.instants
     with hold(table):
-        # Without a pending file the instant would be gone at once, and no process would look for its data.
+        # Without a pending file the instant would vanish at once, and no process would look for its data files.
         for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
             if state not in states:
                 make(_pending(files, states, victim))
-        table.storage.delete(*done)
+        table.storage.delete(*completed)
 
 
 def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
-    """Take a hidden write off the timeline, its inflight file first: it never seems further than it is."""
+    """Take a hidden write off the timeline, its inflight file first, so that it never seems further than it is."""
     states = paths.get(victim.identity, {})
     with hold(table):
         for state in (State.INFLIGHT, State.REQUESTED):
@@ -95,7 +95,7 @@ def _completed(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
 def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
     """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
-        found = files.layout.parse(split(path)[1])
-        if found is not None and action_group(found.action) == victim.group:
-            return found
+        instant = files.layout.parse(split(path)[1])
+        if instant is not None and action_group(instant.action) == victim.group:
+            return instant
     return victim.at(State.INFLIGHT)

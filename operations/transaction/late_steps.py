@@ -1,6 +1,6 @@
-"""Instants of the metadata table that a stalled process made again, after others had archived or dropped them.
+"""Instants of the metadata table that a stalled process made again after others had archived or dropped them.
 
-A compaction that comes again would be the newest for readers, or the first, before which all counts as archived.
+Such a compaction would be the newest for readers, or the first, before which all instants count as archived.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .carried_out import is_newest
 
 
 def take_back_late_steps(table: Table, decision: Decision) -> None:
-    """Delete what a decision about an instant of the metadata table made once it was over."""
+    """Delete what a decision made of an instant of the metadata table after that instant was over."""
     if is_newest(table.storage, decision):
         return
     time = decision.instant.requested_time

@@ -1,4 +1,4 @@
-"""What an instant may leave in a table's folder: data files, instant files, and what its writer kept."""
+"""What an instant may leave in a table's folder: data files, instant files, and the working folder of its writer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _META_FOLDER = ".hoodie"
 
 
 def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back: bool = False) -> list[str]:
-    """Return the data files that a write may have left: by its markers, or by a listing.
+    """Return the data files that a write may have left, by its markers or by a listing.
 
-    A pyhudi write makes a marker before each file, so without markers it left no file, unless the write was
-    `rolled_back` while it ran: then its markers may be gone.
+    A write of pyhudi makes a marker before each file, so without markers it left no file. But its markers may be gone
+    if it was `rolled_back` while it ran.
     """
     storage = table.storage
     if not rolled_back:
@@ -32,26 +32,26 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
             return marked_files(storage, table.format.slices, instant_time)
         if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
-    # A rollback deletes the metafile of a partition that the write opened, so a file may lie in no partition.
+    # A rollback deletes the metafile of a partition that the write opened, so a file may lie outside of partitions.
     every = storage.list("", recursive=True, strict=False)
     listed = (info for info in every if not info.path.startswith(f"{_META_FOLDER}/"))
     return sorted(info.path for info in by_maker(table, timeline, listed).get(instant_time, ()))
 
 
 def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    """Return the data files among some files, of change data too, by the requested times of their makers."""
+    """Return the data files among some files, files of change data included, by the requested times of their makers."""
     parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed)
     files = [(info, file) for info, file in parsed if file is not None]
     makers = table.format.makers_of_each([file for _, file in files], timeline)
-    found: dict[str, list[FileInfo]] = {}
+    files_by_time: dict[str, list[FileInfo]] = {}
     for (info, _), times in zip(files, makers, strict=True):
         for time in times:
-            found.setdefault(time, []).append(info)
-    return found
+            files_by_time.setdefault(time, []).append(info)
+    return files_by_time
 
 
 def marked_by_tasks(work: Transaction, _: object = ()) -> Iterator[list[str]]:
-    """Yield the data files of an instant that only this process's tasks write, by their markers."""
+    """Yield the data files of an instant by its markers, if only this process's tasks write it."""
     yield marked_files(work.storage, work.table.format.slices, work.instant_time)
 
 
@@ -62,7 +62,7 @@ def forget(storage: Storage, instant_time: str) -> None:
 
 
 def try_to_forget(storage: Storage, instant_time: str) -> None:
-    """Forget an instant that is complete, so that no error here fails its work."""
+    """Delete the left-overs of a complete instant; an error is only logged."""
     try:
         forget(storage, instant_time)
     except Exception:
@@ -72,13 +72,13 @@ def try_to_forget(storage: Storage, instant_time: str) -> None:
 
 
 def forget_attempt(storage: Storage, instant_time: str) -> None:
-    """Forget an instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
+    """Delete the left-overs of an instant except its spills and its signs of life, for the commit's next attempt."""
     Markers(storage, instant_time).delete()
     claim = owner.Claim(storage, instant_time)
-    found = storage.look(claim.folder)
-    storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
+    listing = storage.look(claim.folder)
+    storage.delete(*(info.path for info in listing.files if split(info.path)[1] != owner.OWNER_FILE))
     storage.delete_folder(claim.aside)
-    if split(folder_of(instant_time))[1] in found.folders:
+    if split(folder_of(instant_time))[1] in listing.folders:
         storage.delete_folder(folder_of(instant_time))
 
 

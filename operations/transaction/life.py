@@ -4,20 +4,20 @@
                     a step before the decision fails --> give up
 
 1. Claim: this process names itself the instant's owner, and touches its heartbeat until the instant is complete.
-2. Units: tasks make data files. `Fence` looks for the seal after each file, and deletes the file where it is set.
+2. Units: tasks make data files. `Fence` looks for the seal after each file, and deletes the file if the seal is set.
 3. Seal: from here on no task adds a file, however late it is, so that a list of the files is final.
-4. Drop strays: files that no finished task reported, of attempts that failed or ran twice. Readers count every file
-   that names a complete instant, so these go before the decision; a list from before the seal could lack some.
-5. Flush: no completed file is on disk before the data files that it names.
-6. Complete: a decision of the table, after a look at all that came since the work began. It is binding: where this
+4. Drop strays: delete files that no finished task reported, because its attempt failed or ran twice. Readers count each
+   file that names a complete instant, so strays go before the decision. A list from before the seal could lack some.
+5. Flush: all data files are on the disk before a completed file names them.
+6. Complete: the table decides, after a look at all instants since the work began. The decision is binding: if this
    process fails afterwards, the next process that decides makes the completed file.
 7. Tidy: markers, heartbeat and claim go last. Without them the pending instant would count as another engine's.
 
-Giving up seals for good, decides that this work never completes, and then deletes files of this process alone: another
-process may be at work on the same plan. `Ownership` says which files these are.
+To give up is to seal for good, to decide that this work never completes, and to delete the files of this process alone,
+because another process may be at work on the same plan. `Ownership` says which files these are.
 
-A service takes all steps by `live`. A write takes them in several processes: its tasks claim the instant and do units,
-its commit seals it, merges the rows that the tasks handed over, and takes the other steps by `finish`.
+A service takes all steps by `live`. A write takes them in several processes: its tasks claim the instant and do units.
+Its commit seals the instant, merges the rows that the tasks handed over, and takes the other steps by `finish`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who may finish an instant, and so what of it is this process's.
+    """Who may finish an instant: this process alone, or other processes, too.
 
     Attributes:
-        files: Yields the data files that this process's tasks may have left in some folders, in parts.
+        files: Yields, in parts, the data files in some folders that tasks of this process may have left.
         give_up: Undoes what this process did, so that no other process has to wait.
     """
 
@@ -61,8 +61,8 @@ class Made:
     Attributes:
         paths: The data files that finished units reported.
         folders: The folders to flush, which hold all files of units.
-        outcome: What the instant changes, by a timeline; None where it is over. Raises where it must not complete.
-        ready: Does right before the decision what would take long in it.
+        outcome: Returns what the instant changes, by a timeline; None if it is over. Raises if it must not complete.
+        ready: Called right before the decision, for work that would take long during it.
     """
 
     work: Transaction
@@ -81,8 +81,8 @@ def live(
     """Take all steps of an instant; return what its units did, and whether this process completed it.
 
     Args:
-        claimed: Holds the claim: the instant has a heartbeat until it ends.
-        units: Executes the units; it makes nothing where another process has ended the instant.
+        claimed: Holds the claim, and touches the instant's heartbeat until it ends.
+        units: Executes the units; returns None for `Made` if another process has ended the instant.
     """
     with given_up_on_error(work, ownership.give_up), claimed as claim:
         result, made = units(claim)
@@ -96,7 +96,7 @@ def live(
 
 @contextmanager
 def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object]) -> Iterator[None]:
-    """Give an instant up where the block fails, without hiding its error."""
+    """Give an instant up if the block fails, and raise the block's error."""
     try:
         yield
     except BaseException:
@@ -114,9 +114,9 @@ def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object
 
 
 def seal(work: Transaction) -> None:
-    """Let no task of this process publish any more.
+    """Keep all tasks of this process from publishing further files.
 
-    The instant's own seal would stop other processes, too, so work on a plan that they may continue has none.
+    The instant's own seal also stops other processes, so work on a plan that they may continue has no key for it.
     """
     if work.key:
         work.seal.set(work.key)
@@ -129,14 +129,14 @@ def finish(
     ownership: Ownership,
     phase: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> Completed | None:
-    """Take the steps from the seal to the completed instant; None where it is over. Raises as `complete`."""
+    """Take the steps from the seal to the completed instant; None if it is over. Raises as `complete`."""
     work = made.work
     with phase("flush"):
         drop_strays(made, ownership)
         work.storage.flush(made.folders)
     with phase("complete"):
         made.ready()
-        # Work under a key of its own holds a reserve.
+        # Only work with a key holds a reserve.
         relief = work.reserve.release if work.key else None
         return complete(work.table, work.inflight, made.outcome, relief)
 
@@ -144,5 +144,5 @@ def finish(
 def drop_strays(made: Made, ownership: Ownership) -> None:
     work, reported = made.work, frozenset(made.paths)
     for paths in ownership.files(work, made.folders):
-        # Each file is of one attempt. The undo of an instant would take reported files of the same slice with them.
+        # Delete only these files: the undo of the instant would also delete reported files of the same slice.
         work.storage.delete(*(path for path in paths if path not in reported))

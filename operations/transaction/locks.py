@@ -1,7 +1,7 @@
-"""The lock under which a process changes a table's timeline, where writers of other software have to be kept out.
+"""The lock under which a process changes a table's timeline, to keep writers of other software out.
 
-Processes of pyhudi need none among themselves: the race for the next decision orders them (`decide`). A function that
-takes a `Table` may open the lock. A function that takes a `HeldLock` runs under it, and cannot open it once more.
+Processes of pyhudi need no lock among themselves: the race for the next decision orders them (`decide`). A function
+that takes a `Table` may take the lock. A function that takes a `HeldLock` runs under it, and cannot take it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...table.config.property_keys import LOCK_PROVIDER
 from ...table.lock_settings import LockSettings
 from ...table.table import Table
 
-# A task that waited for longer would seem dead, and a commit would block the writers that wait for it.
+# A task that waits for longer would seem dead, and a commit would block the writers that wait for it.
 LONGEST_WAIT_S = 60.0
 
 
@@ -24,8 +24,8 @@ class LockProvider(Protocol):
     def hold(self, table: Table, wait_s: float) -> AbstractContextManager[None]:
         """Return a context in which no other writer changes the timeline.
 
-        Entering raises `ConcurrentWriteError`, which names the table and what is to be done, where the lock is not free
-        within ``wait_s`` seconds.
+        Entering raises `ConcurrentWriteError` if the lock is not free within ``wait_s`` seconds; the error names the
+        table and a cure.
         """
 
 
@@ -35,7 +35,7 @@ PROVIDERS: Mapping[str, Callable[[LockSettings], LockProvider]] = {}
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """The lock of a table while this process holds it; `hold` alone makes one.
+    """The lock of a table while this process holds it; only `hold` makes it.
 
     ``keeps_out`` says whether writers of other software wait meanwhile.
     """
@@ -46,7 +46,7 @@ class HeldLock:
 
 @contextmanager
 def hold(table: Table) -> Iterator[HeldLock]:
-    """Hold the lock of a table until the block ends. Raises `ConcurrentWriteError` where it stays another writer's."""
+    """Hold the lock of a table until the block ends. Raises `ConcurrentWriteError` if it stays another writer's."""
     provider = provider_of(table)
     if provider is None:
         yield HeldLock(table, keeps_out=False)
@@ -56,15 +56,15 @@ def hold(table: Table) -> Iterator[HeldLock]:
 
 
 def has_lock(table: Table) -> bool:
-    """Return whether writers of other software wait while the lock of a table is held, so that it is held for moments.
+    """Return whether a table has a lock for which writers of other software wait; a process holds it only for moments.
 
-    What reads data files does so before, and looks under the lock only at what came since.
+    A process reads data files before it takes the lock, and then looks only at what came since.
     """
     return provider_of(table) is not None
 
 
 def provider_of(table: Table) -> LockProvider | None:
-    """Return what locks a table; None where the race for the next decision is enough."""
+    """Return the provider of a table's lock; None if the race for the next decision is enough."""
     if table.lock is None:
         return None
     make = PROVIDERS.get(table.lock.provider)

@@ -1,6 +1,6 @@
-"""Decisions of steps alone, for the metadata table's own instants: a compaction, a clean.
+"""Decisions that only take steps, for the metadata table's own instants: a compaction, a clean.
 
-Such an instant is on no timeline of the table. Its decision holds all of its files, so that it is whole or not there,
+Such an instant is not on the timeline of the table. Its decision holds all of its files, so that it is whole or absent,
 whichever process carries the decision out.
 """
 
@@ -19,14 +19,14 @@ from .decide import decide
 
 @dataclass(frozen=True, slots=True)
 class MetadataSteps:
-    """The steps that bring an instant of the metadata table about, or take one back; the last makes its last file."""
+    """The steps that make or take back an instant of the metadata table; the last step makes its last file."""
 
     instant: Instant
     first: FirstSteps
 
 
 def take_metadata_steps(table: Table, build: Callable[[Timeline], MetadataSteps | None]) -> Instant | None:
-    """Make what `build` returns the table's next decision, and carry it out; return its instant, None for none.
+    """Decide to take the steps that `build` returns, and take them; return their instant, None if there are none.
 
     `build` runs again after each lost race, with the timeline of the table. Raises as `decide`.
     """
@@ -43,6 +43,6 @@ def take_metadata_steps(table: Table, build: Callable[[Timeline], MetadataSteps 
     decide(table, decision)
     if not made:
         return None
-    # Only the newest decision is ever carried out. This decision does nothing, and so ends the other for good.
+    # Only the newest decision is ever carried out, so this decision without effect ends the other for good.
     decide(table, lambda _: Decision(DecisionKind.CLOSE, made[0]))
     return made[0]

@@ -1,7 +1,7 @@
-"""Keys that two writers added at one time to file groups of their own, under an index that lets keys go anywhere.
+"""Keys that two writers added at the same time, each to another file group, under an index that allows any file group.
 
-Neither writer found the key, so each opened a place for it, a conflict that file groups do not show. Both writers' keys
-are read only where another write completed meanwhile, and held as hashes of 8 bytes.
+Neither writer found the key, so each added it, and their file groups do not show this conflict. The keys of both
+writers are read only if another write completed meanwhile, and are held as hashes of 8 bytes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class NewKeys:
     """Where a write put keys that it had looked up and not found.
 
     Attributes:
-        files: The paths of the files that have some of them, with the number of rows of each.
+        files: The number of rows of each file with such keys, by path.
         anywhere: Whether keys are unique in the whole table, not only within their partition.
-        logs: The same of log files appended to the file groups of found keys. Such a key may be deleted there, and a
-            compaction that completed meanwhile makes other writers take it for new.
+        logs: The same for log files appended to the file groups of found keys. Such a key may be deleted there, and
+            after a compaction that completed meanwhile other writers take it for new.
         partitions: Partitions of the rows whose keys were looked up.
     """
 
@@ -73,7 +73,7 @@ def find_twin(
     theirs: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
-    """Return a key that this write and a write at one of `times` added, each to another file group; None for none."""
+    """Return a key that this write and a write at one of `times` added to different file groups; None for none."""
     scopes: dict[str | None, list[str]] = {}
     for path in sorted(ours.files):
         scopes.setdefault(None if ours.anywhere else split(path)[0], []).append(path)
@@ -83,7 +83,7 @@ def find_twin(
         if not groups:
             continue
         view = view or FileView(timeline, read_written(timeline))
-        # A group that is gone was replaced by another of these writes, whose file groups hold the rows that remain.
+        # If a group is gone, another of these writes replaced it, and its file groups hold the rows that remain.
         file_slices = [
             file_slice
             for group in groups
@@ -109,16 +109,16 @@ class _Search:
     def run(self, count: int) -> Twin | None:
         parts = count // MOST_HASHES + 1
         for part in range(parts):
-            known = self._known(part, parts)
+            own_hashes = self._own_hashes(part, parts)
             for file_slice in self.file_slices:
                 for keys in _keys(self.storage, file_slice.data_files, self.times):
-                    met = keys.filter(pa.array(np.isin(hash64(keys), known)))
+                    met = keys.filter(pa.array(np.isin(hash64(keys), own_hashes)))
                     twin = self._confirmed(met, file_slice) if len(met) else None
                     if twin is not None:
                         return twin
         return None
 
-    def _known(self, part: int, parts: int) -> Hashes:
+    def _own_hashes(self, part: int, parts: int) -> Hashes:
         hashed = [np.zeros(0, np.uint64)]
         for _, keys in self._ours():
             hashes = hash64(keys)
@@ -126,7 +126,7 @@ class _Search:
         return np.unique(np.concatenate(hashed))
 
     def _confirmed(self, met: pa.Array, file_slice: FileSlice) -> Twin | None:
-        """Return the first of some keys that this write really has: different keys may have one hash."""
+        """Return the first of some keys that this write has, too; two keys may have the same hash."""
         for path, keys in self._ours():
             same = keys.filter(pc.is_in(keys, met))
             if len(same):

@@ -1,4 +1,4 @@
-"""Partitions that a write opened and did not keep, made plain folders again."""
+"""Partitions that a write opened and left without files become plain folders again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .decide import decide
 
 
 def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) -> None:
-    """Delete the metafiles of partitions that only this write, which is over, opened and used. Raises as `decide`.
+    """Delete the metafiles of partitions that only this ended write opened and used. Raises as `decide`.
 
-    A metafile left behind would hide every partition made below it later. A writer that relied on it makes it again.
+    A metafile that stayed would hide each later partition below it. A writer that relied on it makes it again.
     """
     paths = list(partitions)
     if paths:
@@ -26,6 +26,6 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
 
 
 def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
-    found = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
-    unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
+    flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
+    unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
     return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None

@@ -1,4 +1,4 @@
-"""What a completing instant changes: its body, data files, the table's properties."""
+"""What a completing instant changes: data files, the table's properties, and its own body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Properties:
     Attributes:
         new_table: Properties of the table that the instant makes; empty for an existing table.
         changes: Properties that it sets in an existing table; None removes a key.
-        current: The table's properties, where the caller has just read them.
+        current: The table's properties, if the caller has just read them.
     """
 
     new_table: Mapping[str, str] = field(default_factory=dict)
@@ -37,13 +37,13 @@ class Outcome:
     """What a completing instant changes.
 
     Attributes:
-        body: Content of the completed file; of a write it carries the checkpoints of streams on.
+        body: Content of the completed file; that of a write also carries the checkpoints of streams on.
         written: The data files that the instant made.
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
-        first: What comes before its completed file besides what followers prepare.
-        own: What the instant itself prepared as followers do; an indexing brings what it built.
-        settle: Brings about what the outcome relies on, in each round of the decision.
+        first: Steps before its completed file, besides those of followers.
+        own: What the instant itself prepared, as a follower does; an indexing brings what it built.
+        restore: Called in each round of the decision; makes again what other processes may have deleted meanwhile.
     """
 
     body: InstantModel | CommitBody
@@ -54,11 +54,11 @@ class Outcome:
     followed: bool = True
     first: tuple[FirstSteps, ...] = ()
     own: Preparation | None = None
-    settle: Callable[[], object] = lambda: None
+    restore: Callable[[], object] = lambda: None
 
     @property
     def files(self) -> tuple[object, ...]:
-        """What it says of data files; equal for outcomes that change the same files."""
+        """The changes of data files; equal for outcomes that change the same files."""
         return tuple(self.written), tuple(self.removed), tuple(self.replaced)
 
     @property

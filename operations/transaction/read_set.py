@@ -1,9 +1,9 @@
-"""The rows of a table that decided what a write does, and whether another write has changed which rows these are.
+"""Whether another write changed the rows of a table that decided what a write does.
 
 A merge, an update or a delete by a condition reads the table at one moment, and commits later. In between another write
-may add a row that a clause would have taken, to a file group that the write has not met. So under serializable
-isolation the new files of others are held against what was read: first partitions, buckets and footers, then the rows
-of the instant itself.
+may add a matching row to a file group that this write does not change. So under serializable isolation, the new files
+of other writes are compared with what was read: first partitions, buckets and footers, then the rows of the other
+instant.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def find_read(
     read: tuple[ReadRows, ...],
     columns: pa.Schema,
     instant: Instant,
-    done: CommitMetadata,
+    metadata: CommitMetadata,
     numbers: Callable[[], BucketNumbers],
 ) -> str | None:
-    """Return a file or partition in which a completed write changed the rows that were read; None for none.
+    """Return a file or partition in which a completed write changed rows that this write read; None for none.
 
-    ``numbers`` returns the numbers of buckets at the completion of that write.
+    ``numbers`` returns the numbers of buckets at the completion of the other write.
     """
     whole = with_meta(columns)
     for rows in read:
         pruning = Pruning(work.config, whole, rows.predicates)
         search = Search.of(rows.predicates, whole, work.config)
         meeting = _Meeting(work, rows, whole, instant, pruning, search, pruning.file_may_match(numbers))
-        changed = next(meeting.changed(done), None)
+        changed = next(meeting.changed(metadata), None)
         if changed is not None:
             return changed
     return None
@@ -58,11 +58,11 @@ def find_read(
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """The rows that a write read, beside one other write.
+    """The rows that a write read, compared with one other write.
 
     Attributes:
-        columns: The meta columns and the table's, canonical.
-        may_hold: Whether the index may put rows that were read into a file's file group.
+        columns: The meta columns and the canonical columns of the table.
+        may_hold: Returns whether the index may put rows that were read into the file group of a file.
     """
 
     work: Transaction
@@ -73,19 +73,20 @@ class _Meeting:
     search: Search
     may_hold: Callable[[DataFile], bool]
 
-    def changed(self, done: CommitMetadata) -> Iterator[str]:
-        """Yield files of the other write that have a row that was read, and partitions that it took rows from."""
-        for partition, stats in done.partition_to_write_stats.items():
+    def changed(self, metadata: CommitMetadata) -> Iterator[str]:
+        """Yield files of the other write with a row that was read, and partitions from which it took rows."""
+        for partition, stats in metadata.partition_to_write_stats.items():
             if self.pruning.partition_may_match(partition):
                 for stat in stats:
                     file = data_file(stat.path or "")
                     if file is not None and self.may_hold(file) and (self._may_take(stat, file) or self._has(file)):
                         yield file.path
         if self.read.absence:
-            yield from (path for path, ids in done.replaced.items() if ids and self.pruning.partition_may_match(path))
+            replaced = (path for path, ids in metadata.replaced.items() if ids)
+            yield from filter(self.pruning.partition_may_match, replaced)
 
     def _may_take(self, stat: WriteStat, file: DataFile) -> bool:
-        """Return whether a file may say that a row which was read is gone, or satisfies the predicates no more."""
+        """Return whether a file may delete a row that was read, or may change it so that it satisfies no predicates."""
         if not self.read.absence:
             return False
         if stat.num_deletes or (isinstance(file, LogFile) and stat.num_inserts < stat.num_writes):
@@ -94,7 +95,7 @@ class _Meeting:
 
     @property
     def _are_fixed(self) -> bool:
-        """Whether an update of a row changes nothing about the predicates."""
+        """Whether the predicates are about key and partition columns alone, which no update of a row changes."""
         names, config = self.search.columns, self.work.config
         return bool(names) and names <= {*config.record_key_fields, *config.partition_fields}
 
@@ -106,7 +107,7 @@ class _Meeting:
                 return self._base_has(file)
             return self.work.config.partial_update_mode is not None or self._log_has(file)
         except (MissingFileError, InvalidOptionError):
-            # A clean took the file since, or a value compares with no value of its column.
+            # A clean has deleted the file since, or a value cannot be compared with its column.
             return True
 
     def _base_has(self, file: BaseFile) -> bool:
@@ -128,7 +129,7 @@ class _Meeting:
         return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 
     def _holds_row(self, rows: pa.RecordBatch) -> bool:
-        """Return whether a row of the other write, which a rewritten file has among older rows, was read."""
+        """Return whether this write read a row of the other write; a rewritten file also has older rows."""
         theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
-        found = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
-        return bool(found.true_count)
+        is_read = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
+        return bool(is_read.true_count)

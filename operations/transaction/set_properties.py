@@ -1,7 +1,7 @@
-"""Properties of a table changed by a decision of its own, which makes no instant.
+"""A change of a table's properties by a decision of its own, which makes no instant.
 
-The decision names the file of properties that it replaces, by a checksum. So it is carried out once, whichever process
-does that, and never again where other software changes the properties back later.
+The decision names the file of properties that it replaces by a checksum. So it is carried out once, by whichever
+process, and not again if other software changes the properties back later.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def set_properties(
 ) -> None:
     """Set the properties that `find` returns, and with ``follows`` those that followers want. Raises as `decide`.
 
-    `find` runs again after each lost race, with the timeline and the stored properties. It returns None where nothing
-    has to be changed, and raises where the properties must not change. Nothing is set where other software changes the
-    properties at the same moment, or the state of the timeline (`state_of`) that the change depends on: the caller has
-    to look. ``action`` names the change in messages.
+    `find` runs again after each lost race, with the timeline and the stored properties. It returns None if nothing has
+    to change, and raises if the properties must not change. Nothing is set if other software changes the properties at
+    the same moment, or the state of the timeline (`state_of`) on which the change depends: the caller must check.
+    ``action`` names the change in messages.
     """
     made: list[Decision] = []
 
@@ -39,16 +39,16 @@ def set_properties(
         made.clear()
         stored = load_stamped(table.storage)
         refuse_other_version(table, stored.config)
-        found = find(timeline, stored.config)
-        if found is None:
+        wanted = find(timeline, stored.config)
+        if wanted is None:
             return None
         instant = Instant(time_after(table, timeline), action, State.REQUESTED)
-        changes = {**(changed_properties(table, stored.config) if follows else {}), **found}
+        changes = {**(changed_properties(table, stored.config) if follows else {}), **wanted}
         made.append(Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum))
         return made[0]
 
     decide(table, build)
     if made:
-        # Only the newest decision is ever carried out. This decision does nothing, and so ends the other for good, even
-        # where the replaced file itself is put back.
+        # Only the newest decision is ever carried out, so this decision without effect ends the other for good, even if
+        # the replaced file itself is put back.
         decide(table, lambda _: Decision(DecisionKind.CLOSE, made[0].instant))

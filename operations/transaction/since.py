@@ -1,4 +1,4 @@
-"""What a write saw when it was planned, and the instants that completed since, archived instants included."""
+"""What a write saw at its plan, and the instants that completed since, archived instants included."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ M = TypeVar("M", bound="InstantModel")
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A write that a pending or completed rollback names, and the file groups of which that deletes a file.
+    """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``by`` is the requested time of the rollback.
+    ``by`` is the requested time of the rollback, and ``state`` whether that is complete.
     """
 
     by: str
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
-    known: Known
+    state: Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Since:
 
     Attributes:
         active: The completed instants on the timeline, in the order in which they completed.
-        archived: The instants archived meanwhile, with their completed files; empty bytes where the archive lacks them.
+        archived: The instants archived meanwhile, with their completed files; empty bytes for a file that the archive
+            lacks.
         pending: The pending instants on the timeline, in order of requested time.
     """
 
@@ -57,21 +58,21 @@ class Since:
     pending: tuple[Instant, ...]
 
     @classmethod
-    def find(cls, work: Transaction, timeline: Timeline, known: Collection[Instant] = ()) -> Since:
-        """Return what completed since the plan, without the instants in a state in which they are ``known``.
+    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> Since:
+        """Return what completed since the plan, without instants that are ``checked`` in the same state.
 
-        Raises `CommitConflictError` where history lacks it by now.
+        Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
         seen = _seen(work, timeline)
-        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in known]
+        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
         bodies = work.table.archive.bodies(gone)
-        active = tuple(instant for instant in timeline.completed_since(seen) if instant not in known)
-        pending = tuple(instant for instant in timeline.pending if instant not in known)
+        active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
+        pending = tuple(instant for instant in timeline.pending if instant not in checked)
         return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
 
     @classmethod
     def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
-        """Return what completed since the plan of a write that has read nothing: all, where history lacks the plan."""
+        """As `find`, for a write that has read nothing: all instants if the history does not reach back to the plan."""
         try:
             return cls.find(work, timeline)
         except CommitConflictError:
@@ -86,10 +87,10 @@ class Since:
         return tuple(instant for instant in (*self.active, *self.archived) if instant.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
-        """Return the metadata of one of `writes`; raise `CommitConflictError` where the archive lacks it."""
-        found = self._read(write)
-        refuse_newer_keys(self.timeline, write, found.extra_metadata)
-        return found
+        """Return the metadata of one of `writes`; raise `CommitConflictError` if the archive lacks it."""
+        metadata = self._read(write)
+        refuse_newer_keys(self.timeline, write, metadata.extra_metadata)
+        return metadata
 
     def _read(self, write: Instant) -> CommitMetadata:
         if write not in self.archived:
@@ -101,33 +102,34 @@ class Since:
 
     @property
     def restore(self) -> Instant | None:
-        """A completed or pending restore: the table went back behind what the write saw."""
+        """A completed or pending restore, which takes the table back to before what the write saw; None for none."""
         return next((instant for instant in self.instants if instant.action == "restore"), None)
 
     @property
-    def known_of_cleans(self) -> Known:
-        """Whether one of the cleans that `cleaned` reads is completed."""
-        done = any(instant.action == "clean" for instant in (*self.active, *self.archived))
-        return Known.COMPLETED if done else Known.PENDING
+    def state_of_cleans(self) -> Known:
+        """The state of the cleans that `cleaned` reads: completed if one of them is."""
+        any_completed = any(instant.action == "clean" for instant in (*self.active, *self.archived))
+        return Known.COMPLETED if any_completed else Known.PENDING
 
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
         """Return the files that completed cleans deleted or pending cleans are about to delete, by partition path."""
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
 
-        there = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
-        told = [self.timeline.files.read_clean(instant) for instant in there]
-        told += [self._read_archived(CleanMetadata, instant) for instant in self.archived if instant.action == "clean"]
-        return files_of(clean for clean in told if clean is not None)
+        cleans = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
+        bodies = [self.timeline.files.read_clean(instant) for instant in cleans]
+        archived = [instant for instant in self.archived if instant.action == "clean"]
+        bodies += [self._read_archived(CleanMetadata, instant) for instant in archived]
+        return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
-        # A rollback is requested after its victim, and the archive may lack what earlier ones undid.
+        # A rollback is requested after its victim, and the archive may lack the bodies of earlier rollbacks.
         return [undo for undo in self.undone(archived_after=instant_time) if undo.instant_time == instant_time]
 
     def undone(self, archived_after: str = "") -> Iterator[Undone]:
-        """Return the writes that completed or pending rollbacks undo, archived rollbacks from a requested time on."""
-        known = {*self.active, *self.pending}
-        for instant in sorted(known, key=lambda instant: instant.requested_time):
+        """Yield the writes that completed or pending rollbacks undo; of archived rollbacks only later than a time."""
+        instants = {*self.active, *self.pending}
+        for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
                 yield _undone(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
@@ -135,10 +137,10 @@ class Since:
 
         for instant in self.archived:
             if instant.action == "rollback" and instant.requested_time > archived_after:
-                done = self._read_archived(RollbackMetadata, instant)
-                taken = [*self.work.table.format.undo.taken(done)]
-                actions = {each.commit_time: each.action for each in done.instants_rollback}
-                for victim in done.commits_rollback:
+                metadata = self._read_archived(RollbackMetadata, instant)
+                taken = [*self.work.table.format.undo.taken(metadata)]
+                actions = {each.commit_time: each.action for each in metadata.instants_rollback}
+                for victim in metadata.commits_rollback:
                     yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
@@ -160,7 +162,7 @@ def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Und
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:
-    """Return the table as it was when the write was planned, by a timeline of some moment since then."""
+    """Return the table as it was at the plan of the write, by a timeline of a later moment."""
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 

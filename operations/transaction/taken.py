@@ -1,7 +1,7 @@
-"""What other instants took from a write since its plan: files and instants that a read missed, or the write itself.
+"""What other instants took from a write since its plan: files and instants that it reads, or the write itself.
 
-Such an error looks like damage, and running the write again cures it. An error of pyhudi's own says which file is gone,
-one of Spark's or Hadoop's names it in its text, and the timeline of now tells what became of it.
+Such an error looks like damage, but the write succeeds when it is run again. An error of pyhudi says which file is
+gone, an error of Spark or Hadoop names it in its text, and the timeline of now tells what became of it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ...timeline.writers.write_notes import GIVEN_UP
 from .concurrency import InstantKind
 from .transaction import Transaction
 
-# What Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
+# The words of Spark and Hadoop for files that are gone; Spark Connect leaves out the cause of a failed read.
 _GONE = re.compile(r"FAILED_READ_FILE|PATH_NOT_FOUND|does not exist")
 _NAME = re.compile(r"[\w.-]+")
-# An archiving or a clean may take what a call reads between its listing and its read.
+# An archiving or a clean may delete a file after a call listed it and before the call reads it.
 _TRIES = 3
 
 Result = TypeVar("Result")
 
 
-def again_where(run: Callable[[], Result], may_cure: Callable[[RetryError], bool]) -> Result:
-    """Return what a call returns, after up to two more calls where the error of a read says that these may help."""
+def with_retries(run: Callable[[], Result], may_cure: Callable[[RetryError], bool]) -> Result:
+    """Return the result of a call, which is repeated up to twice if `may_cure` says that this may help."""
     for _ in range(_TRIES - 1):
         try:
             return run()
@@ -45,7 +45,7 @@ def again_where(run: Callable[[], Result], may_cure: Callable[[RetryError], bool
 
 
 def was_removed(error: RetryError) -> bool:
-    """Return whether a read failed because its file is there no more, which a later listing tells."""
+    """Return whether a read failed because its file is gone, so that a new listing helps."""
     return isinstance(error.__cause__, FileNotFoundError)
 
 
@@ -53,8 +53,8 @@ def was_removed(error: RetryError) -> bool:
 def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
     """Raise `CommitConflictError` instead of the error of a write that another process has given up as dead.
 
-    That process seals the write for good, and deletes its files. The newest instant that the notes of a write name
-    counts, too, where it is ``after`` a time.
+    That process seals the write for good, and deletes its files. It may also have given up the newest instant that the
+    notes of the write name, which counts if it is ``after`` a time.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
 
 
 def _given_up_by_others(work: Transaction, after: str) -> str | None:
-    """Return the time of a write's instant that is sealed for good; None where its own abort has left the last note."""
+    """Return the time of a write's instant that another process gave up; None if there is none, or this write did."""
     newest = work.notes.newest() if work.key else None
     if newest == GIVEN_UP:
         return None
@@ -77,7 +77,7 @@ def _given_up_by_others(work: Transaction, after: str) -> str | None:
 
 @contextmanager
 def taken_as_conflicts(work: Transaction) -> Iterator[None]:
-    """Raise `CommitConflictError` instead of the error of a file or an instant that other instants took meanwhile."""
+    """Raise `CommitConflictError` instead of the error of a file or instant that other instants took meanwhile."""
     try:
         yield
     except StorageError as error:
@@ -89,16 +89,16 @@ def taken_as_conflicts(work: Transaction) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What other instants took so that a read failed: in a sentence, and where the write met them."""
+    """What other instants took so that a read failed: as a sentence, and as the instant that the write met."""
 
     what: str
     met: MetInstant
 
 
 def taken_since(storage: Storage, error: Exception) -> Taken | None:
-    """Return what other instants took so that a read failed; None where they took nothing.
+    """Return what other instants took so that a read failed; None if they took nothing.
 
-    A file that the table needs as it is now was not taken: it is damage.
+    If the table still needs a missing file, nothing took it: the table is damaged.
     """
     names, met = _names_in(error), error.met if isinstance(error, PyHudiError) else None
     if met is not None and met.kind == UPGRADE:
@@ -108,13 +108,13 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
         return None
     now = table.timeline()
     undone = met is not None and met.kind == InstantKind.ROLLBACK.value
-    found = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
-    taken = next((taken for taken in found if taken is not None), None)
+    candidates = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
+    taken = next((taken for taken in candidates if taken is not None), None)
     return taken if taken is None or met is None else replace(taken, met=replace(taken.met, from_text=met.from_text))
 
 
 def _names_in(error: Exception) -> Iterable[str]:
-    """Return the names, among others, of the files that an error says are gone."""
+    """Return the names of the files that are gone by an error, among other words."""
     if isinstance(error, PyHudiError):
         return [error.met.file] if error.met is not None and error.met.file else []
     text = str(error)
@@ -130,8 +130,8 @@ def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool)
         what = f"The {file.kind} {name} that it read is of the write {made_by}, which was rolled back meanwhile"
         return Taken(what, MetInstant(made_by, InstantKind.ROLLBACK.value, file_id=file.file_id))
     written, named = read_written(now), (file.file_id, name)
-    places = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
-    if any(named in written.names(path) for path in places):
+    paths = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
+    if any(named in written.names(path) for path in paths):
         return None
     from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
 

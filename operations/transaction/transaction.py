@@ -1,6 +1,6 @@
-"""One instant of a table in the making: its process, and the instants that were complete before it.
+"""One instant of a table in the making: its process, and the instants that were complete at its plan.
 
-Every write and every table service that changes the table takes these steps, in any process, any number of times:
+Each write and each table service that changes the table takes these steps, in any process, any number of times:
 
     Transaction  --begin-->  on the timeline  --Fence, complete-->  part of the table
                                               --abort------------>  as if it had never been
@@ -34,8 +34,9 @@ class Transaction:
         instant_time: The requested time; empty until the first task of a write puts it on the timeline.
         write_id: Identifies the work across replays.
         patience: When it takes another writer for dead.
-        shared: Whether other processes may continue it once this process is gone; each then has a seal of its own, too.
-        key: Names the notes by which the processes of a write find its instant; empty where the plan names it.
+        shared: Whether other processes may continue it once this process is gone; each process then also has its own
+            seal.
+        key: Names the notes by which the processes of a write find its instant; empty if the plan names the instant.
         bounded: The columns whose bounds followers need of each data file.
     """
 
@@ -53,9 +54,9 @@ class Transaction:
     def at(self, instant_time: str) -> Transaction:
         return replace(self, instant_time=instant_time)
 
-    def is_of(self, found: Owner) -> bool:
-        """Return whether the owner of an instant is this work, and no replay of it."""
-        return (found.write_id, found.key) == (self.write_id, self.key)
+    def is_of(self, claim_owner: Owner) -> bool:
+        """Return whether an instant belongs to this work, and not to a replay of it."""
+        return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
     def conflict(self, what: str, met: MetInstant | None = None) -> CommitConflictError:
         return CommitConflictError(
@@ -88,7 +89,7 @@ class Transaction:
 
     @property
     def seals(self) -> tuple[str, ...]:
-        """The seals that end this work: the instant's, and its own where other processes may continue it."""
+        """The seals that end this work: the instant's, and its own if other processes may continue it."""
         return (self.instant_time, owner.seal_of(self.instant_time, self.write_id))[: 1 + self.shared]
 
     @property

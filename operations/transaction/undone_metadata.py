@@ -1,7 +1,7 @@
-"""The metadata table of a table whose instants are undone: what of it goes out of use before the first file changes.
+"""The metadata table of a table whose instants are undone.
 
-The undo of an instant deletes what that wrote there (`take_back`). Where that is not enough, all partitions go out of
-use before readers could meet a file that is gone, by a decision of its own, and may be built anew behind the undo.
+The undo of an instant deletes what the instant wrote there (`take_back`). If that is not enough, a decision of its own
+first takes all partitions out of use, so that no reader meets a file that is gone. They may be built anew afterwards.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ _ROUNDS = 20
 
 
 def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[str]) -> tuple[str, ...]:
-    """Take the metadata table out of use unless its log files alone hold what an instant wrote; return what went.
+    """Take the metadata table out of use unless only its log files hold what an instant wrote there.
 
-    ``paths`` are the data files that the undo takes back. Raises as `set_properties`.
+    Returns the partitions that went out of use. ``paths`` are the data files that the undo takes back. Raises as
+    `set_properties`.
     """
     if not _in_use(table):
         return ()
     is_lost = table.format.undo.adds_files(time, paths)
     if not is_lost and is_in_base_files(table, timeline, time):
-        # Another process may undo the same instant at the same time: then it wrote nothing any more, as it seems.
+        # If another process undoes the same instant at the same time, the instant seems to have written nothing.
         is_lost = is_in_base_files(table, timeline.reload(), time)
     return take_out_of_use(table, "rollback") if is_lost else ()
 
 
 def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[str, ...]:
-    """Take the metadata table out of use if it names data files that are about to go by no instant; return what went.
+    """Take the metadata table out of use if it names data files that are about to be deleted without an instant.
 
-    They are of writes that never completed; Apache Hudi lists some of them where it builds a metadata table. ``action``
-    says who removes them. Raises as `set_properties`.
+    Returns the partitions that went out of use. The files are of writes that never completed; when Apache Hudi builds a
+    metadata table, it lists some of them. ``action`` says who removes them. Raises as `set_properties`.
     """
     if not paths or not table.format.keeps_metadata:
         return ()
@@ -68,10 +69,10 @@ def take_back_metadata(table: Table, times: Collection[str]) -> None:
 
 
 def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
-    """Take all partitions of the metadata table out of use, and return which.
+    """Take all partitions of the metadata table out of use, and return their names.
 
-    An indexing that is at work sees what is undone, and builds again. ``action`` names in messages what needs that.
-    Raises as `set_properties`.
+    An indexing at work notices the undo, and builds again. ``action`` says in messages what needs this. Raises as
+    `set_properties`.
     """
     names = _in_use(table)
     for _ in range(_ROUNDS):
@@ -95,7 +96,7 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
 
 
 def _in_use(table: Table) -> tuple[str, ...]:
-    # A dead write may be the first, whose table is not made yet.
+    # If the first write of a table is dead, the table has no properties yet.
     config = stored_config(table.storage) if table.format.keeps_metadata else None
     return () if config is None else config.metadata_partitions
 

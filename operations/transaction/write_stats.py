@@ -1,4 +1,4 @@
-"""What the completed file of a write or table service says: statistics of each new file, schema, further entries."""
+"""The completed file of a write or table service: statistics of each new file, the schema, and further entries."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def commit_metadata(
     operation: str,
     notes: Mapping[str, str],
     *,
-    given: Mapping[str, str] | None = None,
+    user_entries: Mapping[str, str] | None = None,
     replaced: Mapping[str, list[str]] | None = None,
     compacts: bool = False,
 ) -> CommitMetadata:
     """Return the metadata of an instant that completes.
 
     Args:
-        schema: The columns that the table has from then on.
-        written: Of every file group that the instant met, also where it made no file.
+        schema: The columns of the table from then on.
+        written: The result for each file group that the instant met, also if it made no file.
         notes: Further entries of extraMetadata.
-        given: Entries from the user; all other entries win over them.
-        replaced: File ids by partition path, of an instant that replaces file groups.
+        user_entries: Entries of the user; all other entries win over them.
+        replaced: The replaced file ids by partition path.
         compacts: Whether the instant is a compaction.
     """
     from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see instant_files.py)
@@ -46,7 +46,7 @@ def commit_metadata(
     fields: dict[str, Any] = {
         "partition_to_write_stats": stats,
         "compacted": compacts,
-        "extra_metadata": {**(given or {}), **columns, **notes},
+        "extra_metadata": {**(user_entries or {}), **columns, **notes},
         "operation_type": operation,
     }
     if work.inflight.replaces:
@@ -72,7 +72,7 @@ def _write_stat(file: WrittenFile, instant_time: str) -> WriteStat:
         "file_size_in_bytes": file.size,
     }
     if file.is_log:
-        # From table version 8 on, a log file has one writer, so that no earlier instant precedes it.
+        # From table version 8 on, a log file has one writer, so no earlier instant wrote to it.
         fields |= {"prev_commit": instant_time} if file.logs is None else {}
         fields |= {"base_file": "", "log_files": [file.path.rpartition("/")[2]]}
         fields |= {"log_version": file.version, "log_offset": 0}
@@ -88,7 +88,7 @@ def _of_compaction(file: WrittenFile) -> dict[str, Any]:
         return {}
     millis = int(logs.seconds * 1000)
     return {
-        # Also deletes of keys that the base file does not hold.
+        # Deletes of keys that the base file lacks count, too.
         "num_deletes": counts.deletes + counts.not_found,
         "total_log_records": logs.records,
         "total_log_blocks": logs.blocks,

@@ -1,7 +1,7 @@
 """The table services after a batch of a stream: as many due services as fit into the seconds for upkeep.
 
-A service without time is the first after the next batch. Compactions are cut so small that they fit; `run_services`
-does the rest, and one line of the log warns of much rest.
+If the time is over, the next service is the first after the next batch. Compactions are cut so small that they fit;
+`run_services` does the rest, and one line of the log warns if the rest is large.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..services.throughput import rest_of
 from ..streams.batch import StreamSettings
 from .inline import FAILED, SKIPPED, Listings, run_due
 from .service_entry import AfterWrite, Call
-from .service_round import outcome_of
+from .service_round import run_logged
 from .services import SERVICES
 
 logger = logging.getLogger("pyhudi")
@@ -35,7 +35,7 @@ _MUCH = (
     "batch leaves them out. Merge them beside the stream: python -m pyhudi.connector.jobs services --path %s, or "
     "HudiTable.run_services()."
 )
-# By the table's path: the service that had no time, and whether the log has the warning of much rest.
+# By the table's path: the service that had no time, and whether the log has warned of a large rest.
 _NEXT: dict[str, str] = {}
 _WARNED: dict[str, bool] = {}
 _MOST_TABLES = 256
@@ -44,7 +44,7 @@ _MOST_TABLES = 256
 def run_after_batch(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, stream: StreamSettings
 ) -> tuple[ServiceResult, ...]:
-    """Run the services that are due after a batch, and return a result for each; their errors do not fail the batch.
+    """Run the services that are due after a batch, and return their results; their errors do not fail the batch.
 
     The timeline may be of any moment since the plan of the batch.
     """
@@ -52,31 +52,31 @@ def run_after_batch(
         return ()
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
     listings = Listings(timeline)
-    done, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
+    results, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
     _warn_of_much(storage.path, listings.since or timeline)
-    return done
+    return results
 
 
 def run_within(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, seconds: float
 ) -> tuple[ServiceResult, ...]:
-    """Run the services that are due after a write, as many as fit into some seconds; their errors do not fail it.
+    """Run as many of the due services after a write as fit into some seconds; their errors do not fail the write.
 
-    Returns a result for each, also for those that had no time, which may be due still.
+    Returns a result for each due service, also if there was no time for it.
     """
-    done, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
+    results, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
     over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
     due = [service.name for service in waiting if service.pays(timeline, upkeep)]
-    return (*map(_with_rest, done), *(ServiceResult(storage.path, name, skipped=over) for name in due))
+    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=over) for name in due))
 
 
-def _with_rest(done: ServiceResult) -> ServiceResult:
-    """Return the result of a service, with a sentence about file groups for which the seconds were too few."""
-    rest = rest_of(done.path, done.service)
-    if done.skipped or not done.changed or not rest.delta_commits:
-        return done
+def _with_rest(result: ServiceResult) -> ServiceResult:
+    """Return the result of a service, with a sentence about file groups if the seconds were too few for them."""
+    rest = rest_of(result.path, result.service)
+    if result.skipped or not result.changed or not rest.delta_commits:
+        return result
     why = "the seconds for services after a write were too few for other file groups; compact() merges them"
-    return replace(done, skipped=why)
+    return replace(result, skipped=why)
 
 
 def _run(
@@ -84,7 +84,7 @@ def _run(
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
     """Return the results of the services for which there was time, and the services that had none."""
     until = time.monotonic() + seconds
-    done: list[ServiceResult] = []
+    results: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
     wanted = [service for service in services if service is not None and service.automatic(upkeep)]
     names = [service.name for service in wanted]
@@ -92,20 +92,20 @@ def _run(
     order = [*wanted[first:], *wanted[:first]]
     for number, service in enumerate(order):
         left = until - time.monotonic()
-        if left <= 0 and (done or not seconds):
+        if left <= 0 and (results or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
-            return tuple(done), order[number:]
+            return tuple(results), order[number:]
         within = partial(replace, means, within_s=max(left, 0.0))
         call = Call(storage, means.patience, lambda: upkeep, within)
-        result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
-        done += [] if result is None else [result]
+        result = run_logged(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
+        results += [] if result is None else [result]
     _NEXT.pop(storage.path, None)
-    return tuple(done), ()
+    return tuple(results), ()
 
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
-    # How many delta commits a file group may have that waits for a compaction.
-    found = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
-    if found > MUCH and not _WARNED.get(path):
-        logger.warning(_MUCH, path, found, MUCH, path)
-    keep(_WARNED, path, found > MUCH, _MOST_TABLES)
+    # The most delta commits of a file group that waits for a compaction.
+    waiting = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
+    if waiting > MUCH and not _WARNED.get(path):
+        logger.warning(_MUCH, path, waiting, MUCH, path)
+    keep(_WARNED, path, waiting > MUCH, _MOST_TABLES)

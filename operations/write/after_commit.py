@@ -1,4 +1,4 @@
-"""The work after a commit: cleanup of the write's own files, updates of indexes, log lines, and table services."""
+"""The work after a commit: delete the write's own left-overs, update indexes, log, and run table services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .metrics import report_commit
 from .task import TaskResult
 
 logger = logging.getLogger("pyhudi")
-# A logger of its own, so that a user can show its lines without all others of that level.
+# A logger of its own, so that a user can show its lines without other lines of that level.
 tables = logging.getLogger("pyhudi.tables")
 
 _noticed: dict[str, None] = {}
@@ -32,7 +32,7 @@ _MOST_NOTICED = 256
 
 
 def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> CommitResult:
-    """Undo dead writes, and return the result with those of the services that ran; no failure here fails the write.
+    """Do the work after a commit, and return its result with the results of services; no failure here fails the write.
 
     The timeline may be of any moment since the plan of the write.
     """
@@ -46,24 +46,24 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     try:
         note_written(timeline)
     except Exception:
-        logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)
+        logger.warning("table %s: the contents of old writes could not be noted", plan.path, exc_info=True)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit.merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
-    # A write that wrote nothing to a metadata table need not look whether there is one.
+    # If the write wrote nothing to a metadata table, the table has none to keep up.
     upkeep = settings.upkeep if result.metadata is not None else replace(settings.upkeep, metadata=False)
     if settings.batch is None:
         services = run_inline(plan.storage, timeline, upkeep, means)
     else:
         services = run_after_batch(plan.storage, timeline, upkeep, means, settings.stream)
-    done = with_services(result, services)
-    report_commit(settings.metrics, plan.config, plan.table, done)
-    return done
+    result_with_services = with_services(result, services)
+    report_commit(settings.metrics, plan.config, plan.table, result_with_services)
+    return result_with_services
 
 
 def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
-    """Log how many values were missing among floats that became whole numbers, by column."""
+    """Log by column how many values were missing among floats that became whole numbers."""
     missing: Counter[str] = Counter()
     for result in results:
         missing.update(result.missing)
@@ -84,7 +84,7 @@ def _announce_changes(plan: WritePlan) -> None:
 
 
 def warn_once(notices: Iterable[str]) -> None:
-    """Log each notice, unless this process has: a stream names the same options with every batch."""
+    """Log each notice once in this process: a stream has the same options with each batch."""
     for notice in notices:
         if notice not in _noticed:
             logger.warning("%s", notice)
@@ -92,7 +92,7 @@ def warn_once(notices: Iterable[str]) -> None:
 
 
 def describe(config: TableConfig, path: str) -> str:
-    """Return in words a table's record key, partitions, index, and which of two rows wins."""
+    """Return a sentence about a new table's record key, partitions and index, and which of two rows wins."""
     partitions = f"partitioned by {', '.join(config.partition_fields)}" if config.partition_fields else "unpartitioned"
     if config.generates_keys:
         return f"The new table {path} is {partitions} and has no record key: rows are inserted, and none is looked up."

@@ -1,7 +1,7 @@
-"""One attempt of a commit: the write as it is carried out now, the rows that it merges, and its turn to merge them.
+"""One attempt of a commit: its plan, the rows that it merges, and its turn to merge them.
 
-Before an attempt merges beside other writes it leaves a ticket and waits for older writes of the same data, so that
-merges of one file group come one after another, and a large write does not lose to small writes for ever.
+If other writes are pending, an attempt first leaves a ticket and waits for older writes of the same data. So merges of
+one file group come one after another, and a large write does not always lose to small writes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ...timeline.writers.tickets import Places, Ticket, age_of, in_turn, places_
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.pinned import pin
-from ..planning.plan import WritePlan, placed_by
-from ..planning.settle_table import settle_table
+from ..planning.plan import WritePlan, buckets_by_partition
+from ..planning.settle_table import properties_to_write
 from ..result import ATTEMPTS, MET
 from ..transaction.conflicts import changed_numbers, check_columns_since, check_moment
 from ..transaction.since import Since
@@ -36,19 +36,19 @@ from .waits import wait_for_rescale
 
 @dataclass
 class Attempt:
-    """The attempt at hand of a commit.
+    """The current attempt of a commit.
 
     Attributes:
-        first: The write under the instant of its tasks.
-        spills: The rows that the tasks handed over, in their order.
+        first: The plan under the instant of the tasks.
+        spills: The rows that the tasks handed over, in the order of the tasks.
         opened: Closes the spills after the last attempt.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
         plans_again: Whether the next attempt has a plan of its own.
         number: From 1.
-        is_last: Whether any further attempt would fail as this one did.
-        plan: The write under the attempt's instant.
-        waited: For which writes it waited, those for which `HudiTable` did included.
-        known: What it knows of the table's keys; None where it knows none.
+        is_last: Whether each further attempt would fail for the same reason.
+        plan: The plan under the attempt's instant.
+        waited: The writes for which the attempts waited, and `HudiTable` before them.
+        known_keys: What this process knows of the table's keys; None if it knows none.
     """
 
     first: WritePlan
@@ -60,36 +60,36 @@ class Attempt:
     is_last: bool = False
     plan: WritePlan = field(init=False)
     waited: Waited = field(init=False)
-    known: KeysOfWrite | None = field(init=False)
-    _again: SpilledRows | None = None
+    known_keys: KeysOfWrite | None = field(init=False)
+    _by_later_plan: SpilledRows | None = None
 
     def __post_init__(self) -> None:
         self.plan = self.first
         self.waited = self.first.settings.past.waited
-        self.known = _known_keys(self.first)
+        self.known_keys = _known_keys(self.first)
 
     @cached_property
-    def _given(self) -> SpilledRows:
+    def _by_first_plan(self) -> SpilledRows:
         return self.opened.enter_context(opened_spills(self.first, self.spills))
 
     @property
     def rows(self) -> SpilledRows:
         """The rows by the attempt's plan."""
-        return self._given if self._again is None else self._again
+        return self._by_first_plan if self._by_later_plan is None else self._by_later_plan
 
     def bring_to(self, plan: WritePlan) -> None:
-        """Bring the rows to a later plan of the write; raise where no further attempt could do so."""
+        """Bring the rows to a later plan of the write; raise if no attempt can do so."""
         first = self.first
         try:
             if plan.creates_table and not first.creates_table:
                 raise first.transaction.conflict("The table was dropped meanwhile")
             self.rows.discard()
-            self._again = self._given.by_plan(plan)
+            self._by_later_plan = self._by_first_plan.by_plan(plan)
         except CommitConflictError:
             self.is_last = True
             raise
         if first.creates_table or plan.config.index_type != first.config.index_type:
-            self.known = _known_keys(plan)
+            self.known_keys = _known_keys(plan)
 
     @property
     def merges_again(self) -> bool:
@@ -105,16 +105,16 @@ class Attempt:
 
     @property
     def extra_metadata(self) -> Mapping[str, str]:
-        """What the completed instant says of the attempts; nothing where the write met no other."""
+        """The entries about attempts in the completed instant; none if the write met no other write."""
         number = self.first.settings.past.attempts + self.number
         again = {ATTEMPTS: str(number)} if number > 1 else {}
         return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
 
     @contextmanager
     def turn(self, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
-        """Wait for older writes of the same data, and return the write as if it had been planned after them.
+        """Wait for older writes of the same data, and yield the plan as if it had been made after them.
 
-        ``since`` is what completed since the plan, as of the seal.
+        ``since`` is what completed between the plan and the seal.
         """
         plan, work, timeline = self.plan, self.plan.transaction, since.timeline
         if not self.merges_again:
@@ -123,7 +123,7 @@ class Attempt:
         try:
             now = wait_for_rescale(plan, timeline, self.rows.paths)
         except CommitConflictError:
-            # It has waited as long as it may.
+            # It has waited as long as its settings allow.
             self.is_last = True
             raise
         changed = bool(since.active or since.archived or now is not timeline)
@@ -139,9 +139,9 @@ class Attempt:
             yield self._at_new_moment() if waited.met or changed else (plan, now)
 
     def _at_new_moment(self) -> tuple[WritePlan, Timeline]:
-        """Return the write as if it had been planned now, and the timeline; it must not have read the table before.
+        """Return the plan as if it had been made now, and the timeline; the write must not have read the table before.
 
-        Raises `CommitConflictError` where the table's properties or columns no longer fit the plan, or were restored.
+        Raises `CommitConflictError` if the table's properties or columns no longer fit the plan, or it was restored.
         """
         plan = self.plan
         with taken_as_conflicts(plan.transaction):
@@ -150,19 +150,19 @@ class Attempt:
         try:
             since = check_moment(plan.transaction, pinned.now)
             check_columns_since(since, plan.schema, merges=plan.operation not in REPLACING)
-            if changed_numbers(since, placed_by(plan, self.rows.paths)):
+            if changed_numbers(since, buckets_by_partition(plan, self.rows.paths)):
                 numbers = bucket_numbers(plan.table, pinned.now)
                 refuse_unknown(numbers)
                 fresh = replace(fresh, numbers=numbers)
-            settle_table(fresh)
+            properties_to_write(fresh)
         except CommitConflictError:
-            # The next attempt of the same plan would meet the same.
+            # The next attempt of the same plan would fail for the same reason.
             self.is_last = not self.plans_again
             raise
         return fresh, pinned.now
 
     def _places(self) -> Places | None:
-        """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
+        """Return the places that the write rewrites; None for the whole table, none if it only adds file groups."""
         plan, rows = self.plan, self.rows
         if plan.operation in REPLACING:
             whole = plan.operation == OVERWRITE_TABLE or not plan.takes_rows

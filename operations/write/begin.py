@@ -1,4 +1,4 @@
-"""The begin of a write: it rolls dead writes back, then its instant enters the timeline."""
+"""The begin of a write: it rolls dead writes back, and then puts its instant on the timeline."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class BegunWrite:
 
 @contextmanager
 def begun(plan: WritePlan, after: str = "") -> Iterator[BegunWrite]:
-    """Put a write on the timeline, and keep its heartbeat until the block ends; safe to call from every task.
+    """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` where the write is over already.
+    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` if the write is over already.
     """
     prepare = partial(make_ready, rollbacks=plan.rollbacks)
-    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as found:
-        yield BegunWrite(plan.at(found.work.instant_time), found.timeline)
+    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as begun_work:
+        yield BegunWrite(plan.at(begun_work.work.instant_time), begun_work.timeline)

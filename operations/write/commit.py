@@ -1,4 +1,4 @@
-"""The commit: from the results of all tasks to the completed instant, which makes a write part of the table."""
+"""The commit: it takes the results of all tasks, and completes the instant that makes the write part of the table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def commit_write(
     """Complete a write, and return its result; for a replay of a completed write, the result of that write.
 
     Args:
-        plan_again: Plans the write anew after it met another; the commit brings the handed-over rows to the columns and
-            buckets of that plan.
+        plan_again: Plans the write anew after it met another write; the commit brings the handed-over rows to the
+            columns and buckets of that plan.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups, and the commit cannot merge the rows again.
@@ -63,21 +63,21 @@ def commit_write(
         with ExitStack() as opened:
             wrote = any(result.written for result in results)
             attempt = Attempt(first, spills, opened, wrote, plan_again is not None)
-            done = Attempts(attempt, plan_again).run(partial(_carry_out, results))
-    if done.plan is not first:
+            committed = Attempts(attempt, plan_again).run(partial(_carry_out, results))
+    if committed.plan is not first:
         forget(plan.storage, first.instant_time)
-    if not done.result.instant:
+    if not committed.result.instant:
         give_up_begun(first.transaction)
-        return done.result
-    announce_missing(done.plan, results)
-    result = follow_up(done.plan, done.result, done.timeline)
+        return committed.result
+    announce_missing(committed.plan, results)
+    result = follow_up(committed.plan, committed.result, committed.timeline)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
 
 @contextmanager
 def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
-    """Return the write under its instant, with its heartbeat; None for a replay, or where nothing is to be written.
+    """Yield the plan under its instant, with its heartbeat; None for a replay, or if there is nothing to write.
 
     A write whose tasks got no rows begins now.
     """
@@ -97,28 +97,28 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
 
 
 def _without_rows(plan: WritePlan) -> CommitResult:
-    """Return the result of the write that is replayed, or of a write without rows."""
+    """Return the result of the replayed write, or of a write without rows."""
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
     if plan.replays is None:
         return nothing
     timeline = plan.table.timeline()
-    found = timeline.find(plan.replays)
-    if found is not None and found.state == State.COMPLETED:
-        return result_of(timeline, found)
+    instant = timeline.find(plan.replays)
+    if instant is not None and instant.state == State.COMPLETED:
+        return result_of(timeline, instant)
     # The instant of the replayed write has left the timeline.
     return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
 
 
 def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
-    """Complete the write; the result has no instant where the write is empty."""
+    """Complete the write; the result has no instant if the write is empty."""
     plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
         seal(plan.transaction)
         timeline = plan.table.timeline()
-        found = timeline.find(plan.instant_time)
-        if found is not None and found.state == State.COMPLETED:
-            return Committed(plan, result_of(timeline, found), timeline)
+        instant = timeline.find(plan.instant_time)
+        if instant is not None and instant.state == State.COMPLETED:
+            return Committed(plan, result_of(timeline, instant), timeline)
         since = Since.of_unread(plan.transaction, timeline)
         check_ownership(plan.transaction, timeline, since)
     with attempt.turn(since) as (fresh, now):
@@ -131,7 +131,7 @@ def _merge_and_complete(
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempt.rows, phases, attempt.known)
+        merged = merge_spills(plan, seen, attempt.rows, phases, attempt.known_keys)
         written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
@@ -152,9 +152,9 @@ def _merge_and_complete(
     completed = None
     if not is_over:
         completed = finish(completion.made, ONE_PROCESS, phases.phase)
-        if attempt.known is not None:
-            attempt.known.complete()
-        completion.tell_of_outdone()
+        if attempt.known_keys is not None:
+            attempt.known_keys.complete()
+        completion.log_outdone()
     result = result_from(plan.path, "" if is_over else plan.instant_time, completion.body.metadata)
     metadata = None if completed is None else completed.metadata
     warnings = (*plan.notices, *replacement.warnings, *(() if metadata is None else metadata.warnings))
@@ -164,7 +164,7 @@ def _merge_and_complete(
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
     if plan.operation not in REPLACING:
         return {}
-    # Instants whose bodies name file groups may be archived since the merge began, which may be hours ago.
+    # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.
     return replacement.groups(seen_by(plan.transaction, plan.table.timeline()))
 
 
@@ -186,23 +186,23 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
 
 
 def _check_counted(completion: Completion) -> None:
-    """Refuse a write that replaces other rows than a merge or an update counted.
+    """Refuse a write that replaces more or fewer rows than a merge or an update counted.
 
-    Only a rewrite of file groups meets stored rows; log files meet them when they are read. Another write that took a
-    row away meanwhile is a conflict.
+    Only a write that rewrites file groups sees the stored rows; appended rows meet them when they are read. If another
+    write took a row away meanwhile, that is a conflict.
     """
     plan, written = completion.plan, completion.written
     counted = plan.settings.origin.counted
     if counted is None or plan.appends:
         return
-    came = sum(file.counts.inserts + file.counts.updates for file in written)
-    left = sum(file.counts.updates + file.counts.deletes for file in written)
-    asked = counted.inserts + counted.updates, counted.updates + counted.deletes
-    if (came, left) != asked and completion.is_free(plan.table.timeline()):
+    new_rows = sum(file.counts.inserts + file.counts.updates for file in written)
+    old_rows = sum(file.counts.updates + file.counts.deletes for file in written)
+    counted_rows = counted.inserts + counted.updates, counted.updates + counted.deletes
+    if (new_rows, old_rows) != counted_rows and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(
-            f"The rows for the table {plan.path} were to replace {asked[1]:,} rows by {asked[0]:,}, and this write "
-            f"would replace {left:,} rows by {came:,}: the table holds some of their keys several times, as inserts "
-            "without a lookup make them, or rows whose record keys are not those of their columns.",
+            f"The merge or update of the table {plan.path} counted {counted_rows[1]:,} rows to replace by "
+            f"{counted_rows[0]:,}; the write would replace {old_rows:,} rows by {new_rows:,}. The table holds "
+            "duplicate keys, as inserts without a lookup make them, or keys that differ from their columns.",
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again; validate() "
-            "names rows with other keys than their columns'.",
+            "names rows whose keys differ from their columns.",
         )

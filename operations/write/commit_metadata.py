@@ -1,4 +1,4 @@
-"""What the completed file of a write says beside its new files: write id, counts, seconds."""
+"""The entries of a write's completed file besides its new files: write id, counts, seconds."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def build_metadata(
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
-    ``written`` are of every file group that the write met, ``replaced`` has file ids by partition path, and
-    ``seconds``, by phase, and ``attempts`` go to extraMetadata.
+    ``written`` has a result for each file group that the write met, ``replaced`` has file ids by partition path.
+    ``seconds``, by phase, and ``attempts`` are entries of extraMetadata.
     """
     dropped = sum(file.counts.dropped for file in written)
     counted = plan.settings.origin.counted
@@ -45,9 +45,9 @@ def build_metadata(
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
-    given = plan.settings.commit.extra_metadata
+    user_entries = plan.settings.commit.extra_metadata
     work, schema, operation = plan.transaction, plan.schema, plan.operation
-    return commit_metadata(work, schema, written, operation, notes, given=given, replaced=replaced)
+    return commit_metadata(work, schema, written, operation, notes, user_entries=user_entries, replaced=replaced)
 
 
 def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:

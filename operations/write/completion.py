@@ -1,4 +1,4 @@
-"""The point of no return of a write: it completes unless another instant changed the same data, or undid the write."""
+"""The point of no return: a write completes unless another instant changed the same data, or undid the write."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ...table.seen_table import SeenTable
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...writer.written_file import WrittenFile
-from ..planning.plan import WritePlan, placed_by
-from ..planning.settle_table import settle_table
+from ..planning.plan import WritePlan, buckets_by_partition
+from ..planning.settle_table import properties_to_write
 from ..streams.checkpoints import find_newest_batch
 from ..transaction.body import CommitBody
 from ..transaction.concurrency import COMPACTION
@@ -42,10 +42,10 @@ class Completion:
 
     Attributes:
         plan: The write, whose instant is inflight and sealed.
-        written: Of every file group that the write met.
+        written: The result for each file group that the write met.
         touched: The partitions of its rows.
-        replaced: File ids by partition path.
-        build: Returns what its completed file says, once its data files are flushed.
+        replaced: The replaced file ids by partition path.
+        build: Returns the content of its completed file; called once its data files are flushed.
     """
 
     plan: WritePlan
@@ -79,25 +79,25 @@ class Completion:
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(self.body.size)
-        # Data files are read before the race, in which each round then looks only at what came since the last.
+        # Read data files before the race, so that each of its rounds looks only at what came since.
         if self._changed.reads_files:
             self.is_free(work.table.timeline())
 
     def _outcome(self, timeline: Timeline) -> Outcome | None:
-        """Return the outcome, having checked what it relies on; None where the write is complete.
+        """Return the outcome after a check for conflicts; None if the write is complete.
 
-        Raises `CommitConflictError` where another instant changed the same data or the table's properties since the
-        plan, or undid the write.
+        Raises `CommitConflictError` if another instant changed the same data or the table's properties since the plan,
+        or undid the write.
         """
         if not self.is_free(timeline):
             return None
-        properties = settle_table(self.plan)
+        properties = properties_to_write(self.plan)
         written = [file for file in self.written if file.path]
-        keep = partial(_keep_partitions, self.plan, self.partitions)
-        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties, settle=keep)
+        restore = partial(_restore_metafiles, self.plan, self.partitions)
+        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties, restore=restore)
 
     def is_free(self, timeline: Timeline) -> bool:
-        """Return False where the write is complete, and raise where another instant keeps it from becoming so.
+        """Return whether the write may complete: False if it is complete; raise if another instant keeps it out.
 
         Another process may have completed it for a stalled writer, and archived it.
         """
@@ -106,36 +106,36 @@ class Completion:
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
         batch = self.plan.settings.batch
-        done = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
-        if done is not None:
-            raise work.conflict(f"A replay of its batch completed meanwhile, as {done}")
+        completed_time = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
+        if completed_time is not None:
+            raise work.conflict(f"A replay of its batch completed meanwhile, as {completed_time}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
             self._check_forgotten()
         return True
 
     def _check_forgotten(self) -> None:
-        """Raise where a compaction forgot deletes against which rows of this write had lost."""
+        """Raise if a compaction dropped deletes against which rows of this write had lost."""
         outdone = {file.group for file in self._outdone}
         for group in sorted(outdone & self._checked.compacted):
             raise self.plan.transaction.conflict(
-                f"A compaction of the {group.words} completed meanwhile and forgot deletes against which rows of this "
+                f"A compaction of the {group.words} completed meanwhile and dropped deletes against which rows of this "
                 "write had lost",
                 met_at("", COMPACTION, [group]),
             )
 
-    def tell_of_outdone(self) -> None:
+    def log_outdone(self) -> None:
         """Log how many new rows the write left out because of deletes, with the key of one of them."""
-        lost = self._outdone
-        if lost:
+        files = self._outdone
+        if files:
             logger.warning(
                 "table %s: %s left out %d new rows, whose keys were deleted with greater ordering values, such as %r "
                 "in partition %r",
                 self.plan.path,
                 self.plan.instant_time,
-                sum(file.counts.dropped for file in lost),
-                lost[0].outdone,
-                lost[0].group.partition_path,
+                sum(file.counts.dropped for file in files),
+                files[0].outdone,
+                files[0].group.partition_path,
             )
 
     @property
@@ -159,13 +159,13 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
-    passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    groups = passed.union(file.group for file in written)
+    replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    groups = replaced_groups.union(file.group for file in written)
     merged = {file.group: file.previous for file in written if not file.is_log and file.previous}
     seen = [file.previous for file in written if file.previous is not None]
     return WriteChanges(
         file_groups=frozenset(groups),
-        replaced=frozenset(passed),
+        replaced=frozenset(replaced_groups),
         rewritten=frozenset(merged),
         bases=[file for file_slice in seen for file in file_slice.data_files],
         rival_key=index_for(plan.config).rival_key,
@@ -174,7 +174,7 @@ def _changes(
         new_keys=new_keys,
         read=plan.settings.origin.read,
         merged_logs=[log for file_slice in merged.values() for log in file_slice.logs],
-        numbers=placed_by(plan, (file.group.partition_path for file in written)),
+        numbers=buckets_by_partition(plan, (file.group.partition_path for file in written)),
     )
 
 
@@ -191,8 +191,8 @@ def _new_keys(plan: WritePlan, written: Sequence[WrittenFile], touched: Collecti
     return NewKeys(files, anywhere, logs, frozenset(touched))
 
 
-def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
-    """Restore metafiles of partitions that another writer created, and removed again when it gave up."""
-    there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
-    for partition in (path for path, found in zip(written, there, strict=True) if not found):
+def _restore_metafiles(plan: WritePlan, partitions: Sequence[str]) -> None:
+    """Make the metafiles of partitions again that another writer made, and deleted when it gave up."""
+    exist = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in partitions])
+    for partition in (path for path, exists in zip(partitions, exist, strict=True) if not exists):
         write_partition_metafile(plan.storage, partition, plan.instant_time)

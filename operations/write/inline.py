@@ -1,4 +1,4 @@
-"""The table services after a completed write: it cleans, archives and compacts, where that is due."""
+"""The table services after a completed write: it cleans, archives and compacts if that is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..service_settings import Upkeep
 from ..services.means import Means
 from ..services.service import Executor
 from .service_entry import AfterWrite, Call
-from .service_round import outcome_of
+from .service_round import run_logged
 from .services import SERVICES
 
 SKIPPED = "table %s: the %s after the write is skipped: %s"
@@ -22,24 +22,24 @@ FAILED = "table %s: the write is complete, and the %s after it failed: %s"
 
 
 def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means) -> tuple[ServiceResult, ...]:
-    """Run the table services that are due after a write, in the order of Apache Hudi; return a result for each.
+    """Run the table services that are due after a write, in the order of Apache Hudi; return their results.
 
-    An error is logged and part of the result: it never fails the write. The timeline may be of any moment since the
+    An error is logged and part of the result, and never fails the write. The timeline may be of any moment since the
     plan of the write.
     """
-    done: list[ServiceResult] = []
+    results: list[ServiceResult] = []
     listings = Listings(timeline)
     call = Call(storage, means.patience, lambda: upkeep, lambda: means)
     for service in (service.after_write for service in SERVICES.values() if service.after_write is not None):
         if service.automatic(upkeep):
-            result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
-            done += [] if result is None else [result]
-    return tuple(done)
+            result = run_logged(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
+            results += [] if result is None else [result]
+    return tuple(results)
 
 
 @dataclass(slots=True)
 class Listings:
-    """A timeline from before the end of the write, and a later listing, by which services see what is due."""
+    """A timeline from before the end of the write, and a later listing; services find by them what is due."""
 
     before: Timeline
     since: Timeline | None = None
@@ -49,10 +49,10 @@ def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResul
     if not service.pays(listings.before, call.upkeep()):
         return None
     timeline, listings.since = listings.since or listings.before.reload(), None
-    done = service.run(call, timeline)
-    # Not after a failure: a service that runs again because a file went lists again.
+    result = service.run(call, timeline)
+    # Not after a failure: a service that runs again because a file is gone must list again.
     listings.since = timeline
-    return done
+    return result
 
 
 def means_of(
@@ -64,9 +64,9 @@ def means_of(
 ) -> Means:
     """Return the means of a compaction, from the settings of a write.
 
-    A None ``executor`` merges in this process. A compaction beyond ``most_bytes`` is planned, but not executed.
+    Without an ``executor`` this process merges. A compaction of more than ``most_bytes`` is planned, but not executed.
     """
-    # This process merges several file slices at once, a task of an engine only one at a time.
+    # This process merges several file slices at once, but a task of an engine only one at a time.
     share = MERGE_RESERVE if executor is None else 1.0
     return Means(
         patience=settings.patience,

@@ -1,7 +1,7 @@
-"""Which keys a file group holds after a commit, as far as they follow from its keys before and the rows of the commit.
+"""The keys of a file group after a commit, if they follow from its keys before and the rows of the commit.
 
-They do not follow in a few cases, where the next lookup reads the group: a merge of log files, which may have held
-deletes; deletes beside rows that lost; and very many rows.
+In a few cases they do not follow, and the next lookup reads the group: after a merge of log files, which may have held
+deletes; after deletes beside rows that lost; and after very many rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MANY_ROWS = 1 << 20
 def note_written(
     keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, written: Sequence[WrittenFile]
 ) -> None:
-    """Add the slice that some rows made of a file group to the keys of the write, where all its keys are known."""
+    """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
     before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if before is None or job.rolls or rows.rows > _MANY_ROWS:
         return
@@ -44,7 +44,7 @@ def note_written(
 
 
 def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
-    """Return the keys of the file; None where they are unknown, or where it holds a key several times."""
+    """Return the keys of a merged file; None if they are unknown, or the file holds a key several times."""
     counts: MergeCounts = file.counts
     if not counts.deletes and not counts.not_found:
         return _if_all(before.added(_all_keys(rows)), file.rows)
@@ -55,13 +55,13 @@ def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, file: WrittenFile)
     deleted = plan.spec.deleted(won)
     hashes = KeyHashes.of(won.column(RECORD_KEY))
     after = before.added(hashes.take(~deleted))
-    # A delete may have lost against the stored row. No row of a key stays behind if the file has no further row.
+    # A delete may have lost against the stored row. `_if_all` finds out: the file then has more rows than keys.
     after = after.without(hashes.take(np.flatnonzero(deleted))) if counts.deletes else after
     return _if_all(after, file.rows)
 
 
 def _if_all(keys: KeySet, rows: int) -> KeySet | None:
-    """Return keys if the file has a row for each and no other row, which a lookup has to see."""
+    """Return keys if the file has exactly one row for each; otherwise a lookup must read the file."""
     return keys if len(keys) == rows else None
 
 

@@ -1,7 +1,7 @@
-"""The commit's merge of a plain write: rows of one file group from several tasks, merged on this host.
+"""The commit's merge of a plain write: it merges the rows of one file group from several tasks, on this host.
 
-Spark gives a data source no shuffle, so a plain write may see one file group in many tasks. A bound on the bytes keeps
-large merges for the executors.
+Spark gives a data source no shuffle, so several tasks of a plain write may have rows of one file group. A bound on the
+bytes leaves large merges to the executors.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Merged:
     Attributes:
         nowhere: Counts of rows that belong to no file group, because the lookup did not find their keys.
         figures: Figures of the lookup; None without a lookup.
-        gone: The results for file groups of other partitions than those of the rows, which lost their keys.
+        gone: The results for file groups of other partitions, from which the write deleted the keys of its rows.
     """
 
     written: tuple[WrittenFile, ...] = ()
@@ -67,22 +67,22 @@ class Merged:
 
 
 def merge_spills(
-    plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known: KeysOfWrite | None = None
+    plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known_keys: KeysOfWrite | None = None
 ) -> Merged:
     """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
 
-    ``plan`` may be a later one than the tasks had.
+    ``plan`` may be later than the plan of the tasks.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
     """
-    if known is not None:
-        known.written.clear()
+    if known_keys is not None:
+        known_keys.written.clear()
     if not spilled.rows:
         return Merged()
     spilled = spilled.by_plan(plan)
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known)
+        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known_keys)
         routing = routing_of(plan, lambda: seen)
         return work.by_routes(routing, spilled) if isinstance(routing, FileGroups) else work.look_up(spilled)
 
@@ -93,7 +93,7 @@ class _Merge:
     local: Storage
     seen: SeenTable
     phases: Phases
-    known: KeysOfWrite | None
+    known_keys: KeysOfWrite | None
 
     def by_routes(self, groups: FileGroups, spilled: SpilledRows) -> Merged:
         """Merge rows whose routes name their file groups."""
@@ -107,7 +107,7 @@ class _Merge:
         plan, size = self.plan, spilled.size
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
-            tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known)
+            tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known_keys)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Readers merge the rows of log files.
@@ -129,7 +129,7 @@ class _Merge:
     ) -> tuple[WrittenFile, ...]:
         """Write file groups, each in a thread; ``size`` is the number of bytes to merge.
 
-        The last ``gone`` of them lose the keys of their rows.
+        The write deletes keys from the last ``gone`` file groups.
         """
         plan = self.plan
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
@@ -140,14 +140,14 @@ class _Merge:
             work = file_work(plan)
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
             files = work.files(COMMIT_TOKEN, fence)
-            to = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
-            to += [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
-            fence.announce(own.first_file(job) for own, (job, _) in zip(to, jobs, strict=True))
+            by_job = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
+            by_job += [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
+            fence.announce(own.first_file(job) for own, (job, _) in zip(by_job, jobs, strict=True))
             futures: list[Future[tuple[WrittenFile, ...]]] = []
             calls = _OpenCalls()
             try:
                 for number, (job, rows) in enumerate(jobs):
-                    write = partial(self._write_group, to[number], job, rows, f"{number}")
+                    write = partial(self._write_group, by_job[number], job, rows, f"{number}")
                     futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
                 return tuple(file for future in futures for file in future.result())
@@ -160,17 +160,19 @@ class _Merge:
                     future.cancel()
                 calls.end()
 
-    def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
-        written = to.write(job, rows, sequence)
-        if self.known is not None:
-            note_written(self.known, self.plan, job, rows, written)
+    def _write_group(
+        self, writers_of_job: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str
+    ) -> tuple[WrittenFile, ...]:
+        written = writers_of_job.write(job, rows, sequence)
+        if self.known_keys is not None:
+            note_written(self.known_keys, self.plan, job, rows, written)
         return written
 
 
 class _OpenCalls:
-    """The calls that threads of a pool are at.
+    """The calls that threads of a pool execute.
 
-    A pool does not wait for a thread that it was starting when an interrupt struck, and the write is undone next.
+    If an interrupt strikes while a pool starts a thread, the pool does not wait for it, but the write is undone next.
     """
 
     def __init__(self) -> None:
@@ -191,18 +193,18 @@ class _OpenCalls:
                 self._changed.notify_all()
 
     def end(self) -> None:
-        """Wait for the calls that have begun; others do not begin any more."""
+        """Wait for the calls that have begun, and let no other call begin."""
         with self._changed:
             self._over = True
             self._changed.wait_for(lambda: not self._count)
 
 
 def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhaseProgress) -> None:
-    """Wait until all are done or a thread has failed, and log the progress every few seconds."""
+    """Wait until all threads have ended or a thread has failed, and log the progress every few seconds."""
     left = set(futures)
     while left:
-        done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
-        if any(future.exception() for future in done):
+        finished, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
+        if any(future.exception() for future in finished):
             return
         size = sum(file.size for future in futures if future not in left for file in future.result())
         observer(Progress("merge", len(futures) - len(left), len(futures), size))
@@ -217,8 +219,8 @@ def _within_bound(
 ) -> tuple[list[FileGroupWrite], int]:
     """Return the jobs, and the number of bytes to merge.
 
-    Readers and compactions merge a merge-on-read table: there the largest new file groups beyond the bound begin
-    with log files.
+    In a merge-on-read table the largest new file groups beyond the bound begin with log files, for readers and
+    compactions to merge.
     """
     bound = plan.settings.commit.merge_max_bytes
     size = spilled.size

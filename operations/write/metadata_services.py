@@ -20,7 +20,7 @@ def keep_metadata(call: Call, *, dry_run: bool = False) -> ServiceResult:
 
 
 def metadata_after_write(call: Call, timeline: Timeline) -> ServiceResult | None:
-    """As `keep_metadata` behind a write, if it is due."""
+    """As `keep_metadata` after a write, if it is due."""
     from ..services.metadata.upkeep import upkeep_after_write  # noqa: PLC0415
 
     return upkeep_after_write(call.storage, timeline, call.upkeep(), call.patience)
@@ -55,7 +55,7 @@ def drop_index_of(call: Call, *, name: str, dry_run: bool = False) -> ServiceRes
 
 
 def build_after_write(call: Call, _: Timeline) -> ServiceResult | None:
-    """Build what the options of a write ask for and the table lacks."""
+    """Build the partitions of the metadata table that the options of a write ask for, if the table lacks them."""
     from ..services.metadata.after_write import create_indexes  # noqa: PLC0415
 
     return create_indexes(call.storage, call.upkeep().indexes, call.means())

@@ -1,6 +1,6 @@
 """The figures of a commit under Apache Hudi's names, written to a text file for a collector or pushed to a gateway.
 
-Sources: ``HoodieMetrics``, and ``DropwizardExports`` for what Prometheus makes of a name with dots.
+Sources: ``HoodieMetrics``, and ``DropwizardExports`` for the form of a name with dots in Prometheus.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..result import ARCHIVE, CLEAN, CommitResult, ServiceResult
 
 logger = logging.getLogger("pyhudi")
 
-# Seconds that a push may take; the commit is complete by then, and its caller waits.
+# Seconds that a push may take, because the caller of the completed commit waits.
 _PUSH_S = 2.0
 _NEW = "null"
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9:_]")
@@ -56,7 +56,7 @@ class Metric:
 
 
 def report_commit(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> None:
-    """Report a completed commit; a failure is a log line, and fails nothing."""
+    """Report a completed commit; a failure is only logged."""
     for target, report in ((settings.file, write_file), (settings.gateway, push)):
         try:
             if target:
@@ -126,7 +126,7 @@ def write_file(settings: MetricsSettings, table: str, metrics: Iterable[Metric])
 
 
 def push(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> None:
-    """Push the figures, which take the place of those of the same names; a gateway that is slow is given up."""
+    """Push the figures, which replace those of the same names; raise `TimeoutError` if the gateway is slow."""
     from prometheus_client import CollectorRegistry, Gauge, pushadd_to_gateway  # noqa: PLC0415 (the extra metrics)
 
     registry = CollectorRegistry()
@@ -142,7 +142,7 @@ def push(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> No
         except BaseException as error:  # noqa: BLE001 (the caller raises it)
             failures.append(error)
 
-    # A timeout of urllib's holds for each of its steps; a name server may take longer than all of them.
+    # A timeout of urllib is for each of its steps, and a name server may take longer than all steps.
     sender = threading.Thread(target=send, daemon=True)
     sender.start()
     sender.join(_PUSH_S)

@@ -1,7 +1,7 @@
-"""One micro-batch of a stream: its tasks hand all rows over, and the commit merges them, again where it met a write.
+"""One micro-batch of a stream: its tasks hand all rows over, and the commit merges them, again if it met a write.
 
-Spark plans each micro-batch in a process that does not know the query. Each task does, and sends the plan along
-with its result, since the process of the commit has nothing but these.
+Spark plans each micro-batch in a process that does not know the query. Each task knows it, and sends the plan with its
+result, because the process of the commit has only the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...table.seen_table import SeenTable
 from ...table.table import find_table
 from ...timeline.writers import seals
 from ...timeline.writers.patience import Patience
-from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_notes
+from ..planning.micro_batch import as_batch, pending_batches, resolve_batch, with_notes
 from ..planning.plan import WritePlan, plan_write
 from ..planning.request import WriteRequest
 from ..result import CommitResult
@@ -36,14 +36,14 @@ from .task import TaskResult, run_task
 
 logger = logging.getLogger("pyhudi")
 
-# By table and query: the newest batch that this process completed, with the files that tell its stragglers so.
+# By table and query: the newest batch that this process completed, with the files that tell its late tasks so.
 _ENDED: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
 _MOST_QUERIES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The result of one task of a micro-batch, with the plan as the task found it."""
+    """The result of one task of a micro-batch, with the task's plan."""
 
     plan: WritePlan
     batch: StreamBatch
@@ -57,21 +57,21 @@ def run_batch_task(
     token: WriteToken,
     offsets: Callable[[], str] | None = None,
 ) -> BatchResult:
-    """Run one task of a micro-batch; it takes no rows where the table has the batch.
+    """Run one task of a micro-batch; it takes no rows if the table has the batch.
 
-    ``offsets`` finds `StreamBatch.offsets` where the table has a batch of that number.
+    ``offsets`` is called for `StreamBatch.offsets` if the table has a batch of that number.
     """
     with_rows = (rows for rows in batches if rows.num_rows)
     first = next(with_rows, None)
     plan = as_batch(plan, batch)
     if first is not None and plan.transaction.notes.find(1) is None:
-        plan = settle_batch(plan, batch, offsets)
+        plan = resolve_batch(plan, batch, offsets)
     rows = iter(()) if first is None else chain([first], with_rows)
     return BatchResult(plan, batch, run_task(plan, rows, token))
 
 
 def no_rows(plan: WritePlan, batch: StreamBatch) -> BatchResult:
-    """Return the result of a micro-batch without a task; "" as the query's id leaves the batch without a name."""
+    """Return the result of a micro-batch without a task; without a query's id, the batch gets no write id."""
     plan = as_batch(plan, batch) if batch.query_id else plan
     return BatchResult(plan, batch, TaskResult(WriteToken(0, 0, 0)))
 
@@ -82,37 +82,37 @@ def commit_batch(
     offsets: str = "",
     request: Callable[[], WriteRequest] | None = None,
 ) -> CommitResult:
-    """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `settle_batch`.
+    """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `resolve_batch`.
 
-    The commit states ``lost``, how many rows the stream passed over before, and `StreamBatch.offsets`. ``request``
-    makes the batch's request, where a commit that met another write plans the batch anew.
+    The commit notes ``lost``, the number of rows that the stream skipped before, and `StreamBatch.offsets`. ``request``
+    makes the batch's request again if a commit that met another write plans the batch anew.
     """
-    began = [found for found in results if found.result.rows]
-    replayed = [found for found in results if found.plan.replays is not None]
-    found = (began or replayed or list(results))[0]
-    plan = found.plan
-    if not began and not replayed and found.batch.query_id:
-        plan = settle_batch(plan, replace(found.batch, offsets=offsets))
+    began = [task for task in results if task.result.rows]
+    replayed = [task for task in results if task.plan.replays is not None]
+    batch_result = (began or replayed or list(results))[0]
+    plan = batch_result.plan
+    if not began and not replayed and batch_result.batch.query_id:
+        plan = resolve_batch(plan, replace(batch_result.batch, offsets=offsets))
     if began and replayed:
-        plan = _completed_meanwhile(plan, found.batch)
+        plan = _completed_meanwhile(plan, batch_result.batch)
     plan_again = None if request is None else lambda: plan_write(request())
-    done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results], plan_again)
-    if began and plan.replays is None and plan.settings.tasks.hand_over and done.instant:
-        _expire_seals(plan, found, done)
-    return done
+    result = commit_write(with_notes(plan, lost, offsets), [task.result for task in results], plan_again)
+    if began and plan.replays is None and plan.settings.tasks.hand_over and result.instant:
+        _expire_seals(plan, batch_result, result)
+    return result
 
 
-def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> None:
-    """Delete the seal and the notes of the batch before: tasks that only hand rows over need neither.
+def _expire_seals(plan: WritePlan, batch_result: BatchResult, result: CommitResult) -> None:
+    """Delete the seal and the notes of the previous batch: tasks that only hand rows over need neither.
 
-    A straggler of that batch finds by the query's greatest batch that its own is over.
+    A late task of that batch finds by the query's greatest batch that its own batch is over.
     """
-    query = plan.path, found.batch.query_id
-    number, paths = _ENDED.get(query, (found.batch.batch_id, ()))
-    times = dict.fromkeys([found.result.instant_time, done.instant])
-    ended = seals.of_write(times, plan.transaction.notes, done.attempts)
-    keep(_ENDED, query, (found.batch.batch_id, ended), _MOST_QUERIES)
-    if number >= found.batch.batch_id:
+    query = plan.path, batch_result.batch.query_id
+    number, paths = _ENDED.get(query, (batch_result.batch.batch_id, ()))
+    times = dict.fromkeys([batch_result.result.instant_time, result.instant])
+    ended = seals.of_write(times, plan.transaction.notes, result.attempts)
+    keep(_ENDED, query, (batch_result.batch.batch_id, ended), _MOST_QUERIES)
+    if number >= batch_result.batch.batch_id:
         return
     try:
         plan.storage.delete(*paths, durable=False)
@@ -122,20 +122,20 @@ def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> No
 
 def abort_batch(results: Sequence[BatchResult]) -> None:
     """Undo a micro-batch, unless it turns out to be completed."""
-    for found in results:
-        if found.plan.replays is None:
+    for batch_result in results:
+        if batch_result.plan.replays is None:
             # The other tasks have the same plan.
-            abort_write(found.plan)
+            abort_write(batch_result.plan)
             return
 
 
-def is_complete(found: BatchResult) -> bool:
+def is_complete(batch_result: BatchResult) -> bool:
     """Return whether the table has a micro-batch."""
-    return find_batch(SeenTable.now(found.plan.table), found.batch) is not None
+    return find_batch(SeenTable.now(batch_result.plan.table), batch_result.batch) is not None
 
 
 def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
-    """Undo the pending instants of a query's batch, where no task has sent its plan."""
+    """Undo the pending instants of a query's batch, if no task has sent its plan."""
     table = find_table(storage)
     if table is None:
         return
@@ -146,13 +146,13 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
 
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:
-    """Give up a micro-batch of which some tasks took no rows, as another run of the query completed it meanwhile."""
-    done = find_batch(SeenTable.now(plan.table), batch)
-    if done is None:
+    """Give up a micro-batch if another run of the query completed it meanwhile, so that some tasks took no rows."""
+    completed_time = find_batch(SeenTable.now(plan.table), batch)
+    if completed_time is None:
         raise CommitConflictError(
             f"The batch {batch.batch_id} of the streaming query {batch.query_id} was complete in the table "
             f"{plan.path}, and was undone while its tasks ran.",
             "Start the query again, which repeats the batch.",
         )
     abort_write(plan)
-    return replace(plan, replays=done)
+    return replace(plan, replays=completed_time)

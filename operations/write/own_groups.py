@@ -1,4 +1,4 @@
-"""The file groups that one task writes itself; some of their rows are in log files before the task has seen all."""
+"""The file groups that one task writes itself; it may append some rows to log files before it has seen all rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OwnGroups:
         self._fence = Fence(plan.transaction, token.attempt + 1, partitions=groups.known_partitions)
         work = file_work(plan)
         slices = work.slices(groups.seen.timeline.is_committed, local_spills(local))
-        self._to = writers(plan, work, work.files(token, self._fence), slices, versions_of_task(plan, token))
+        self._writers = writers(plan, work, work.files(token, self._fence), slices, versions_of_task(plan, token))
         self._groups = groups
         self._partition = token.partition
         self._numbers = count()
@@ -45,34 +45,34 @@ class OwnGroups:
 
     def appends(self, route: Route) -> bool:
         """Return whether the rows of a route go to log files, which any task may append to its file group."""
-        return self._to.appends(self._groups.job(route))
+        return self._writers.appends(self._groups.job(route))
 
     def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
-        """Append rows that exceed the memory; return False, without effect, where they cannot be appended yet."""
+        """Append rows that exceed the memory; return False, without effect, if they cannot be appended yet."""
         if not self.appends(route):
             return False
         handle = self._handles.get(route)
         if handle is None:
-            handle = self._handles[route] = self._to.open(self._groups.job(route), self._sequence())
+            handle = self._handles[route] = self._writers.open(self._groups.job(route), self._sequence())
         handle.append(GroupRows(memory=tuple(batches)), held=True)
         self.flushes += 1
         return True
 
     def announce(self, routes: Iterable[Route]) -> None:
         """Write the markers of the files of routes, in one request, before the files exist."""
-        self._fence.announce(self._to.first_file(self._groups.job(route)) for route in routes)
+        self._fence.announce(self._writers.first_file(self._groups.job(route)) for route in routes)
 
     def write(self, route: Route, rows: GroupRows) -> tuple[WrittenFile, ...]:
         """Write the rest of a route's rows, and publish its files."""
         handle = self._handles.get(route)
         if handle is None:
-            return self._to.write(self._groups.job(route), rows, self._sequence())
+            return self._writers.write(self._groups.job(route), rows, self._sequence())
         if rows.rows:
             handle.append(rows, held=True)
         return handle.close()
 
     def finish(self) -> None:
-        """Delete the files again and raise `WriteSealedError` where another process has given the write up."""
+        """If another process has given the write up, delete the files again and raise `WriteSealedError`."""
         self._fence.finish()
 
     def discard(self) -> None:

@@ -1,6 +1,6 @@
-"""The phases of a write: seconds by phase, a log line for each, and a progress line every few seconds.
+"""The phases of a write: their seconds, a log line for each, and a progress line every few seconds.
 
-A line is one JSON object, so that users can search by field; ``event`` is its kind.
+A line is one JSON object, so that users can search by field; its kind is ``event``.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class PhaseProgress:
         self._phases = phases
         self._level = level
         self.every_s = PROGRESS_S
-        self._began = self._told = time.monotonic()
+        self._began = self._logged = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._told >= self.every_s:
-            self._told = now
+        if now - self._logged >= self.every_s:
+            self._logged = now
             self._phases.log("progress", self._level, **asdict(progress), seconds=round(now - self._began, 1))

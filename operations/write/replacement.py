@@ -20,7 +20,7 @@ logger = logging.getLogger("pyhudi")
 
 
 class Replacement:
-    """What one write replaces, given the partitions of its rows (``touched``); nothing where it merges or adds."""
+    """The file groups that one write replaces; none if it merges or adds. ``touched`` are its rows' partitions."""
 
     def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
         self._plan = plan
@@ -40,39 +40,40 @@ class Replacement:
         return partition_path in self._touched
 
     def groups(self, seen: SeenTable) -> dict[str, list[str]]:
-        """Return the replaced file ids by partition path; as in Apache Hudi, some partitions have none."""
+        """Return the replaced file ids by partition path; as in Apache Hudi, a partition may have none."""
         view = FileView(seen.timeline, read_written(seen.timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [path for path in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(path)]
-            self._warn_of_the_rest(partitions)
+            self._warn_of_absent(partitions)
         else:
             partitions = sorted(self._touched)
-        # Replace file groups with missing files, too: that repairs the table.
-        found = {
+        # Replace file groups with missing files, too, which repairs the table.
+        replaced_ids = {
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
         }
         clustered = clustered_groups(seen.timeline, own=self._plan.instant_time)
-        for partition, ids in found.items():
+        for partition, ids in replaced_ids.items():
             for file_id in ids:
                 refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id), Shared.PARTITION)
-        return found
+        return replaced_ids
 
-    def _warn_of_the_rest(self, partitions: list[str]) -> None:
+    def _warn_of_absent(self, partitions: list[str]) -> None:
+        """Warn of names of partitions that the table does not have."""
         named = self._plan.settings.replacement.partitions_to_delete or ()
-        idle = [
+        absent = [
             name
             for name, pattern in zip(named, self._patterns, strict=False)
             if not any(pattern.fullmatch(partition) for partition in partitions)
         ]
-        if idle:
-            names = ", ".join(map(repr, idle))
+        if absent:
+            names = ", ".join(map(repr, absent))
             self.warnings = (f"The table has no partition {names}, so that nothing was deleted by this name.",)
             logger.warning("table %s has no partition %s to delete", self._plan.path, names)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return what a partition path must match; ``*`` matches anything, as does ``%2A`` in a text without ``*``.
+    """Return the pattern of a partition's name; ``*`` matches anything, as does ``%2A`` in a text without ``*``.
 
     Source: ``HoodieSparkSqlWriterInternal.resolvePartitionWildcards`` of Apache Hudi 1.2.
     """

@@ -1,8 +1,8 @@
-"""Writes that are run again, rows and all, because another write of the same data came first.
+"""Writes that are run again, with new rows, because another write of the same data came first.
 
-Where a write meets another, it runs in vain. So once a process has met one, its writes of the table leave a ticket
-before they begin, for the data of the meeting, as long as writers wait for each other: they come one after another
-then, and writers of other data wait for none of them.
+A write that meets another write runs in vain. So after a meeting, the writes of this process leave a ticket before they
+begin, for the places of the meeting, as long as writers wait for each other there. They then come one after another,
+and writers of other places do not wait for them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..write_ids import generated_id
 
 logger = logging.getLogger("pyhudi")
 
-# What the last meetings of this process were about, and when they were: by the table's path.
+# The times and the places of this process's last meetings, by the table's path.
 _MET: dict[str, tuple[tuple[float, Places], ...]] = {}
 _RECENT_S = 60.0
 _MOST_TABLES = 64
@@ -44,9 +44,9 @@ _MOST_TABLES = 64
 class Retries:
     """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
 
-    Which data the write changes is known only when its rows are. So it keeps back the writers of the whole table then,
-    and at first those of the data that this process's writes met another write at. ``shown`` is entered for the time
-    of the write, and shows how far it is.
+    The places of its rows are not known before. So the first ticket covers the places at which this process met a
+    writer lately; later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its
+    progress.
     """
 
     def __init__(self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None) -> None:
@@ -73,7 +73,7 @@ class Retries:
     def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
 
-        ``attempt`` writes under the write id that all attempts share, and notes those before in its instant.
+        ``attempt`` writes under the write id of all attempts, and notes the earlier attempts in its instant.
         """
         with self._shown:
             return self._until_done(attempt)
@@ -82,38 +82,38 @@ class Retries:
         patience, waited, number = self._settings.patience, NOT_WAITED, 0
         last: MetInstant | None = None
         until = time.monotonic() + self._settings.commit.retry_s
-        met = _recent_places(self._storage.path)
-        ticket = replace(self._ticket, places=met)
+        recent = _recent_places(self._storage.path)
+        ticket = replace(self._ticket, places=recent)
         while True:
-            # Not with a ticket, for which writers of other partitions would wait.
+            # Wait without a ticket, because writers of other partitions would wait for it.
             self._wait_for_rescale(last, until)
             number += 1
             with in_turn(ticket, patience, self._settings.commit.wait_s) as behind:
                 waited = waited.and_then(behind)
-                if met and behind.met:
-                    _note_meeting(self._storage.path, met, adds=True)
+                if recent and behind.met:
+                    _note_meeting(self._storage.path, recent, adds=True)
                 try:
                     return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
                 except Exception as error:
                     conflict = self._conflict(error)
                     if conflict is None:
                         raise
-                    done = self._completed()
-                    if done is not None:
-                        return done
+                    result = self._completed()
+                    if result is not None:
+                        return result
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
                     last = conflict.met
                     places = self._places_of(last)
-                    # Text leads to a longer wait alone: it adds to the places of the meetings before.
+                    # Places that are only from an error's text add to those of the meetings before.
                     _note_meeting(self._storage.path, places, adds=last is not None and last.from_text)
-            # At first no other writer is kept back for what a clean or archiving took.
+            # If a clean or archiving took something from the first attempt, no other writer has to wait.
             if places or number > 1:
                 ticket = replace(self._ticket, places=None)
 
     def _conflict(self, error: Exception) -> CommitConflictError | None:
-        """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
+        """Return an error if it is a conflict, or the conflict with instants that took what the write reads."""
         if isinstance(error, CommitConflictError):
             return error
         taken = taken_since(self._storage, error)
@@ -126,9 +126,9 @@ class Retries:
         )
 
     def _places_of(self, met: MetInstant | None) -> Places:
-        """Return the place of the file group at which a conflict says that two writes met; nothing where it names none.
+        """Return the place of the file group at which two writes met; nothing if the conflict names none.
 
-        What cannot be found out now is no reason to end the write.
+        An error here does not end the write.
         """
         if met is None or met.partition_path is None or met.file_id is None:
             return {}
@@ -146,7 +146,7 @@ class Retries:
         return {}
 
     def _wait_for_rescale(self, met: MetInstant | None, until_s: float) -> None:
-        """Wait for the rescale that the last attempt met: before its end, no attempt can complete."""
+        """Wait for the rescale that the last attempt met, because no attempt can complete before its end."""
         if met is None or met.kind != InstantKind.RESCALE.value:
             return
         table = find_table(self._storage)
@@ -154,7 +154,7 @@ class Retries:
             wait_until_over(OtherWriters(table, self._settings.patience), met, until_s)
 
     def _completed(self) -> CommitResult | None:
-        """Return the result of an attempt that completed all the same."""
+        """Return the result of an attempt that completed although it failed here; None for none."""
         table = find_table(self._storage)
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
 
@@ -178,8 +178,8 @@ def _union(first: Places, second: Places) -> Places:
 
 
 def _note_meeting(path: str, places: Places, *, adds: bool) -> None:
-    """Remember what a meeting was about, beside the recent ones or in their place."""
+    """Remember the places of a meeting, in addition to recent meetings or instead of them."""
     if places:
-        # The same places once more are remembered for longer.
+        # The same places are remembered only once, by their last meeting.
         before = tuple(entry for entry in _recent_entries(path) if entry[1] != places) if adds else ()
         keep(_MET, path, (*before, (time.monotonic(), places)), _MOST_TABLES)

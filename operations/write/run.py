@@ -24,9 +24,9 @@ from .task import TaskResult, run_task
 def write(request: WriteRequest, parts: Iterable[Iterable[pa.RecordBatch]] = (), *, threads: int = 1) -> CommitResult:
     """Carry out one write in this process.
 
-    Each part becomes the rows of one task, as if it were a Spark partition, in this order. A task takes its part when
-    it begins, and each batch after it has buffered the previous batch. Each of ``threads`` tasks may hold
-    `Output.memory` bytes. Raises PyHudiError, after which the table is unchanged.
+    Each part becomes the rows of one task, like a Spark partition, in this order. A task takes its part when it begins,
+    and each batch when it has buffered the previous batch. Each of ``threads`` tasks may hold `Output.memory` bytes. If
+    it raises PyHudiError, the table is unchanged.
     """
     return LocalRun(plan_write(request)).write(parts, threads=threads)
 
@@ -46,7 +46,7 @@ class LocalRun:
         return self.finish(lambda: self._results_of(running))
 
     def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
-        """Commit the results of tasks; abort the write where they fail, or the commit does."""
+        """Commit the results of tasks; abort the write if the tasks or the commit fail."""
         with given_up_on_error(self.plan.transaction, lambda _: abort_write(self.plan)):
             return commit_write(self.plan, results())
 
@@ -59,12 +59,12 @@ class LocalRun:
                 for result in stack.enter_context(closing(running)):
                     if result.rows and not instant_time:
                         instant_time = result.instant_time
-                        # Tasks touch the heartbeat while they have rows, and the next part may be long in coming.
+                        # Tasks touch the heartbeat while they have rows, but the next part may take long to come.
                         stack.enter_context(self.plan.transaction.at(instant_time).heartbeat())
                     results.append(result)
         except WriteSealedError:
             if instant_time:
-                # The process that sealed the write has removed its files, except for this heartbeat.
+                # The process that sealed the write has removed all its files but this heartbeat.
                 heartbeat.Heartbeat(self.plan.storage, instant_time).delete()
             raise
         return sorted(results, key=lambda result: result.token)
@@ -82,11 +82,11 @@ class LocalRun:
                 for number, batches in enumerate(parts):
                     running.add(pool.submit(self.task, _until(over, batches), number))
                     if len(running) == threads:
-                        done, running = wait(running, return_when=FIRST_COMPLETED)
-                        yield from (task.result() for task in done)
+                        ended, running = wait(running, return_when=FIRST_COMPLETED)
+                        yield from (task.result() for task in ended)
                 while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (task.result() for task in done)
+                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (task.result() for task in ended)
             finally:
                 over.set()
 

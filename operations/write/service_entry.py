@@ -1,4 +1,4 @@
-"""What says of a table service how it is called: its arguments, the settings that it takes, when a write runs it."""
+"""The description of a table service: its arguments, its settings, and when a write runs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REQUIRED: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The table and the settings of a call of a service, beside the service's own arguments."""
+    """The table and the settings of a service's call, besides the service's own arguments."""
 
     storage: Storage
     patience: Patience
@@ -36,7 +36,7 @@ class Argument:
 
     Attributes:
         kind: ``str`` or ``int``; ``bool`` for a flag that is off by default; ``list`` for one or more texts.
-        default: `REQUIRED` where the caller must give a value.
+        default: `REQUIRED` if the caller must give a value.
         metavar: The placeholder of the value in a command's help; None for the name.
     """
 
@@ -49,12 +49,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class AfterWrite:
-    """How a write runs a service once it is complete.
+    """How a completed write runs a service.
 
     Attributes:
-        automatic: Whether the settings switch it on.
-        pays: Whether the timeline shows that the service may have work to do.
-        run: Runs it, by a listing since the write; returns None where it had no work.
+        automatic: Returns whether the settings switch it on.
+        pays: Returns whether the service may have work to do, by the timeline.
+        run: Runs it, by a listing since the write; returns None if it had no work.
     """
 
     name: str
@@ -72,10 +72,10 @@ class Service:
 
     Attributes:
         name: Its name as a method, a job and a command.
-        settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
+        settings: The names of its settings: fields of `Upkeep`, ``patience`` or ``means``.
         changes: Whether it may change the rows of the table.
-        after_write: None where no write runs it.
-        due: Runs it in a round of all services, where it is due; None where no round runs it.
+        after_write: How a write runs it; None if no write does.
+        due: Runs it in a round of all services, if it is due; None if no round runs it.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The table services: names, arguments, functions, and which of them follow a write or are part of a round.
+"""The registry of table services: names, arguments, functions, and which follow a write or are part of a round.
 
-Jobs, `run_inline` and `run_services` use these entries. A service is imported when it runs, so that a job can read its
-arguments first.
+Jobs, `run_inline` and `run_services` use these entries. A service is imported when it runs, so that a job can parse its
+arguments before.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def _repair(
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
 
-    chosen = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
-    given = [name for name, is_given in chosen.items() if is_given]
-    if len(given) > 1:
+    given = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
         raise OptionConflictError(
-            f"A repair of the table {call.storage.path} was given both {' and '.join(given)}.",
+            f"A repair of the table {call.storage.path} was given both {' and '.join(chosen)}.",
             "Call repair once with each.",
         )
     if file_times:
@@ -221,8 +221,8 @@ def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.after_write import compact_where_due  # noqa: PLC0415
 
-    done = compact_where_due(call.storage, of(call.upkeep()), call.means())
-    return ServiceResult(call.storage.path, name) if done is None else done
+    result = compact_where_due(call.storage, of(call.upkeep()), call.means())
+    return ServiceResult(call.storage.path, name) if result is None else result
 
 
 def _dry_run(what: str) -> Argument:
@@ -231,7 +231,8 @@ def _dry_run(what: str) -> Argument:
 
 _COMPACTION, _LOG_COMPACTION = attrgetter("compaction"), attrgetter("log_compaction")
 
-# In the order of a round: dead writes hold up cleans and archiving, and compactions come last as they take longest.
+# In the order of a round: dead writes hold up cleans and archiving, so their rollback is first; compactions take
+# longest, so they are last.
 SERVICES: Mapping[str, Service] = {
     service.name: service
     for service in (

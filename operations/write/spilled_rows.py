@@ -1,6 +1,6 @@
 """Rows that tasks handed over to the commit, which may merge them by a later plan of their write.
 
-They are brought to the columns, the keys and the file groups of that plan by the same code as a task's rows.
+The code that routes the rows of a task also brings them to the columns, keys and file groups of the later plan.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SpilledRows:
         plan: The plan of the routes and columns.
         size: Bytes of the spills.
         local: A temporary folder that lasts as long as the rows.
-        again: The file of the rows that another plan changed; None where all are as the tasks wrote them.
+        again: The file of the rows that another plan changed; None if all rows are as the tasks wrote them.
     """
 
     plan: WritePlan
@@ -60,32 +60,32 @@ class SpilledRows:
     def by_plan(self, plan: WritePlan) -> SpilledRows:
         """Return the rows as the tasks would hand them over by a later plan of the write.
 
-        Raises `CommitConflictError` where only tasks can take the rows in by that plan, and `NullOrderingError` as they
-        do.
+        Raises `CommitConflictError` if only tasks can take the rows in by that plan, and `NullOrderingError` as a task.
         """
         before = self.plan
         if plan.table is before.table and plan.numbers == before.numbers:
             return self
-        kept: dict[Route, GroupRows] = {}
+        same_rows: dict[Route, GroupRows] = {}
         if _key_terms(plan) == _key_terms(before):
             fits = plan.spec == before.spec
             for route, rows in self.rows.items():
                 if fits and plan.buckets_of(route.partition_path) == before.buckets_of(route.partition_path):
-                    kept[route] = rows
-            changed = _with_kept_keys(plan, {route: rows for route, rows in self.rows.items() if route not in kept})
+                    same_rows[route] = rows
+            others = {route: rows for route, rows in self.rows.items() if route not in same_rows}
+            changed = _with_kept_keys(plan, others)
         else:
             _refuse_new_keys(plan, before)
             changed = _with_new_keys(plan, self.rows)
-        if len(kept) == len(self.rows):
+        if len(same_rows) == len(self.rows):
             return replace(self, plan=plan)
         try:
             again = self._spilled_again(changed)
         except (SchemaMismatchError, ColumnValueError) as error:
-            # The options allow the columns of the rows. The first plan made them wider, or a null is in the way.
+            # The options allow the columns of the rows, but the first plan made columns wider, or a value is null.
             raise plan.transaction.conflict(
                 f"The table has other columns now than when the rows were taken in: {error.what.rstrip('.')}"
             ) from error
-        return replace(self, plan=plan, rows={**kept, **rows_by_route([again])}, again=again)
+        return replace(self, plan=plan, rows={**same_rows, **rows_by_route([again])}, again=again)
 
     def discard(self) -> None:
         """Delete the rows that another plan changed."""
@@ -106,7 +106,7 @@ class SpilledRows:
 
 @contextmanager
 def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[SpilledRows]:
-    """Open the spills of the tasks, given in the order of the tasks; the copies of remote spills stay until the end."""
+    """Open the spills in the order of the tasks; local copies of remote spills stay until the block ends."""
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
         readers = for_each(plan.storage, lambda spill: bring_near(plan.storage, spill, local), spills)
@@ -114,7 +114,7 @@ def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[Spil
 
 
 def _key_terms(plan: WritePlan) -> tuple[object, ...]:
-    """Return what decides the keys, partitions and routes of rows, but for the numbers of buckets."""
+    """Return what decides the keys, partitions and routes of rows, except for the numbers of buckets."""
     config, index = plan.config, plan.index
     keys = config.record_key_fields, bool(config.names_key_field), config.generates_keys
     routes = "lookup" if index.needs_lookup else (config.index_type, config.hash_fields)
@@ -128,16 +128,16 @@ def _path_terms(plan: WritePlan) -> tuple[object, ...]:
 
 
 def _types(plan: WritePlan, names: Sequence[str]) -> list[str]:
-    """Return the types of some columns as far as they decide how values are spelt, as all whole numbers are alike."""
+    """Return the types of some columns as far as they decide how values are spelt: all whole numbers are alike."""
     roots = {root_of(name) for name in names}
     kinds = [column.type for column in plan.schema if column.name in roots]
     return ["whole number" if pa.types.is_signed_integer(kind) else str(kind) for kind in kinds]
 
 
 def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
-    """Raise where rows lack the columns for other keys, or the order in which the rows of one such key came.
+    """Raise if the rows lack the columns for other keys, or the order of rows with an equal new key.
 
-    Rows with equal keys have one route, and so their order, only where ``before`` made them equal, too.
+    Rows with equal keys have one route, and so an order, only if their keys by ``before`` were equal, too.
     """
     lacks_columns = before.spec.deletes
     other_keys = plan.config.record_key_fields != before.config.record_key_fields and not before.config.generates_keys
@@ -147,44 +147,44 @@ def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
         raise plan.transaction.conflict("Another writer made the table anew meanwhile, with other keys or partitions")
 
 
-def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
-    """Yield rows under their keys and in their partitions, with the columns and the buckets of a plan."""
+def _with_kept_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
+    """Yield rows with their keys and partitions, and with the columns and buckets of a plan."""
     index = None if plan.numbers is None else computed_index_for(plan.config, plan.numbers)
-    for route, rows in found.items():
+    for route, rows in spilled.items():
         router = _KeptKeys(route, index)
         reader = IncomingRowReader(plan.spec, router)
         for batches in rows.flushes():
             yield _routed(reader, batches)
 
 
-def _with_new_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
-    """Yield rows under the keys and in the partitions that a plan makes of their columns."""
+def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
+    """Yield rows with the keys and partitions that a plan computes from their columns."""
     routing = routing_of(plan, lambda: SeenTable.now(plan.table))
     check = SharedKeys.of(plan, lambda: SeenTable.now(plan.table))
     reader = IncomingRowReader(plan.spec, routing.router(0), check=check)
-    for rows in found.values():
+    for rows in spilled.values():
         for batches in rows.flushes():
             yield _routed(reader, batches)
 
 
 def _routed(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
-    found: dict[Route, list[pa.RecordBatch]] = {}
+    flush: dict[Route, list[pa.RecordBatch]] = {}
     for route, rows in reader.routed(iter(batches)):
-        found.setdefault(route, []).append(rows)
-    return found
+        flush.setdefault(route, []).append(rows)
+    return flush
 
 
 @dataclass(frozen=True, slots=True)
 class _KeptKeys:
-    """Leaves rows in their partition under their keys; ``index`` chooses their buckets, unless it is None."""
+    """Keeps the partition and the keys of rows; ``index`` chooses their buckets, unless it is None."""
 
     any_order: ClassVar[bool] = True
     before: Route
     index: ComputedIndex | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        places = np.zeros(rows.num_rows, np.int32)
-        paths = pa.DictionaryArray.from_arrays(pa.array(places), pa.array([self.before.partition_path]))
+        zeros = np.zeros(rows.num_rows, np.int32)
+        paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.before.partition_path]))
         keys = rows.column(RECORD_KEY)
         if self.index is None:
             return Routes(keys, paths, np.full(rows.num_rows, self.before.number, np.int64))

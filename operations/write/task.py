@@ -1,4 +1,4 @@
-"""One task of a write: it takes rows and makes base files, log files and a spill."""
+"""One task of a write: it takes rows, and makes base files, log files and a spill."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from .own_groups import OwnGroups
 from .phases import PhaseProgress, Phases
 from .writers import appending_tasks
 
-# Chunks that threads key and cut take this part of the task's memory, each with its rows before and after.
+# The chunks of all threads, each with its rows before and after they are keyed and cut, take this share of the memory.
 _SHARES_OF_CHUNKS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of one task for the commit: O(files), no rows.
+    """The result of one task for the commit; its size is O(files), and it has no rows.
 
     Attributes:
-        instant_time: Requested time of the write; empty where the task got no rows.
+        instant_time: Requested time of the write; empty if the task got no rows.
         written: File groups, or log files of file groups, that the task wrote itself.
         spill: The other rows, which the commit merges; None without any.
-        partitions: The partitions of the rows, where the write deletes partitions by rows.
+        partitions: The partitions of the rows, if the write deletes the partitions of its rows.
         seconds: By phase.
         missing: How many values were missing among floats that became whole numbers, by column.
     """
@@ -65,7 +65,7 @@ class TaskResult:
 
 
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
-    """Run one task of a write, over batches with the columns of the request's schema."""
+    """Run one task of a write, on batches with the columns of the request's schema."""
     batches = (batch for batch in batches if batch.num_rows)
     first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
@@ -103,20 +103,20 @@ class _Task:
             return self._finish(batches, routing, open_storage(folder, durable=False))
 
     def _shares(self) -> bool:
-        """Return whether the task appends to file groups for which other tasks have rows, too."""
+        """Return whether the task appends to file groups for which other tasks may have rows, too."""
         plan = self._plan
-        # A partial merge happens once for all rows of a key, so that the result does not depend on their tasks.
+        # A partial merge takes all rows of a key at once, so that the result does not depend on their tasks.
         alone = plan.lays_rows or plan.counts_copies
         return plan.appends and not alone and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
-        found: set[str] = set()
+        paths: set[str] = set()
         rows = 0
         for batch in batches:
             rows += batch.num_rows
-            found.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
-        return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
+            paths.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
+        return TaskResult(self._token, partitions=tuple(sorted(paths)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
         buffers = self._gather(batches, routing, self._open_hand_over)
@@ -132,10 +132,10 @@ class _Task:
     def _finish(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
         """Write the file groups of this task, and hand over the rows of the others.
 
-        Where other tasks may have rows for the same new file groups, the commit opens these.
+        If other tasks may have rows for the same new file groups, the commit writes those.
         """
         own, alone = OwnGroups(self._plan, self._token, groups, local), groups.alone
-        # `_pyhudi_position` breaks ties between shuffled rows, and log files do not keep it: fold before flushing.
+        # `_pyhudi_position` breaks ties between shuffled rows, but log files do not keep it, so fold before flushing.
         plan = self._plan
         early = plan.appends and not (plan.positioned or plan.lays_rows or plan.counts_copies)
         flush = own.flush if early else None
@@ -158,25 +158,25 @@ class _Task:
     def _write(
         self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
     ) -> tuple[WrittenFile, ...]:
-        """Write file groups; small appends run in parallel, because each takes several requests."""
+        """Write file groups; small appends run in parallel, because each needs several requests."""
         own.announce(routes)
         observer, size = PhaseProgress(self.phases), 0
         written: list[WrittenFile] = []
-        few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
+        small = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
 
         def jobs() -> Iterator[tuple[Route, GroupRows]]:
             for route in routes:
-                held = rows(route)
-                if own.appends(route) and held.nbytes <= few:
-                    waiting.append((route, held))
+                group_rows = rows(route)
+                if own.appends(route) and group_rows.nbytes <= small:
+                    waiting.append((route, group_rows))
                 else:
-                    yield route, held
+                    yield route, group_rows
 
         threads = self._plan.settings.tasks.threads or 1
-        for number, made in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
-            written += made
-            size += sum(file.size for file in made)
+        for number, files in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
+            written += files
+            size += sum(file.size for file in files)
             observer(Progress("merge", number + 1, len(routes), size))
         return (*written, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
 
@@ -189,12 +189,12 @@ class _Task:
                 for route, rows in rest.items():
                     for batches in rows.flushes():
                         spill.append({route: batches})
-                done = spill.publish()
+                published = spill.publish()
             except BaseException:
                 spill.discard()
                 raise
-            facts["bytes"] = done.size
-        return done
+            facts["bytes"] = published.size
+        return published
 
     def _open_hand_over(self) -> SpillWriter:
         work = self._plan.transaction
@@ -209,7 +209,7 @@ class _Task:
     ) -> RowBuffers:
         settings = self._plan.settings
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
-        # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
+        # As `pyhudi.colocate` numbers rows: the partition in the upper bits, the position in it in the lower 33 bits.
         partition = self._token.partition
         check = SharedKeys.of(self._plan, self._seen)
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
@@ -226,7 +226,7 @@ class _Task:
 
 
 def _bytes_at_once(settings: WriteSettings) -> int:
-    """Return how many bytes each of a task's threads takes at once, which it holds several times."""
+    """Return how many bytes each thread of a task takes at once; the thread holds them several times."""
     if settings.tasks.threads is None:
         return CHUNK_BYTES
     return min(CHUNK_BYTES, settings.output.memory // (_SHARES_OF_CHUNKS * (settings.tasks.threads + 1)))

@@ -13,8 +13,8 @@ _GUARD = Lock()
 class Turn:
     """The turn of a thread to write to a table in this process.
 
-    Python runs one thread at a time, so that several such writes at once take longer than one after the other, and
-    meet each other besides. A thread takes its turn before any ticket, and so has none that others wait for.
+    Python runs one thread at a time, so several such writes at once take longer than one after another, and meet each
+    other. A thread takes its turn before any ticket, so that no other writer waits for the ticket of a waiting thread.
     """
 
     def __init__(self, path: str) -> None:

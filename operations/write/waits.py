@@ -1,4 +1,4 @@
-"""How a commit waits for instants beside which it cannot merge: rescales of its partitions, and restores."""
+"""How a commit waits for instants beside which it cannot complete: rescales of its partitions, and restores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..transaction.transaction import Transaction
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
     """Wait while a rescale holds a write's partitions, and return a timeline of now.
 
-    A micro-batch waits as long as it may be written again. Raises `CommitConflictError` where that takes too long.
+    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` if that is too short.
     """
     work, settings = plan.transaction, plan.settings
     wait_s = settings.commit.wait_s if settings.batch is None else max(settings.commit.wait_s, settings.commit.retry_s)
@@ -40,8 +40,8 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
 def wait_for_restore(work: Transaction, until_s: float) -> None:
     """Wait while a process is at work on a restore, which undoes what begins beside it, at most until a monotonic time.
 
-    Raises `CommitConflictError` where the restore takes longer, and `ConcurrentWriteError` at once where it stopped
-    halfway and its process is dead.
+    Raises `CommitConflictError` if the restore takes longer, and `ConcurrentWriteError` at once if it stopped halfway
+    and its process is dead.
     """
     others = OtherWriters(work.table, work.patience)
     while True:

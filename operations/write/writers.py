@@ -40,8 +40,8 @@ class Writers:
     """Writes file groups, each as its job requires.
 
     Attributes:
-        logs: None where the write rewrites existing file groups.
-        counted: Counts stored rows of the keys of rows to be appended; None where these are not made of stored rows.
+        logs: Writes log files; None if the write rewrites existing file groups.
+        counted: Counts the stored rows with the keys of appended rows; None if these are not made of stored rows.
     """
 
     bases: GroupWriter
@@ -78,7 +78,7 @@ class Writers:
 
 
 def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
-    """Return the writers of one task or commit; ``slices`` reads the table as of the watermark."""
+    """Return the writers of one task or commit; ``slices`` reads the table at the moment of the plan."""
     laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
@@ -101,8 +101,8 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             memory=slices.memory,
             open_spill=slices.open_spill,
             laying=laying,
-            known=_known(plan, slices),
-            stored=_stored(plan, slices),
+            known=_stored_rows(plan, slices),
+            stored=_stored_order(plan, slices),
             slices=slices if plan.arriving else None,
         )
     counted = CountedKeys(slices) if plan.counts_copies and plan.writing_rules.of_stored else None
@@ -135,9 +135,9 @@ def appending_tasks(plan: WritePlan) -> int:
 
 
 def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
-    """Return the columns of log files: those of a partial update, or all.
+    """Return the format of rows in log files, with the columns of a partial update or all.
 
-    As in Apache Hudi, partial blocks leave out the record key, which no update changes.
+    As in Apache Hudi, partial blocks leave out the record key, because no update changes it.
     """
     if plan.partial_columns is None or not plan.partial_blocks:
         return work.form()
@@ -145,8 +145,8 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
     return work.form(pa.schema([column for column in work.schema if column.name in names]))
 
 
-def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
-    """Return the lookup of stored rows for a partial update; None where rows are whole."""
+def _stored_rows(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
+    """Return the lookup of stored rows for a partial update; None if rows are whole."""
     if plan.partial_columns is None:
         return None
     if plan.partial_blocks:
@@ -155,8 +155,8 @@ def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None
     return WholeRows(slices, frozenset(names), plan.spec.ordering_fields)
 
 
-def _stored(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
-    """Return what orders deletes by the stored rows that a look-up found; None where deletes come as they are."""
+def _stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
+    """Return the lookup of ordering values of stored rows, which deletes get; None if deletes keep their own."""
     names = plan.looked_up_order
     fields = [plan.schema.field(name).with_nullable(True) for name in names]
     return StoredOrder(slices, pa.schema(fields)) if names else None

@@ -257,7 +257,7 @@ class TestDeletes:
         write(path, ROWS, overwrite=True)
         before = files_below(path)
 
-        with pytest.raises(CommitConflictError, match="Read the rows anew"):
+        with pytest.raises(CommitConflictError, match="Read the rows again"):
             write(path, rows, operation="delete")
         assert data_files(path) == {name: data for name, data in before.items() if name.endswith(".parquet")}
 

@@ -216,7 +216,7 @@ def test_rows_that_lost_against_deletes_which_a_compaction_forgot_meanwhile_are_
     done = task(late, made, 0)
     compacting.run(tmp_path)
 
-    with pytest.raises(CommitConflictError, match="forgot deletes against which rows of this write had lost"):
+    with pytest.raises(CommitConflictError, match="dropped deletes against which rows of this write had lost"):
         commit_write(late, [done])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyhudi.index.small_files import GroupSizes, Shares, SmallFile
 from pyhudi.table.arrow.arrays import Mask
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
-from pyhudi.writer.moved_rows import OldRows, Settled
+from pyhudi.writer.moved_rows import OldRows, ResolvedRows
 from support.drawn.shaped import check_shape
 from support.drawn.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
 from support.drive import write
@@ -157,13 +157,13 @@ def groups_of_a_pending_clustering_take_rows(patch: Patch) -> None:
 
 
 def a_moved_row_is_left_behind(patch: Patch) -> None:
-    original = read_seam("settle moved rows")
+    original = read_seam("resolve moved rows")
 
-    def settle(*args: Any, **more: Any) -> Settled:
+    def resolve(*args: Any, **more: Any) -> ResolvedRows:
         none = np.zeros(0, np.int64)
         return replace(original(*args, **more), leaving=none, left=none.astype(np.int32))
 
-    patch_seam(patch, "settle moved rows", settle)
+    patch_seam(patch, "resolve moved rows", resolve)
 
 
 def a_row_moves_although_it_is_older(patch: Patch) -> None:
@@ -195,8 +195,8 @@ def ties_go_by_the_partition(patch: Patch) -> None:
 
 
 def rows_move_that_are_to_stay(patch: Patch) -> None:
-    original = read_seam("settle moved rows")
-    patch_seam(patch, "settle moved rows", lambda *args, moves: original(*args, moves=True))
+    original = read_seam("resolve moved rows")
+    patch_seam(patch, "resolve moved rows", lambda *args, moves: original(*args, moves=True))
 
 
 def tasks_see_some_rows_of_a_key(patch: Patch) -> None:
@@ -208,11 +208,11 @@ def all_rows_of_a_key_go_on(patch: Patch) -> None:
 
 
 def tasks_leave_a_moved_row_behind(patch: Patch) -> None:
-    original = read_seam("settle moved rows")
+    original = read_seam("resolve moved rows")
     none = np.zeros(0, np.int64)
     patch_seam(
         patch,
-        "settle moved rows",
+        "resolve moved rows",
         lambda *args, **how: replace(original(*args, **how), leaving=none, left=none),
     )
 

@@ -173,7 +173,7 @@ def test_a_lookup_index_opens_nothing_in_a_table_of_buckets(tmp_path: Path) -> N
 
     with pytest.raises(MissingOptionError):
         write(path, rows)
-    with pytest.raises(OptionConflictError, match=r"are buckets, whose writers find no row elsewhere"):
+    with pytest.raises(OptionConflictError, match=r"Writers of buckets find no row elsewhere"):
         write(path, rows, table=TableSettings(index_type="SIMPLE"))
     assert detail(open_storage(path))["index"].to_pylist() == ["BUCKET"]
     write(path, rows, table=TableSettings(index_type="SIMPLE"), overwrite=True)

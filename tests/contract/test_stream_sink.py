@@ -486,9 +486,9 @@ def test_a_stream_of_apache_hudi_is_taken_over(tmp_path: Path, theirs: int, batc
 
     if outcome == "refuse":
         with pytest.raises(OptionConflictError, match=r"streaming\.checkpoint\.identifier"):
-            found.place_of("t", mine, None)
+            found.instant_of("t", mine, None)
     else:
-        assert (found.place_of("t", mine, None) is not None) == (outcome == "skip")
+        assert (found.instant_of("t", mine, None) is not None) == (outcome == "skip")
 
 
 def test_apache_hudi_takes_over_and_gives_back(tmp_path: Path) -> None:
@@ -499,9 +499,9 @@ def test_apache_hudi_takes_over_and_gives_back(tmp_path: Path) -> None:
 
     for batch in (4, 5):
         with pytest.raises(OptionConflictError):
-            found.place_of("t", StreamBatch("q1", batch), None)
-    assert found.place_of("t", StreamBatch("q1", 6), None) == "20260101000000001"
-    assert found.place_of("t", StreamBatch("q1", 7), None) is None
+            found.instant_of("t", StreamBatch("q1", batch), None)
+    assert found.instant_of("t", StreamBatch("q1", 6), None) == "20260101000000001"
+    assert found.instant_of("t", StreamBatch("q1", 7), None) is None
     assert json.loads(found.texts()[SINK_CHECKPOINT]) == {"default_single_writer": "6"}
 
 

@@ -310,11 +310,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "sizes of file groups": "index.small_files:GroupSizes.of",
     "share of each key": "index.small_files:Shares.take",
     # --- where rows go
-    "known file groups of a partition": "operations.locating.routing:Bucketed._known",
+    "known file groups of a partition": "operations.locating.routing:Bucketed._slice_by_bucket",
     "file groups that plans hold": "operations.locating.file_group_writes:held_groups",
     "job of a file group": "operations.locating.file_group_writes:FileGroupWrite",
     "tag rows by a lookup": "operations.locating.tagging:_Lookup._tag",
-    "settle moved rows": "operations.locating.tagger:settle",
+    "resolve moved rows": "operations.locating.tagger:resolve",
     "keep rows of one key in one task": "operations.locating.global_index:whole_runs",
     "check the spelling of foreign keys": "operations.locating.adoption:check_spelling",
     "stored rows of moved keys": "writer.moved_rows:OldRows._states",

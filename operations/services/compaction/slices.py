@@ -23,10 +23,10 @@ from ...transaction.concurrency import (
     Known,
     Meeting,
     Shared,
+    all_shared,
     asked_of,
     forbids,
     known_of,
-    those,
 )
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
@@ -89,7 +89,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         gone = {
             undo.instant_time
             for undo in since.undone()
-            if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.known)
+            if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
         replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))
         beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})
@@ -107,7 +107,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         self, theirs: InstantKind, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED
     ) -> bool:
         """Return whether an instant that came since the plan forbids to complete the merge."""
-        return forbids(Meeting(self.kind, theirs, their_state, those(shared), Asked.SINCE_PLAN))
+        return forbids(Meeting(self.kind, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""

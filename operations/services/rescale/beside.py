@@ -28,9 +28,9 @@ from ...transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    all_shared,
     judge,
     kind_of,
-    those,
 )
 from ...transaction.transaction import Transaction
 from ..execution import take_back
@@ -145,12 +145,12 @@ class Beside:
     def _meeting(self, timeline: Timeline, instant: Instant, plans: set[str], clustered: set[str]) -> Meeting | None:
         kind = kind_of(instant.action)
         if instant.action in COMPACTING:
-            shared = those({Shared.PARTITION: instant.identity in plans})
+            shared = all_shared({Shared.PARTITION: instant.identity in plans})
             their_state = self._state_of(instant) if shared and self._is_begun(instant) else Known.PENDING
             return Meeting(RESCALE, kind or COMPACTION, their_state, shared)
         names_groups = says_what_it_holds(timeline, instant)
         if names_groups or kind is CLUSTERING:
-            shared = those({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not names_groups})
+            shared = all_shared({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not names_groups})
             return Meeting(RESCALE, CLUSTERING, shared=shared)
         if kind is not WRITE:
             return None

@@ -29,9 +29,9 @@ from ...transaction.concurrency import (
     Known,
     Meeting,
     Shared,
+    all_shared,
     forbids,
     known_of,
-    those,
 )
 from ...transaction.outcome import Outcome
 from ...transaction.since import Since
@@ -88,14 +88,14 @@ class RescaleCompletion:
                 raise self._stale(f"the {instant.action} {instant.requested_time} changed the partition {held!r}")
             written |= touched
         for gone in since.undone():
-            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.known):
+            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.state):
                 raise self._stale(f"the write {gone.instant_time}, whose rows it has read, was rolled back")
         if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):
             raise self._stale(f"the restore {since.restore.requested_time} took the table back to an earlier moment")
         return written
 
     def _forbids(self, theirs: object, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED) -> bool:
-        meeting = Meeting(RESCALE, theirs, their_state, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
+        meeting = Meeting(RESCALE, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
         return forbids(meeting)
 
     def _stale(self, what: str) -> CommitConflictError:

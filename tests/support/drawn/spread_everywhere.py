@@ -1,4 +1,4 @@
-"""Rows of unique keys settled by tasks and written as placed, without an engine: its shuffles are made here."""
+"""Rows of unique keys resolved by tasks and written as placed, without an engine: its shuffles are made here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyhudi.operations.locating.file_group_writes import shares_of
-from pyhudi.operations.locating.global_index import FoldTask, PairStateTask, SettleTask
+from pyhudi.operations.locating.global_index import FoldTask, PairStateTask, ResolveTask
 from pyhudi.operations.locating.spread_lookup import AskTask
 from pyhudi.operations.locating.tagger import Tagger
 from pyhudi.operations.planning.operation import DELETE, REPLACING
@@ -42,7 +42,7 @@ def write_spread(
     table: TableSettings = NOTHING_SAID,
     settings: WriteSettings,
 ) -> CommitResult:
-    """Write rows that tasks have settled before."""
+    """Write rows that tasks have resolved before."""
     parts = [parts] if isinstance(parts, pa.Table) else parts
     rows = pa.concat_tables(
         [
@@ -60,7 +60,7 @@ def located_in_tasks(planned: WritePlan, parts: Sequence[pa.Table]) -> list[pa.T
     """Return rows that say which file groups they go to, those of each in one part.
 
     Args:
-        planned: A write of rows that are settled.
+        planned: A write of rows that are resolved.
         parts: Its rows, with where they stood; of one partition each.
     """
     if not parts or not (planned.folds or planned.rules.meeting is not RowMeeting.ADD):
@@ -145,11 +145,11 @@ def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.
     pairs = pairs.select([KEY, PATH, "deleted", HOME, GROUP])
     for name, values in told.items():
         pairs = pairs.append_column(name, values)
-    settled = spread(SettleTask(tagger), pairs, [KEY], [KEY, PATH, "deleted", HOME, GROUP])
-    settled = settled.rename_columns([KEY, PATH, HOME, GROUP, LEAVES])
+    resolved = spread(ResolveTask(tagger), pairs, [KEY], [KEY, PATH, "deleted", HOME, GROUP])
+    resolved = resolved.rename_columns([KEY, PATH, HOME, GROUP, LEAVES])
     none = pa.nulls(lost.num_rows, pa.string())
     stay = pa.array(np.zeros(lost.num_rows, np.bool_))
-    return pa.concat_tables([settled, pa.table([lost[KEY], lost[PATH], none, none, stay], schema=settled.schema)])
+    return pa.concat_tables([resolved, pa.table([lost[KEY], lost[PATH], none, none, stay], schema=resolved.schema)])
 
 
 def spread(task: Any, rows: pa.Table, by: list[str], order: list[str]) -> pa.Table:

@@ -45,7 +45,7 @@ def place_of(entry: Entry, anywhere: bool) -> tuple[str, ...]:
 def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
     sums = dict.fromkeys(("stays", "goes", "leaves", "comes", "deleted", "replaced", "unproven", "shifted", "again"), 0)
     wrong: dict[str, list[tuple[str, str]]] = {
-        name: [] for name in ("matched_often", "held_twice", "crowded", "older", "kept")
+        name: [] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")
     }
     ordered = sorted(all_entries, key=lambda entry: place_of(entry, anywhere))
     for _, group in groupby(ordered, key=lambda entry: place_of(entry, anywhere)):
@@ -61,7 +61,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
             "held_twice": several and len(rows) > 1,
             "crowded": stays + comes > 1,
             "older": any(entry[4] and entry[0] == STAYS for entry in here),
-            "kept": any(entry[5] and entry[0] == STAYS for entry in here),
+            "keeps_old": any(entry[5] and entry[0] == STAYS for entry in here),
         }
         key = here[0][1]
         for name, holds in found.items():

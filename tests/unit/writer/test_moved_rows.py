@@ -17,7 +17,7 @@ from pyhudi.table.files.names import FileGroupId, LogFileName
 from pyhudi.table.merging.deletes import IS_DELETED
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.schema.columns import RECORD_KEY
-from pyhudi.writer.moved_rows import OldRows, PairState, settle, tombstones
+from pyhudi.writer.moved_rows import OldRows, PairState, resolve, tombstones
 from support.share import share_of
 
 GROUPS = tuple(FileGroupId(path, f"{path}{number}") for path in "pqr" for number in (1, 2))
@@ -59,7 +59,7 @@ def test_a_key_is_in_one_partition_afterwards(
         live, wins = (np.array([places[row][code][part] for row, code in pairs], np.bool_) for part in (0, 1))
         return PairState(live, live & wins, SINCE[codes])
 
-    found = settle(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
+    found = resolve(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
 
     meets, leaves = list(zip(found.rows, found.codes, strict=True)), list(zip(found.leaving, found.left, strict=True))
     assert len({*meets}) == len(meets) and len({*leaves}) == len(leaves) and len({*asked}) == len(asked)
@@ -87,7 +87,7 @@ def test_a_key_is_in_one_partition_afterwards(
 
 
 def test_rows_of_a_table_without_their_keys_are_all_new() -> None:
-    found = settle(keyed(["p", "q"]), Tags((), np.full(2, -1, np.int32)), np.zeros(2, np.bool_), _never, moves=True)
+    found = resolve(keyed(["p", "q"]), Tags((), np.full(2, -1, np.int32)), np.zeros(2, np.bool_), _never, moves=True)
 
     assert found.new.tolist() == [0, 1]
     assert not len(found.rows) and not len(found.leaving)
