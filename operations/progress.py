@@ -26,13 +26,13 @@ POLL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Steps done in a phase, and the bytes of data files that a write wrote or a service read.
+    """Steps finished in a phase, and the bytes of data files that a write wrote or a service read.
 
     ``total`` is 0 while the number of steps is unknown.
     """
 
     phase: str
-    done: int
+    finished: int
     total: int
     bytes: int
 
@@ -56,7 +56,7 @@ class LoggedProgress:
             "table %s: %s: %d of %d done (%d bytes) after %d seconds",
             self._table,
             progress.phase,
-            progress.done,
+            progress.finished,
             progress.total,
             progress.bytes,
             now - self._began,
@@ -106,7 +106,7 @@ class ShownProgress:
 def _steps(progress: Progress) -> str:
     of_all = f" of {progress.total:,}" if progress.total else ""
     size = f" ({size_text(progress.bytes)})" if progress.bytes or progress.total else ""
-    return f"{progress.phase}: {progress.done:,}{of_all} done{size}"
+    return f"{progress.phase}: {progress.finished:,}{of_all} done{size}"
 
 
 class Steps:

@@ -67,7 +67,7 @@ class FileFormat:
     @property
     def keeps_order(self) -> bool:
         """Whether base files have the order of their table."""
-        return self.order is not None and self.order.kept
+        return self.order is not None and self.order.of_table
 
     def row_groups(self, nbytes: int) -> int:
         """Return how many row groups a file of so many Arrow bytes has if its rows are in the order of the table.

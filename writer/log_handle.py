@@ -66,7 +66,7 @@ class LogWriter:
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     laying: PartialMerge | None = None
-    known: KnownKeys | WholeRows | None = None
+    known_keys: KnownKeys | WholeRows | None = None
     stored: StoredOrder | None = None
     slices: SliceReader | None = None
 
@@ -144,10 +144,10 @@ class LogHandle:
     def _add_live(self, met: Met) -> pa.RecordBatch:
         deleted = self._writer.spec.deleted(met.rows)
         live = self._without_outdone(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
-        if self._writer.known is None:
+        if self._writer.known_keys is None:
             self._add_rows(live)
         else:
-            for rows in self._writer.known.rows(self._file_slice, live, self._writer.files.where(self._group)):
+            for rows in self._writer.known_keys.rows(self._file_slice, live, self._writer.files.where(self._group)):
                 self._add_rows(rows)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 

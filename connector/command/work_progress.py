@@ -52,5 +52,5 @@ class WorkProgress(ShownProgress):
             task = bars.add_task(escaped(self.text()), total=None)
             while not self._over.wait(_REDRAW_S):
                 newest = self._newest
-                total, completed = (None, 0) if newest is None else (newest.total or None, newest.done)
+                total, completed = (None, 0) if newest is None else (newest.total or None, newest.finished)
                 bars.update(task, total=total, completed=completed, description=escaped(self.text()))

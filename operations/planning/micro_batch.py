@@ -43,7 +43,7 @@ def resolve_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str
     """Return the plan of a micro-batch: a replay if the table has the batch, else with the rollbacks before it.
 
     The first task carries the rollbacks out. ``offsets`` is called for the batch's offsets if it has none. Raises as
-    `find_batch`, as `refuse_other_offsets`, and as `OtherWriters.settle_pending`.
+    `find_batch`, as `refuse_other_offsets`, and as `OtherWriters.dead_before_write`.
     """
     table, settings = plan.table, plan.settings
     # The maker of the newest decision may have died before it made the completed file of this very batch.

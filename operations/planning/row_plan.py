@@ -308,4 +308,4 @@ def order_of(target: Target, sort: BulkInsertSort, schema: pa.Schema) -> SortOrd
         return None
     check_sortable(asked, schema, where, _SORT_OPTION)
     by_key = (RECORD_KEY,) if operation.sorts and sort.mode in _SORTED_BY_KEY else ()
-    return SortOrder(asked or by_key, kept=False) if asked or by_key else None
+    return SortOrder(asked or by_key, of_table=False) if asked or by_key else None

@@ -101,7 +101,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             memory=slices.memory,
             open_spill=slices.open_spill,
             laying=laying,
-            known=_stored_rows(plan, slices),
+            known_keys=_stored_rows(plan, slices),
             stored=_stored_order(plan, slices),
             slices=slices if plan.arriving else None,
         )

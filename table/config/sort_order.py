@@ -11,11 +11,11 @@ CURVES = (LINEAR, ZORDER, HILBERT)
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """An order of rows; an order that is `kept` is the table's, and all of its base files are to have it."""
+    """An order of rows; one `of_table` is kept by all of its base files."""
 
     columns: tuple[str, ...]
     curve: str = LINEAR
-    kept: bool = True
+    of_table: bool = True
 
     def __str__(self) -> str:
         return f"{self.curve}({','.join(self.columns)})"

@@ -395,7 +395,7 @@ def test_an_observer_learns_of_each_file_group_that_is_merged(table: Path) -> No
 
     done = run(table, executor=None, observer=told.append)
 
-    assert [one.done for one in told] == list(range(1, done.file_groups + 1))
+    assert [one.finished for one in told] == list(range(1, done.file_groups + 1))
     assert told[-1] == Progress("compaction", done.file_groups, done.file_groups, done.bytes_read)
 
 
@@ -415,7 +415,7 @@ def test_an_observer_learns_how_far_tasks_elsewhere_are(table: Path, monkeypatch
         for number, unit in enumerate(units, 1):
             done.append(call(unit))
             with arrived:
-                assert arrived.wait_for(lambda: bool(told) and told[-1].done == number, 30)  # noqa: B023 (called here)
+                assert arrived.wait_for(lambda: bool(told) and told[-1].finished == number, 30)  # noqa: B023 (called here)
         return done
 
     done = run(table, executor=elsewhere, observer=observer)

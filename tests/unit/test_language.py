@@ -76,8 +76,8 @@ def test_names_say_what_they_hold(path: Path) -> None:
         ("rows = [found for found in ()]", []),
         ("key = lambda found: found", []),
         ("key = lambda one: one", ["one"]),
-        ("for found in ():\n    a(found)\n    b(found)", []),
-        ("for found in ():\n    a(found)\n    b(found)\n    c(found)", ["found"]),
+        ("for found in ():\n    a(found)\n    b(found)\n    c(found)", []),
+        ("for found in ():\n    a(found)\n    b(found)\n    c(found)\n    d(found)", ["found"]),
         ("def _shown_rows(): ...", ["_shown_rows"]),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 _VAGUE = {"one", "some", "both"}
 _OF_SHORT_LOOPS = {"found", "known", "there", "done", "kept", "piece"}
+_SHORT_LOOP_LINES = 3
 _TELLING = re.compile(r"_(said|told|shown|asked|met)(_|$)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -72,9 +73,8 @@ def _bound(node: ast.AST) -> str | None:
 
 def _short_lived(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the names that live for a comprehension, a lambda or a loop of three lines."""
-    if isinstance(node, ast.comprehension):
-        yield from ast.walk(node.target)
-    elif isinstance(node, ast.For) and (node.end_lineno or node.lineno) - node.lineno < 3:
+    in_short_loop = isinstance(node, ast.For) and (node.end_lineno or node.lineno) - node.lineno <= _SHORT_LOOP_LINES
+    if isinstance(node, ast.comprehension) or in_short_loop:
         yield from ast.walk(node.target)
     elif isinstance(node, ast.Lambda):
         yield from node.args.args
