@@ -1,23 +1,195 @@
-"""Rows of a snapshot as a lazy frame of Polars, whose columns and conditions reach the scan.
-
-Polars hands over what its optimizer pushed down to the source (`polars.io.plugins.register_io_source`), and then relies
-on it.
-"""
+"""Rows of a snapshot as a lazy frame of Polars, and what an expression of Polars says of single columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from polars.io.plugins import register_io_source
 
+from ..reader.foreign_terms import UNKNOWN, among_values, column_in, comparison, joined
+from ..reader.row_condition import necessary
 from ..reader.skipping.predicates import Predicate
-from .polars_terms import necessary_for_polars
+from ..reader.sql.terms import ColumnTerm, LikeTerm, NotTerm, NullTerm, Operator, SqlTerm
 from .reading import PinnedRows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_COMPARES: dict[str, Operator] = {
+    "Eq": "=",
+    "NotEq": "!=",
+    "Lt": "<",
+    "LtEq": "<=",
+    "Gt": ">",
+    "GtEq": ">=",
+    "EqValidity": "<=>",
+}
+_MIRRORED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_LOGIC = {"And": "AND", "LogicalAnd": "AND", "Or": "OR", "LogicalOr": "OR"}
+_UNITS = {"Milliseconds": "ms", "Microseconds": "us"}
+_INTEGERS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
+_INSIDE: dict[str, tuple[Operator, Operator]] = {
+    "Both": (">=", "<="),
+    "Left": (">=", "<"),
+    "Right": (">", "<="),
+    "None": (">", "<"),
+}
+
+
+def necessary_for_polars(expression: pl.Expr, schema: pa.Schema) -> tuple[Predicate, ...]:
+    """Return predicates that every row satisfies for which an expression holds by Polars' rules."""
+    import polars as pl  # noqa: PLC0415 (its expression is here, so it is imported)
+
+    try:
+        tree = json.loads(expression.meta.serialize(format="json"))
+        return necessary(_term(tree, schema))
+    except (pl.exceptions.PolarsError, ImportError, RecursionError, ValueError):
+        # Polars does not serialize every expression.
+        return ()
+
+
+def _term(node: Any, schema: pa.Schema) -> SqlTerm:
+    try:
+        return _read(node, schema)
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        return UNKNOWN
+
+
+def _read(node: Any, schema: pa.Schema) -> SqlTerm:
+    kind, inner = _only(node)
+    if kind == "Column":
+        column = column_in(schema, inner)
+        return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
+    if kind == "BinaryExpr":
+        return _binary(inner["op"], inner["left"], inner["right"], schema)
+    if kind == "Function":
+        return _function(inner["function"], inner["input"], schema)
+    return UNKNOWN
+
+
+def _binary(name: str, left: Any, right: Any, schema: pa.Schema) -> SqlTerm:
+    if name in _LOGIC:
+        return joined(_LOGIC[name], (_term(left, schema), _term(right, schema)))
+    if name == "NotEqValidity":
+        return NotTerm(_binary("EqValidity", left, right, schema))
+    op = _COMPARES.get(name)
+    if op is None:
+        return UNKNOWN
+    if _only(left)[0] == "Literal":
+        left, right, op = right, left, _MIRRORED.get(op, op)
+    return comparison(op, _column(left, schema), _constant(right))
+
+
+def _function(function: Any, given: Sequence[Any], schema: pa.Schema) -> SqlTerm:
+    family, name = _only(function)
+    if family == "StringExpr" and name == "StartsWith":
+        return _with_prefix(given, schema)
+    if family != "Boolean":
+        return UNKNOWN
+    kind, terms = _only(name)
+    read = _READERS.get(kind)
+    return UNKNOWN if read is None else read(given, terms, schema)
+
+
+def _negated(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    return NotTerm(_term(given[0], schema))
+
+
+def _null(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    column = _column(given[0], schema)
+    return UNKNOWN if column is None else NullTerm(column)
+
+
+def _valid(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    return NotTerm(_null(given, _, schema))
+
+
+def _between(given: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
+    column = _column(given[0], schema)
+    bounds = zip(_INSIDE[terms["closed"]], given[1:], strict=True)
+    return joined("AND", [comparison(op, column, _constant(bound)) for op, bound in bounds])
+
+
+def _among(given: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
+    column, values = _column(given[0], schema), _values(given[1])
+    null_is_value = terms["nulls_equal"]
+    if values is None or not isinstance(null_is_value, bool):
+        return UNKNOWN
+    return among_values(column, values, null_is_value=null_is_value)
+
+
+_READERS: dict[str, Callable[[Sequence[Any], Any, pa.Schema], SqlTerm]] = {
+    "Not": _negated,
+    "IsNull": _null,
+    "IsNotNull": _valid,
+    "IsBetween": _between,
+    "IsIn": _among,
+}
+
+
+def _with_prefix(given: Sequence[Any], schema: pa.Schema) -> SqlTerm:
+    column, prefix = _column(given[0], schema), _constant(given[1])
+    if column is None or not pa.types.is_string(column.kind) or prefix is None or not pa.types.is_string(prefix.type):
+        return UNKNOWN
+    text = str(prefix.as_py())  # one value
+    return UNKNOWN if any(mark in text for mark in "%_\\") else LikeTerm(column, f"{text}%")
+
+
+def _column(node: Any, schema: pa.Schema) -> ColumnTerm | None:
+    """Return a column, or one of whole numbers made wider, which keeps their order."""
+    kind, inner = _only(node)
+    if kind == "Cast" and inner["dtype"] == {"Literal": "Int64"}:
+        column = _column(inner["expr"], schema)
+        return column if column is not None and pa.types.is_integer(column.kind) else None
+    return column_in(schema, inner) if kind == "Column" else None
+
+
+def _constant(node: Any) -> pa.Scalar | None:
+    kind, inner = _only(node)
+    if kind != "Literal" or "Scalar" not in inner:
+        return None
+    kind, value = _only(inner["Scalar"])
+    if value is None:
+        # So JSON spells NaN, too.
+        return None
+    if kind in _INTEGERS:
+        return pa.scalar(value, pa.uint64() if kind == "UInt64" else pa.int64())
+    if kind == "Datetime":
+        number, unit, zone = value
+        return pa.scalar(number, pa.timestamp(_UNITS[unit], None if zone is None else zone["inner"]))
+    if kind == "Decimal":
+        unscaled, _, scale = value
+        return pa.scalar(Decimal(unscaled).scaleb(-scale))
+    plain = {"String": pa.string(), "Boolean": pa.bool_(), "Float64": pa.float64(), "Date": pa.date32()}
+    return pa.scalar(value, plain[kind]) if kind in plain else None
+
+
+def _values(node: Any) -> pa.Array | None:
+    """Return the values of a list, which is written as a stream of Arrow."""
+    kind, inner = _only(node)
+    if kind == "Alias":
+        return _values(inner[0])
+    stream = inner["Scalar"].get("List") if kind == "Literal" else None
+    if stream is None:
+        return None
+    with pa.ipc.open_stream(bytes(stream)) as reader:
+        values = reader.read_all().column(0).combine_chunks()
+    return values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
+
+
+def _only(node: Any) -> tuple[str, Any]:
+    """Return the name and the contents of a node; raises ValueError for another form."""
+    if isinstance(node, str):
+        return node, None
+    ((name, inner),) = node.items()
+    return name, inner
 
 
 @dataclass(frozen=True, slots=True)

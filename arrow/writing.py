@@ -153,8 +153,7 @@ def with_services_after(
     commit_result: CommitResult, storage: Storage, timeline: Timeline, options: HudiOptions
 ) -> CommitResult:
     """Run the services that are due after a write, as many as fit into their seconds, and return all results."""
-    from ..operations.write.after_batch import run_within  # noqa: PLC0415 (see methods/__init__.py)
-    from ..operations.write.inline import means_of  # noqa: PLC0415
+    from ..operations.upkeep.after_write import means_of, run_within  # noqa: PLC0415 (see methods/__init__.py)
 
     means = means_of(options.write_settings(), application=options.application)
     return with_services(

@@ -61,7 +61,7 @@ def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
 
 def count_flushes() -> Callable[[], int]:
     """Return what tells how often this process gave rows up to a log file or a spill, for want of memory."""
-    from pyhudi.operations.write.own_groups import OwnGroups
+    from pyhudi.operations.write.task import OwnGroups
     from pyhudi.table.arrow.spill import SpillWriter
 
     count = 0

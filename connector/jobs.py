@@ -21,11 +21,87 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidOptionError, MissingOptionError
+from ..methods.writes import delete_partitions
+from ..operations.result import CommitResult
+from ..options.names import OPTIONS
+from ..options.parsing import texts_of
+from ..options.sources import WRITING, ResolvedOptions, resolve_options
+from ..storage import open_storage
 from .command.exit_codes import exit_code
 from .command.parser import EntryPoint
 from .command.run import run_command
+from .hudi_table import HudiTable
+from .source.own_errors import own_errors
+from .source.paths import absolute_for
+from .source.sessions import find_session
+from .table.service_tasks import application_of
+from .table.writing import write_placed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Hudi's name of the operation whose rows are only keys.
+DELETE = "delete"
+
+
+def run_write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> CommitResult:
+    """Run the write of a command line in the active session, or in a new session of the name that it gives."""
+    spark = find_session(asked.name)
+    with own_errors():
+        # An operation without rows has no source.
+        rows = None if asked.source is None else read_source(spark, asked.source, source_options)
+        return write(spark, rows, asked.path, asked.operation, options)
+
+
+def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
+    """Return the rows of ``table:name``, ``sql:statement``, or ``format:path`` such as ``parquet:/landing/trips``.
+
+    Raises `InvalidOptionError` for other texts.
+    """
+    kind, colon, place = source.partition(":")
+    if not (kind and colon and place):
+        raise InvalidOptionError(
+            f"The source {source!r} has no kind or no place.", "Write it as parquet:/path, table:name or sql:statement."
+        )
+    if kind == "table":
+        return spark.read.table(place)
+    if kind == "sql":
+        return spark.sql(place)
+    return spark.read.format(kind).options(**options).load(place)
+
+
+def write(
+    spark: SparkSession, rows: DataFrame | None, path: str, operation: str, options: dict[str, str]
+) -> CommitResult:
+    """Write rows into a table, and create it if it is absent and the options name its record key.
+
+    Rows are placed first, as in `HudiTable`, so that executors do the merging. A new table appears with its first
+    commit, so a job whose rows fail leaves nothing behind. ``rows`` is None for the deletion of partitions that an
+    option names.
+    """
+    path = absolute_for(spark, path)
+    if rows is not None and operation == DELETE:
+        return HudiTable(spark, path, options).delete(rows)
+    given = {**texts_of(options), OPTIONS["operation"].key: operation}
+    resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
+    if rows is None:
+        return delete_partitions(path, resolved, _partitions_to_delete(resolved, path), application_of(spark))
+    return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
+
+
+def _partitions_to_delete(resolved: ResolvedOptions, path: str) -> Sequence[str]:
+    names = resolved.options.partitions_to_delete
+    if not names:
+        key = OPTIONS["partitions_to_delete"].key
+        raise MissingOptionError(
+            f"The job is to delete partitions of the table {path}, and {key} names none.",
+            f"Add --option {key}=<partition paths, separated by commas>, with * for anything.",
+        )
+    return names
+
 
 __all__ = ["command", "exit_code", "main"]
 
@@ -76,7 +152,7 @@ def command(arguments: Sequence[str] | None = None) -> int:
 
 def _write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> Any:
     # A wrong argument fails before Spark is imported.
-    from .write_job import run_write  # noqa: PLC0415
+    pass
 
     return run_write(asked, options, source_options)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyhudi.operations.transaction.concurrency import (
+from pyhudi.operations.meeting.concurrency import (
     OPTIMISTIC,
     SINGLE_WRITER,
     Asked,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..storage.base import Storage
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..table.arrow.string_order import unique_in_order
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import MissingOptionError
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..table.arrow.string_order import unique_in_order
 from ..table.config import property_keys as names
 from ..table.files.file_group import FileSlice

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 
 from ..errors import PyHudiError
-from ..operations.html_text import html_table, in_html
+from ..operations.words.text import html_table, in_html
 from ..options.catalogue import Scope
 from ..options.model import HudiOptions
 from ..options.parsing import texts_of
@@ -91,7 +91,7 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
 
     def _means(self, options: HudiOptions) -> Means:
         """Return what services of the table work with: this process."""
-        from ..operations.write.inline import means_of  # noqa: PLC0415 (see __init__.py)
+        from ..operations.upkeep.after_write import means_of  # noqa: PLC0415 (see __init__.py)
 
         return means_of(options.write_settings(), application=options.application)
 

@@ -20,7 +20,7 @@ from ..storage import open_storage
 from .base import Frame, TableMethods
 
 if TYPE_CHECKING:
-    from ..operations.write.service_entry import Call
+    from ..operations.upkeep.service_entry import Call
 
 
 class UpkeepMethods(TableMethods[Frame]):
@@ -484,7 +484,7 @@ class UpkeepMethods(TableMethods[Frame]):
             InvalidOptionError: A name in ``services`` is none of these.
             PyHudiError: The table cannot be opened.
         """
-        from ..operations.write.service_round import run_services  # noqa: PLC0415 (see __init__.py)
+        from ..operations.upkeep.service_round import run_services  # noqa: PLC0415 (see __init__.py)
 
         resolved = self._resolve(options, WRITING, warn=True)
         with self._progress("services", resolved.options):
@@ -520,7 +520,7 @@ class UpkeepMethods(TableMethods[Frame]):
         return version_result
 
     def _result_of(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> Any:
-        from ..operations.write.services import SERVICES  # noqa: PLC0415 (see __init__.py)
+        from ..operations.upkeep.services import SERVICES  # noqa: PLC0415 (see __init__.py)
 
         service = SERVICES[name]
         resolved = self._resolve(given, WRITING, warn=True)
@@ -531,7 +531,7 @@ class UpkeepMethods(TableMethods[Frame]):
         return service_result
 
     def _call(self, resolved: ResolvedOptions) -> Call:
-        from ..operations.write.service_entry import Call  # noqa: PLC0415 (see __init__.py)
+        from ..operations.upkeep.service_entry import Call  # noqa: PLC0415 (see __init__.py)
 
         options = resolved.options
         storage = open_storage(self._path, options.storage_options, durable=options.durable)

@@ -19,7 +19,7 @@ from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID, InstantBody
 from ..timeline.rescales import KEY as RESCALED
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
-from .html_text import html_facts
+from .words.text import html_facts
 from .write_ids import archived_write
 
 if TYPE_CHECKING:

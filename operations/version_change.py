@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .html_text import html_facts
+from .words.text import html_facts
 
 
 @dataclass(frozen=True, slots=True)

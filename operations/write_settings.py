@@ -15,6 +15,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """Where the figures of commits go; nowhere by default.
+
+    Attributes:
+        file: The path of a text file; or of a folder with a slash at its end, which gets a file for each table.
+        gateway: Host and port of a Prometheus gateway; empty for none.
+        job: The gateway's job; empty for the table's name.
+        labels: Further labels of the gateway's group.
+        prefix: The beginning of all names; empty for the table's name.
+    """
+
+    file: str = ""
+    gateway: str = ""
+    job: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class KeySettings:
     """What a write does with a key of several rows, or of no row.
 

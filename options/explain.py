@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..errors import OptionError
-from ..operations.html_text import html_table
+from ..operations.words.text import html_table
 from ..table.config import TableConfig
 from .catalogue import Effect, Scope, find_known
 from .lookup import INDEX_PREFIX

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ..errors import InvalidOptionError, UnsupportedOptionError
-from ..operations.metrics_settings import MetricsSettings
+from ..operations.write_settings import MetricsSettings
 from .types import Count, FieldsOf, OptionPart, option
 
 METRICS = FieldsOf(MetricsSettings)

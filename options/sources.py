@@ -13,22 +13,70 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import TableNotFoundError
+from ..errors import OptionError, TableNotFoundError, UnsupportedOptionError
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
 from ..table.config.property_keys import BUCKET
-from ..table.infer_index import infer_index, is_unnoted
+from ..table.inferred.index import infer_index, is_unnoted
 from ..table.table import Table
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
 from .lookup import INDEX_PREFIX
-from .metadata_table import WHY_UNUSED, forbids_metadata, refuse_other_indexes, warn_once
 from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
 from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, parse_with_notices, texts_of
 from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
 
 logger = logging.getLogger("pyhudi")
+
+_ENABLE = OPTIONS["metadata_enable"].key
+WHY_UNUSED = "a write keeps the metadata table that a table has, and drop_index drops it"
+# Apache Hudi's options that build an index, and the name of the index.
+_OTHER_INDEXES = {
+    "hoodie.metadata.record.index.enable": "record index",
+    "hoodie.metadata.global.record.level.index.enable": "record index",
+    "hoodie.metadata.record.level.index.enable": "record index",
+    "hoodie.metadata.index.bloom.filter.enable": "index of bloom filters",
+    "hoodie.metadata.index.secondary.enable": "secondary index",
+    "hoodie.metadata.index.expression.enable": "index of an expression",
+}
+_warned: set[str] = set()
+
+
+def forbids_metadata(key: str, text: str, scopes: frozenset[Scope]) -> bool:
+    """Return whether a setting of a session or a file would have writes do without a metadata table.
+
+    Such a setting addresses every table and engine of the session, so it counts for reads alone.
+    """
+    if Scope.READ in scopes or Scope.WRITE not in scopes:
+        return False
+    return name_of(key) == "metadata_enable" and _is_false(key, text)
+
+
+def _is_false(key: str, text: str) -> bool:
+    try:
+        return parse_options({key: text}).metadata_enable is False
+    except OptionError:
+        # The options of the operation are parsed with it, for an error that names its place.
+        return False
+
+
+def warn_once(key: str, place: str) -> None:
+    """Log that such a setting does not count, once for each place."""
+    if place not in _warned:
+        _warned.add(place)
+        logger.warning("The option %s=false of %s is not used: %s.", key, place, WHY_UNUSED)
+
+
+def refuse_other_indexes(texts: Mapping[str, str]) -> None:
+    """Raise `UnsupportedOptionError` if options ask for a metadata table with an index that pyhudi does not build."""
+    for key, what in _OTHER_INDEXES.items():
+        if texts.get(key, "").strip().lower() == "true":
+            raise UnsupportedOptionError(
+                f"The options {_ENABLE}=true and {key}=true ask for a {what}, which pyhudi neither builds nor keeps.",
+                f"Leave {key} out, or give it false; pyhudi builds files, column_stats and partition_stats.",
+            )
+
 
 READING = frozenset({Scope.ANY, Scope.READ})
 WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.LOOKUP, Scope.UPKEEP, Scope.STREAM, Scope.METRICS})

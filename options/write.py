@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..operations.metrics_settings import MetricsSettings
 from ..operations.planning.request import PARTIAL_UPDATE, WriteSettings
 from ..operations.service_settings import Upkeep
 from ..operations.streams.batch import StreamSettings
@@ -14,6 +13,7 @@ from ..operations.write_settings import (
     BulkInsertSort,
     CommitSettings,
     KeySettings,
+    MetricsSettings,
     ReplacementSettings,
     RowOrigin,
     TaskSettings,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..table.files.base_file import open_base
 from ..table.files.file_group import FileSlice
 from ..table.latest_schema import schema_text

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 
 from ..errors import MetInstant, UnreadableTimeError
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..table.files.file_group import DataFile, FileSlice
 from ..table.files.names import met_at_file
 from ..table.metadata.at_hand import MetadataAtHand

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..errors import UnreadableTimeError
 from ..storage import open_storage
 from ..storage.base import Storage, join
-from ..table.bucket_numbers import BucketNumbers, bucket_numbers
+from ..table.buckets.numbers import BucketNumbers, bucket_numbers
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.latest_schema import latest_schema

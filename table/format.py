@@ -12,7 +12,7 @@ from functools import partial
 
 from ..errors import TableVersionError
 from ..storage.base import Storage
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
 from ..timeline.archive.lsm_writer import LsmWriter

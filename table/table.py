@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,9 +12,25 @@ from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
 from .config import PROPERTIES_PATH, TableConfig, load_config, stored_config
-from .config.property_keys import LAYOUT_VERSION
+from .config.property_keys import LAYOUT_VERSION, LOCK, LOCK_PROVIDER
 from .format import TableFormat, format_of
-from .lock_settings import LockSettings, lock_settings
+
+
+@dataclass(frozen=True, slots=True)
+class LockSettings:
+    """The provider of a table's lock by its name, and the options that configure it; they travel with tasks."""
+
+    provider: str
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # they may hold secrets
+
+
+def lock_settings(properties: Mapping[str, str]) -> LockSettings | None:
+    """Return the settings of a table's lock; None if the race for the next decision is enough."""
+    provider = properties.get(LOCK_PROVIDER)
+    if not provider:
+        return None
+    options = sorted((key, text) for key, text in properties.items() if key.startswith(LOCK))
+    return LockSettings(provider, tuple(options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from ..index.base import NOT_FOUND, KeyedRows, LookupIndex
 from ..index.registry import ENTRY_POINTS, index_for
 from ..index.settings import FileSizes
 from ..operations.result import CommitResult
-from ..operations.write.abort import abort_write
+from ..operations.write.instant import abort_write
 from ..table.config import load_config
 from ..table.files.names import FileGroupId
 from ..timeline.writers.patience import Patience

@@ -56,6 +56,14 @@ def parse_time(text: str, zone: str) -> int:
         raise ValueError(f"{text!r} lies beyond the calendar") from error
 
 
+def moment_of(text: str, zone: str) -> datetime | None:
+    """Return the moment of an instant time; None for a text of other software that is no time."""
+    try:
+        return _EPOCH + timedelta(milliseconds=parse_time(text, zone))
+    except ValueError:
+        return None
+
+
 def query_time(text: str, zone: str) -> str:
     """Convert the time of a query to the form of instant times.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import CorruptInstantError
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from .instants import Instant, State
 from .timeline import Timeline
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..errors import CorruptInstantError
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from .instant_files import InstantFiles
 from .instants import Instant
 from .timeline import Timeline

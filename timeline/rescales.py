@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import CorruptInstantError
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from . import formats
 from .instants import Instant
 from .timeline import Timeline

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..index.base import NOT_FOUND, Buckets, KeyedRows, Positions, Tags
 from ..storage.base import Storage
-from ..storage.parallel import for_each
+from ..storage.threads import for_each
 from ..table.arrow.arrays import Mask
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId

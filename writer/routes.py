@@ -13,8 +13,7 @@ from ..errors import NullKeyError, PlacementError
 from ..index.base import ComputedIndex
 from ..table.arrow.arrays import plain
 from ..table.arrow.string_hash import hash64
-from ..table.keys.generated import GeneratedKeys
-from ..table.keys.generator import KeyGenerator
+from ..table.keys.generator import GeneratedKeys, KeyGenerator
 from ..table.keys.partition_paths import check_safe_path
 from ..table.schema.columns import FILE_GROUP, LOCATION, NEW_GROUP
 

@@ -11,13 +11,16 @@ they come, and a sample of them says where the rows of each run belong; the runs
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import MissingColumnError, UnsupportedTypeError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.arrow.arrays import plain
@@ -25,7 +28,91 @@ from ..table.arrow.batches import concat
 from ..table.arrow.curves import BITS, CURVES, WORD_BITS, coordinates
 from ..table.arrow.spill import SpillReader, SpillWriter, local_spills
 from ..table.config.sort_order import SortOrder
-from .parts import CellsOfCurve, cut_parts
+
+
+def check_sortable(columns: Sequence[str], schema: pa.Schema, path: str, option: str) -> None:
+    """Raise if rows cannot be sorted by columns that an option names for the table at a path."""
+    for name in columns:
+        if name not in schema.names:
+            raise MissingColumnError(
+                f"The rows of a file cannot be sorted by {name!r}, which is no column of the table {path} "
+                f"({', '.join(schema.names)}).",
+                f"Correct {option}.",
+            )
+        if pa.types.is_nested(schema.field(name).type):
+            raise UnsupportedTypeError(
+                f"The rows of a file cannot be sorted by the column {name!r} of type {schema.field(name).type}.",
+                f"Name columns of simple types in {option}.",
+            )
+
+
+Ends = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(slots=True)
+class CellsOfCurve:
+    """Finds where rows that lie along a curve enter another cell; sees them in their order, batch by batch.
+
+    Attributes:
+        first_word: The column with the first word of the rows' positions on the curve.
+        lower: How many lower bits of that word tell positions within a cell.
+    """
+
+    first_word: str
+    lower: int
+    _last: int = -1
+
+    def ends(self, batch: pa.RecordBatch) -> Ends:
+        """Return the positions in a batch of rows, not empty, at which a cell begins."""
+        cells = (batch.column(self.first_word).to_numpy() >> np.uint64(self.lower)).astype(np.int64)
+        begin = np.flatnonzero(np.diff(cells, prepend=self._last))
+        self._last = int(cells[-1])
+        return begin
+
+
+def cut_parts(
+    batches: Iterable[pa.RecordBatch], rows: int, count: int, cells: CellsOfCurve | None
+) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the rows of batches in parts; ``rows`` is the number of all rows.
+
+    Without ``cells`` there are ``count`` parts, which differ by one row at most. With them there are about as many, and
+    a part ends at the end of a cell if a cell ends within half a part of where the part would end otherwise.
+    """
+    count = max(min(count, rows), 1)
+    share, part, number, begun, rows_before = rows // count, [], 1, 0, 0
+    for batch in batches:
+        ends = None if cells is None or not batch.num_rows else cells.ends(batch) + rows_before
+        start = 0
+        while start < batch.num_rows:
+            if ends is None:
+                cut = rows * number // count
+            elif rows - begun <= share + share // 2:
+                cut = rows
+            else:
+                later_ends = ends[ends > begun]
+                cut = _end_of_cell(
+                    begun + share, later_ends, rows_before + start, rows_before + batch.num_rows, share // 2
+                )
+            cut_rows = batch.slice(start, cut - rows_before - start)
+            start += cut_rows.num_rows
+            part.append(cut_rows)
+            if rows_before + start == cut:
+                yield part
+                part, number, begun = [], number + 1, cut
+        rows_before += batch.num_rows
+
+
+def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: int) -> int:
+    """Return the row before which a part ends: the end of a cell near the wanted row, or that row, or a later row.
+
+    Ends of cells are known up to the row ``known_until``; a part with the rows before ``after`` ends there or later.
+    """
+    near = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
+    if len(near):
+        return int(near[np.argmin(np.abs(near - wanted))])
+    # Among the rows that come next a cell may end, as long as there is slack.
+    return wanted if after < wanted and wanted + slack <= known_until else wanted + slack
+
 
 # Sorting a run holds its rows twice, besides the memory of the file group's merge.
 _RUN_SHARE = 4

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ...operations.plain_text import escaped, size_text
+from ...operations.words.text import escaped, size_text, spelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = ["escaped", "shell_words"]
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """Return words as a line to type in bash or zsh, without a character that a terminal does not print."""
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join({"\\": "\\\\", "'": "\\'"}.get(letter) or spelled(letter) for letter in word) + "'"
+
 
 __all__ = ["NOTHING", "cell", "is_number", "size_text", "stored_value", "with_short_floats"]
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from ...errors import RetryError, from_spark
-from ...operations.write.services import SERVICES, VALIDATE
+from ...operations.upkeep.services import SERVICES, VALIDATE
 from .command_line import CommandLine
 from .exit_codes import AGAIN, FAILED, WRONG_TABLE, exit_code
 from .output import lines_of
@@ -106,7 +106,7 @@ def repeat_rounds(call: Callable[[], int], *, every_s: float | None, grace_s: fl
 
 
 def _run_round(line: CommandLine) -> int:
-    from ...operations.write.service_round import run_services  # noqa: PLC0415 (the parser imports no service)
+    from ...operations.upkeep.service_round import run_services  # noqa: PLC0415 (the parser imports no service)
 
     with line.shown_progress() as progress:
         round_result = run_services(line.call(progress), line.asked.service)

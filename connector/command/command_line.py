@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...operations.progress import Observer
-from ...operations.write.service_entry import Call
-from .confirming import NotConfirmedError, require_terminal
-from .escaping import shell_words
+from ...errors import MissingOptionError
+from ...operations.upkeep.service_entry import Call
+from ...operations.words.progress import Observer
+from .cells import shell_words
 from .output import CommandOutput
 from .parser import EntryPoint, changes
 from .work_progress import WorkProgress
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from ...operations.state.needs import Need
     from ...options.model import HudiOptions
     from ...storage.base import Storage
+
+
+class NotConfirmedError(Exception):
+    """The user said no; nothing was changed."""
+
+
+def require_terminal(command: str, path: str) -> None:
+    """Raise `MissingOptionError` if no terminal is there to ask, so that the command ends with code 2."""
+    if not sys.stdin.isatty():
+        raise MissingOptionError(
+            f"The command {command} changes the table {path}, and no terminal is there to ask for a confirmation.",
+            "Add --yes, or --dry-run to see what it would do.",
+        )
+
 
 PROGRAM = "pyhudi"
 
@@ -55,7 +69,7 @@ class CommandLine:
         settings = options.write_settings()
 
         def means() -> Means:
-            from ...operations.write.inline import means_of  # noqa: PLC0415 (a command that only reads asks for none)
+            from ...operations.upkeep.after_write import means_of  # noqa: PLC0415 (a command that only reads asks for none)
 
             return replace(means_of(settings, application=options.application), observer=observer)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...operations.write.service_entry import Argument
+from ...operations.upkeep.service_entry import Argument
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...errors import InvalidOptionError
 from ...operations.arguments import Given, whole_number
-from ...operations.write.service_entry import REQUIRED, Argument
-from ...operations.write.services import SERVICES, VALIDATE
+from ...operations.upkeep.service_entry import REQUIRED, Argument
+from ...operations.upkeep.services import SERVICES, VALIDATE
 from .commands import (
     CAT,
     CAT_ARGUMENTS,

@@ -5,24 +5,63 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from ...errors import PyHudiError
-from ...operations.write.services import SERVICES
+from ...errors import InvalidOptionError, PyHudiError
+from ...operations.arguments import Given, text
+from ...operations.upkeep.services import SERVICES
+from .cells import escaped
 from .changing import create, run_rounds, run_service
-from .command_line import CommandLine
+from .command_line import CommandLine, NotConfirmedError
 from .commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
-from .confirming import NotConfirmedError
-from .escaping import escaped
 from .exit_codes import FAILED, exit_code
-from .given_options import pairs, refuse_secrets, refuse_strange_texts
 from .output import CommandOutput
 from .parser import ROUND, EntryPoint, build_parser, completion, reads, with_path_in_place
-from .reading import cat, compare, read_rows, show
-from .report_file import report
+from .reading import cat, compare, read_rows, report, show
+
+# The arguments that are pairs of a key and a value.
+_OF_PAIRS = frozenset({"option", "source_option"})
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return options that were given as ``key=value``; raises `InvalidOptionError` for another text."""
+    split_texts = [text.partition("=") for text in texts]
+    wrong = [key for key, separator, _ in split_texts if not separator or not key]
+    if wrong:
+        # Keep the rest out of the message: it may be a secret after another separator.
+        name = re.split(r"[^\w.-]", wrong[0], maxsplit=1)[0]
+        raise InvalidOptionError(f"{name!r} is no option with a value.", "Write it as key=value.")
+    return {key: value for key, _, value in split_texts}
+
+
+def refuse_secrets(options: Mapping[str, str]) -> None:
+    """Raise `InvalidOptionError` for an option that may hold a secret: other users of a machine see command lines."""
+    from ...options.secrets import holds_secret  # noqa: PLC0415 (help and errors of the parser need no options)
+
+    secret = next((key for key, text in options.items() if holds_secret(key, text)), None)
+    if secret is not None:
+        raise InvalidOptionError(
+            f"The option {secret} may hold a secret, and a command line is shown to every user of the machine.",
+            "Give it by the store's environment variables, or in the file hudi-defaults.conf.",
+        )
+
+
+def refuse_strange_texts(asked: argparse.Namespace) -> None:
+    """Raise `InvalidOptionError` for an argument that holds a NUL, or a path out of the table, before any work."""
+    for name, value in vars(asked).items():
+        for word in value if isinstance(value, list) else [value]:
+            if not isinstance(word, str):
+                continue
+            if name in _OF_PAIRS and "\0" in word:
+                # Its value may be a secret.
+                key = word.partition("=")[0].replace("\0", "")
+                raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
+            text(Given(f"The command {asked.operation}", name, word))
+
 
 # Writes rows by Spark: the command line, its options, and those of the source.
 WriteJob: TypeAlias = Callable[[argparse.Namespace, dict[str, str], dict[str, str]], Any]

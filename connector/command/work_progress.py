@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from ...operations.progress import EVERY_S, ShownProgress
-from .escaping import escaped
-from .text_tables import has_rich
+from ...operations.words.progress import EVERY_S, ShownProgress
+from .cells import escaped
+from .output import has_rich
 
 # Shorter work shows nothing.
 _PATIENCE_S = 2.0

@@ -30,11 +30,11 @@ from ...operations.planning.target import with_number_by_rule
 from ...operations.write.after_commit import warn_once
 from ...options.sources import READING, resolve_options
 from ...storage import open_storage
-from ...table.bucket_numbers import bucket_numbers, refuse_unknown
+from ...table.buckets.numbers import bucket_numbers, refuse_unknown
 from ...table.config.table_settings import TableSettings
-from ...table.infer_index import infer_index
-from ...table.infer_key_encoding import with_inferred_key_encoding
-from ...table.infer_zone import infer_zone
+from ...table.inferred.index import infer_index
+from ...table.inferred.key_encoding import with_inferred_key_encoding
+from ...table.inferred.zone import infer_zone
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ..source.paths import absolute_for

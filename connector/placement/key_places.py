@@ -25,7 +25,7 @@ from ...operations.planning.operation import DELETE, INSERT, UPSERT
 from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.names import FileGroupId
 from ...table.keys.partition_paths import check_safe_path

@@ -22,8 +22,8 @@ from pyspark.sql.types import StringType, StructType
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import placing_index_for
-from ...table.bucket_numbers import BucketNumbers
-from ...table.bucket_rules import path_of
+from ...table.buckets.numbers import BucketNumbers
+from ...table.buckets.rules import path_of
 from ...table.schema.casts import fits_by_value
 from .key_text import deciding_types, path_text, quoted
 from .slots import Placement

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...index.base import ComputedIndex
 from ...index.registry import computed_index_for
-from ...table.bucket_numbers import BucketNumbers
+from ...table.buckets.numbers import BucketNumbers
 from ...table.config import TableConfig
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.fields import root_of

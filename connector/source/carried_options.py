@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ...errors import InvalidOptionError
+from ...operations.carried_values import parse, spell
 from ...operations.read_rows import ReadRows
 from ...reader.skipping.predicates import (
     AnyOf,
@@ -29,7 +30,6 @@ from ...reader.skipping.predicates import (
     StartsWith,
     columns_of,
 )
-from ...timeline.plain_text import parse, spell
 from .paths import BUCKETS, MARKED, PINNED, READ, SOUGHT, WHERE
 
 if TYPE_CHECKING:

@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .logs import shown_logs
+logger = logging.getLogger("pyhudi")
+of_tables = logging.getLogger("pyhudi.tables")
+
+_FORMAT = "%(asctime)s %(levelname)s pyhudi: %(message)s"
+
+
+@contextmanager
+def shown_logs(level: str) -> Iterator[None]:
+    """Show lines of a level (``debug``, ``info``, ``warning`` or ``error``) and above within the context."""
+    before = logger.level
+    logger.setLevel(level.upper())
+    # The line about a new table appears unless the level is error.
+    of_tables.setLevel(logging.ERROR if level == "error" else logging.INFO)
+    handler = None
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(_FORMAT))
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        of_tables.setLevel(logging.NOTSET)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+def level_here() -> str:
+    """Return the level of this process's logger ``pyhudi``, for Spark's processes."""
+    for level in (logging.DEBUG, logging.INFO):
+        if logger.isEnabledFor(level):
+            return logging.getLevelName(level).lower()
+    return "warning"
+
 
 _frozen = False
 

@@ -113,7 +113,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Undo the work of the tasks; Spark passes None for tasks that failed."""
-        from ...operations.write.abort import abort_write  # noqa: PLC0415
+        from ...operations.write.instant import abort_write  # noqa: PLC0415
 
         with worker_call(self._log_level):
             abort_write(self._plan)

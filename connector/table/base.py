@@ -9,17 +9,34 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...methods.base import TableMethods
+from ...methods.other_keywords import SHARED_KEYWORDS, TIMES, VERSIONS, Keywords, keywords_of_create, keywords_of_reads
+from ...methods.other_names import calls_of_tables
 from ...methods.paths import AnyPath
 from ...operations.services.means import Means
 from ...options.model import HudiOptions
 from ..source.paths import absolute_for
 from .frames import from_arrow, make_active
 from .notebook_progress import shown_in_notebook
-from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
 from .service_tasks import spark_means
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+TABLE_CALLS = {
+    **calls_of_tables("HudiTable", "spark, path", "to_df"),
+    **{name: f"pyhudi.arrow.Table(path).{name}()" for name in ("to_polars", "to_duckdb", "to_pandas")},
+}
+TABLE_KEYWORDS: Keywords = {
+    "create": keywords_of_create("spark, path"),
+    "to_df": keywords_of_reads("to_df", "to_df().limit(n)"),
+    "create_view": {
+        "create_view(name, as_of=...)": f"{VERSIONS} {TIMES}",
+        "create_view(name, columns=...)": "select selected_fields cols fields",
+        "create_view(name), which replaces a view of that name": "replace",
+        "create_view(name, newest=True)": "latest follow live refresh",
+    },
+    **SHARED_KEYWORDS,
+}
 
 
 class TableBase(TableMethods["DataFrame"]):

@@ -6,18 +6,153 @@ with the first batch.
 
 from __future__ import annotations
 
+import logging
+import re
+import time
+import traceback
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ...errors import DataError, OptionError, TableError
+from ...operations.result import CommitResult
+from ...operations.streams.batch import StreamBatch, StreamSettings, may_be_passed_over
+from ...operations.streams.checkpoints import find_batch, refuse_other_offsets
+from ...options.names import OPTIONS
+from ...options.sources import WRITING, resolve_options
+from ...storage import open_storage
+from ...table.seen_table import SeenTable
+from ...table.table import open_table
+from ..source.own_errors import own_errors
 from ..source.paths import QUERY_ID, RUN_ID
+from ..stream.checkpoint_folder import CheckpointFolder
+from .made_from import MadeFrom
+from .writing import write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ...operations.streams.batch import StreamBatch
+
+logger = logging.getLogger("pyhudi")
+
+# How Spark tells by the text of a Python error that a query was stopped (``StreamExecution.PROXY_ERROR``).
+_CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
+_INTERRUPTION = "java.lang.InterruptedException"
+# Spark Connect's errors of a batch whose query is being stopped; the process of the batch knows nothing of the query.
+_STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
+
+
+class QueryStoppingError(Exception):
+    """Tells Spark in few words that a batch ended because its query is being stopped.
+
+    Spark searches the error's text with a pattern that needs more stack for each letter. On a text as long as Java's
+    stack trace, the search overflows the stack of the query's thread.
+    """
+
+
+def write_batch(
+    df: DataFrame,
+    batch: StreamBatch,
+    path: str,
+    texts: Mapping[str, str],
+    lost: int,
+    checkpoint: str = "",
+    stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Write a micro-batch unless the table has it.
+
+    Returns how many rows were skipped so far that no commit states yet; ``lost`` is their number before this batch.
+    ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is being stopped.
+    """
+    resolved = resolve_options(
+        {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
+    )
+    options = resolved.options
+    stream, storage = options.stream_settings(), open_storage(path, options.storage_options)
+    offsets = CheckpointFolder(checkpoint, path, options.storage_options).offsets(batch.batch_id)
+    batch = replace(batch, identifier=stream.identifier, lost=lost, offsets=offsets)
+    seen = SeenTable.now(open_table(storage))
+    instant = find_batch(seen, batch)
+    if instant is not None:
+        refuse_other_offsets(seen, batch, instant)
+        logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
+        return lost
+    attempts = _Attempts(stream, path, stopping)
+    try:
+        commit_result = attempts.repeat(
+            lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch))
+        )
+    except Exception as error:
+        if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
+            raise
+        return lost + _passed_over(df, batch, path, error)
+    return 0 if commit_result.instant else lost
+
+
+@contextmanager
+def tell_stopping(batch_id: int, path: str, stopping: Callable[[], bool]) -> Iterator[None]:
+    """Raise `QueryStoppingError` in the place of an error of Spark's, once ``stopping`` says that the query is stopped.
+
+    Spark cancels the batch's job and interrupts whatever else the batch does. Not every part of Spark reports that it
+    was interrupted: an interrupted look-up of a data source, for one, ends in an error that there is none.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _CALLING not in "".join(traceback.format_exception(error)) or not stopping():
+            raise
+        logger.debug("table %s: a stop of the query ended the batch %d", path, batch_id, exc_info=True)
+        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {_INTERRUPTION}"
+        raise QueryStoppingError(said) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """The attempts to write one batch."""
+
+    stream: StreamSettings
+    path: str
+    stopping: Callable[[], bool]
+
+    def repeat(self, write: Callable[[], CommitResult]) -> CommitResult:
+        """Return the result of the first attempt that does not fail; pauses double."""
+        for number in range(self.stream.retries):
+            try:
+                return write()
+            except Exception as error:
+                if not self.may_be_repeated(error):
+                    raise
+                pause = self.stream.wait_s(number)
+                logger.warning("table %s: a batch failed, and is repeated in %.1f s: %s", self.path, pause, error)
+                time.sleep(pause)
+        return write()
+
+    def may_be_repeated(self, error: Exception) -> bool:
+        """Return whether an attempt might succeed later: not with bad rows or options, nor if the query stops."""
+        bad = isinstance(error, (DataError, OptionError, TableError))
+        return not bad and not self.stopping() and not _STOPPED.search(str(error))
+
+
+def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
+    """Return the number of rows of a skipped batch; 0 if Spark cannot count them."""
+    try:
+        with own_errors():
+            rows = df.count()
+    except Exception:
+        logger.info("table %s: Spark cannot count the batch %d", path, batch.batch_id, exc_info=True)
+        rows = 0
+    logger.warning(
+        "table %s: passed over the batch %d, whose rows are lost, %s: %s",
+        path,
+        batch.batch_id,
+        f"{rows:,} of them" if rows else "of a number that is unknown",
+        error,
+    )
+    return rows
 
 
 @dataclass
@@ -41,7 +176,7 @@ class MicroBatches:
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        from .batch_writes import tell_stopping, write_batch  # noqa: PLC0415
+        pass
 
         with tell_stopping(batch_id, self.path, self.is_stopping):
             batch = self.batch(df, batch_id)

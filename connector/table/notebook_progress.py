@@ -11,10 +11,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from ...operations.html_text import in_html
 from ...operations.inspect.activity import activity_rows
-from ...operations.plain_text import escaped
-from ...operations.progress import Observer, Progress, ShownProgress, polling
+from ...operations.words.progress import Observer, Progress, ShownProgress, polling
+from ...operations.words.text import escaped, in_html
 from ...operations.write.retries import Retries
 from ...options.model import HudiOptions
 from ...storage import Storage

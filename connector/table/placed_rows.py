@@ -6,7 +6,9 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from ...errors import MissingColumnError
 from ...index.registry import index_for
+from ...operations.carried_values import spell
 from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target
@@ -15,20 +17,54 @@ from ...options.model import HudiOptions
 from ...options.names import OPTIONS
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.schema.columns import POSITION
+from ...table.schema.fields import root_of
 from ...table.seen_table import SeenTable
-from ...timeline.plain_text import spell
-from ..placement.arranging import arrange
 from ..placement.batch_keys import BatchKeys
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of, with_numbers
+from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..placement.key_places import Tagging
+from ..placement.key_text import quoted
 from ..placement.slots import Placement
 from ..placement.tagging import tag
 from ..source.paths import LOOKED_UP
 from .service_tasks import SparkTasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
+
+GLOBAL_SORT = "GLOBAL_SORT"
+_BY_PATH = frozenset({"PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"})
+
+
+def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[str]) -> DataFrame | None:
+    """Return the rows distributed for a sort mode; None if the mode needs no shuffle.
+
+    ``columns`` replace the record key as sort columns under every mode. Raises `MissingColumnError` if the rows lack
+    one.
+    """
+    config = placement.config
+    if columns:
+        by = list(dict.fromkeys([*map(root_of, config.partition_fields), *columns]))
+        missing = [name for name in by if name not in df.columns]
+        if missing:
+            raise MissingColumnError(
+                f"The rows lack the sort columns {', '.join(map(repr, missing))}.",
+                "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns, or add the column.",
+            )
+        return df.repartitionByRange(*map(quoted, by))
+    by_path = mode in _BY_PATH and bool(config.partition_fields)
+    if config.generates_keys:
+        # Generated keys follow the order of the rows. Few different values share a partition path.
+        return df.repartition(*map(quoted, placement.columns)) if by_path else None
+    if not (by_path or mode == GLOBAL_SORT) or not can_spell(df, placement):
+        return None
+    keyed = with_keys(df, placement)
+    moved = keyed.repartitionByRange(PATH, KEY) if mode == GLOBAL_SORT else keyed.repartition(PATH)
+    return moved.drop(KEY, PATH)
+
 
 logger = logging.getLogger("pyhudi")
 

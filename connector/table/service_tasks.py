@@ -18,8 +18,7 @@ from ...operations.following.partitions_in_use import written_partitions
 from ...operations.result import CommitResult, with_services
 from ...operations.services.means import Means
 from ...operations.services.service import NoTasksError
-from ...operations.write.after_batch import run_after_batch
-from ...operations.write.inline import means_of, run_inline
+from ...operations.upkeep.after_write import means_of, run_after_batch, run_inline
 from ...options.model import HudiOptions
 from ...storage import open_storage
 from ...table.config import TableConfig

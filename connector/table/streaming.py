@@ -9,7 +9,7 @@ from ...methods.upkeep import UpkeepMethods
 from ...operations.planning.target import find_target
 from ...options.names import OPTIONS
 from ...options.sources import DEFAULTS_ENABLED, WRITING
-from ...table.infer_index import is_unnoted
+from ...table.inferred.index import is_unnoted
 from ...table.table import open_table
 from ..source.own_errors import own_errors
 from ..source.spark_types import to_arrow

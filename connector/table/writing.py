@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import CommitConflictError, PlacementError
 from ...methods.writes import timed
+from ...operations.carried_values import spell
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target, find_target
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, find_write
@@ -20,14 +21,13 @@ from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...storage import Storage
 from ...table.table import find_table, open_table
-from ...timeline.plain_text import spell
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
 from ..placement.batch_keys import BatchKeys
 from ..source.carried_options import spell_read
-from ..source.logs import level_here
 from ..source.own_errors import own_errors
 from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, MARKED, OF_STORED, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
+from ..source.workers import level_here
 from .frames import make_active
 from .local_writes import turn_of, write_here
 from .made_from import NOTHING_READ, MadeFrom

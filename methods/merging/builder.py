@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...operations.html_text import in_html
+from ...operations.words.text import in_html
 from ..other_keywords import MERGE_KEYWORDS
 from ..other_names import MERGE_CALLS, NamesOtherCalls
 from .clauses import Clause, ClauseKind, Condition, Side, Value

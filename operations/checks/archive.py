@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...storage.base import FileInfo, join, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.logs.log_archive import LogArchive, is_log_archive_file
 from ...timeline.archive.archive import Archive
 from ...timeline.archive.lsm import LsmArchive

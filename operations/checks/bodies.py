@@ -9,7 +9,7 @@ from typing import Any
 
 from ...storage.base import join, split
 from ...storage.bounds import parse_json
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import data_file
 from ...table.files.log_names import log_names
 from ...table.files.slice_rule import slice_rule

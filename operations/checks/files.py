@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...storage.base import FileInfo, join, split
-from ...table.bucket_metadata import recorded_hashing
+from ...storage.bounds import MOST_OF_A_NOTE
+from ...storage.threads import for_each
+from ...table.buckets.recorded_by_hudi import recorded_hashing
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup, LogFile, base_file, data_file
 from ...table.files.log_names import log_names
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_file import read_blocks
-from ...table.infer_index import mixture
+from ...table.files.partitions import METAFILE, metafile_of, parse_partition_metafile
+from ...table.inferred.index import mixture
 from ...timeline.instants import State
 from .bodies import read_archived_statements, undone_instants
 from .check_catalogue import (
@@ -20,9 +23,13 @@ from .check_catalogue import (
     BUCKETS_UNKNOWN,
     CLEANED_LIVE_FILE,
     INDEX_UNCLEAR,
+    LINK,
     LOG_SIZE,
     LOST_FILE,
+    METAFILE_CORRUPT,
+    NESTED_PARTITION,
     NO_BUCKET,
+    NO_METAFILE,
     NOT_CHECKED,
     ORPHAN,
     ORPHAN_SHOWN,
@@ -31,12 +38,53 @@ from .check_catalogue import (
     RESCALE_UNDONE,
     ROLLED_BACK_FILE,
     SIZE_MISMATCH,
+    STRANGE_FILE,
     TORN_INSTANT,
     UNNAMED_FILE,
 )
 from .finding import Check
 from .subject import Subject
 from .undone_rescales import undone_rescales
+
+# Apache Hudi can write a metafile as a base file.
+_METAFILES = (METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc")
+
+
+def check_folders(subject: Subject) -> None:
+    """Look for data files outside of partitions, for nested partitions, and for files that are no data files."""
+    findings, folders = subject.findings, subject.folders
+    for link in folders.links:
+        findings.add(LINK, f"{link} is a symbolic link.", file=link)
+    for inner, outer in sorted(folders.nested.items()):
+        findings.add(
+            NESTED_PARTITION, f"The partition {inner!r} lies inside the partition {outer!r}.", file=metafile_of(outer)
+        )
+    for folder, files in sorted(folders.plain.items()):
+        shown = [info for info in files if subject.is_complete(subject.maker(info.path))]
+        if shown:
+            findings.add(
+                NO_METAFILE,
+                f"The folder {folder!r} has {len(shown)} data files of completed writes and no {METAFILE}.",
+                file=folder,
+            )
+    for files in folders.partitions.values():
+        for info in files:
+            if split(info.path)[1] not in _METAFILES and data_file(info.path, changes=True) is None:
+                findings.add(STRANGE_FILE, f"{info.path} is no data file by its name.", file=info.path)
+    for_each(subject.storage, lambda partition: _check_metafile(subject, partition), folders.partitions)
+
+
+def _check_metafile(subject: Subject, partition: str) -> None:
+    path = metafile_of(partition)
+    with subject.findings.turning(METAFILE_CORRUPT, file=path):
+        metafile = parse_partition_metafile(subject.storage.read(path, MOST_OF_A_NOTE), path)
+        depth = len(partition.split("/")) if partition else 0
+        if metafile.depth != depth:
+            subject.findings.add(
+                METAFILE_CORRUPT,
+                f"{path} says that it lies {metafile.depth} folders deep; it lies {depth} deep.",
+                file=path,
+            )
 
 
 def check_files(subject: Subject) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
 from ...table.files.bloom_filter import FILTER_CHECKSUM, SIMPLE, BloomFilter, checksum
 from ...table.files.file_group import BaseFile, base_file

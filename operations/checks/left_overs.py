@@ -7,7 +7,7 @@ import zlib
 import pyarrow as pa
 
 from ...storage.base import Storage, join, sidecar
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config import PROPERTIES_PATH
 from ...table.files.partitions import metafile_of
 from ...timeline.writers import heartbeat, markers, owner

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...errors import CorruptFileError, PyHudiError
 from ...storage.base import join
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.arrow.arrays import plain
 from ...table.files.file_group import FileSlice, LogFile, data_file, log_file
 from ...table.files.log_names import log_names

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...storage.base import join, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.arrow.arrays import Mask, mask, struct_array
 from ...table.files.column_bounds import MOST_OF_A_BOUND
 from ...table.files.file_group import BaseFile, DataFile, LogFile

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.metadata.record_keys import hash_of_partition
 from .check_catalogue import NOT_CHECKED
 from .column_facts import Change

@@ -22,8 +22,8 @@ from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.metadata.kinds import RECORD_INDEX, by_partition, groups_of
 from ...table.metadata.metadata_table import MetadataPartition
+from ...table.metadata.record_keys import beginnings, escaped, escaped_record_keys
 from ...table.metadata.record_places import file_group_in
-from ...table.metadata.secondary_keys import beginnings, escaped, escaped_record_keys
 from ...table.schema.columns import RECORD_KEY
 from .check_catalogue import (
     METADATA_KEY_LEFT,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import NullKeyError, PyHudiError
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.arrow.arrays import Mask, mask, plain
 from ...table.config import property_keys as key
 from ...table.files.base_file import BaseFileReader
@@ -18,7 +18,7 @@ from ...table.files.file_group import BaseFile, DataFile, FileGroup, FileSlice, 
 from ...table.files.key_footers import KeyFooter
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_contents import BlockContent, columns_of
-from ...table.infer_key_encoding import with_inferred_key_encoding
+from ...table.inferred.key_encoding import with_inferred_key_encoding
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical

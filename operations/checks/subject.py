@@ -14,15 +14,15 @@ from ...errors import UnsupportedTableError
 from ...index.base import ComputedIndex, Index
 from ...index.registry import as_computed, has_buckets, index_for
 from ...storage.base import FileInfo, Storage, join
-from ...storage.parallel import for_each
-from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
+from ...storage.threads import for_each
+from ...table.buckets.numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import TableConfig
 from ...table.files.file_group import DataFile, FileGroup, StatedLog, data_file
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
-from ...table.infer_index import InferredIndex, index_of_table, index_of_view, is_unnoted, with_inferred
+from ...table.inferred.index import InferredIndex, index_of_table, index_of_view, is_unnoted, with_inferred
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline

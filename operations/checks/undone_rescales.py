@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...table.bucket_numbers import RuleFile, rules_without_instant
+from ...table.buckets.numbers import RuleFile, rules_without_instant
 from ...table.config import property_keys as key
 from ...timeline.instants import Instant
 from .bodies import is_by_pyhudi, undone_instants

@@ -2,24 +2,212 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...storage.base import split
+from ...storage.base import Storage, split
+from ...storage.threads import for_each
+from ...table.config import TableConfig
+from ...table.files.column_bounds import have_width
+from ...table.files.file_group import data_file, is_change_data
+from ...table.metadata.bounds_of_files import BoundedFiles, FileBounds, places_of
+from ...table.metadata.bounds_records import bounds_in_parts, records_of_partition_bounds
 from ...table.metadata.encoding import Records, joined, record_of_partitions, records_of_files
-from ...table.metadata.kinds import FILES
+from ...table.metadata.index_definitions import definition_over, new_definitions
+from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from ...table.metadata.metadata_table import MetadataTable
-from ...table.metadata.record_keys import PARTITIONS, key_of_partition
+from ...table.metadata.read_bounds import bounds_of_base_file, bounds_of_log_file
+from ...table.metadata.record_keys import PARTITIONS, hash_of_column, hash_of_partition, key_of_partition
 from ...table.seen_table import SeenTable
 from ...timeline.instants import Instant
+from ...timeline.writers.first_steps import ReplaceFile
+from ...writer.written_file import WrittenFile
 from .changed_partitions import ChangedPartition, ChangedRecords
 from .damage import damage_of
-from .emptied_partitions import emptied_partitions
 from .follower import FileChanges
-from .later_commits import delete_partitions
-from .written_bounds import changed_bounds
+from .indexed_columns import BOUNDED, IndexedColumns, bounds_definition, columns_of
+from .later_commits import delete_partitions, state_tight_bounds
+
+_BUILD = "HudiTable.create_index('column_stats') builds what is missing."
+# The bounds of so many files are Python objects at the same time.
+_FILES_AT_ONCE = 1000
+_CHANGED = (
+    "the write drops the columns or gives them another type, or pyhudi has no bounds of their type. "
+    "HudiTable.drop_index('column_stats') and then create_index build bounds of the columns as they are now."
+)
+_HALF_STATED = (
+    "partition_stats went out of use: it has bounds of columns that the write changes, and Apache Hudi would leave out "
+    "partitions without such bounds. HudiTable.create_index('partition_stats') builds it again."
+)
+
+
+def changed_bounds(
+    metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, emptied: Collection[str]
+) -> ChangedRecords:
+    """Return what an instant writes to ``column_stats`` and ``partition_stats``, if they are in use.
+
+    ``emptied`` are the partitions of the table that have no file any more.
+    """
+    names = tuple(name for name in BOUNDED if name in metadata.names)
+    if not names:
+        return ChangedRecords(())
+    with damage_of(COLUMN_STATS):
+        definition = bounds_definition(seen.storage)
+    indexed = columns_of(seen, instant, changes, definition)
+    if indexed is None or not indexed.fields:
+        what = "no definition names the columns" if indexed is None else "the table has no column of those"
+        return ChangedRecords((), names, (f"Of {' and '.join(names)} {what} that have bounds. {_BUILD}",))
+    bounded = _bounded(seen.storage, seen.table.config, indexed, changes.written)
+    changed, drops, warnings = [], [], []
+    if COLUMN_STATS in names:
+        changed.append(_of_files(metadata, indexed, bounded, changes.removed))
+    if PARTITION_STATS in names and indexed.gone:
+        drops.append(PARTITION_STATS)
+        warnings.append(_HALF_STATED)
+    elif PARTITION_STATS in names:
+        touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
+        with damage_of(PARTITION_STATS):
+            was_tight = state_tight_bounds(metadata, instant, touched)
+        if was_tight:
+            drops.append(PARTITION_STATS)
+            warnings.append(
+                "partition_stats went out of use: a commit that began later has stated bounds of partitions, without "
+                "the files of this commit. HudiTable.create_index('partition_stats') builds it again."
+            )
+        else:
+            changed.append(_of_partitions(metadata, indexed, bounded, emptied))
+    steps: tuple[ReplaceFile, ...] = ()
+    if indexed.gone:
+        steps = (_without(seen.storage, indexed),)
+        warnings.append(f"The metadata table keeps no bounds of {', '.join(indexed.gone)} any more: {_CHANGED}")
+    return ChangedRecords(tuple(changed), tuple(drops), tuple(warnings), steps)
+
+
+def _without(storage: Storage, indexed: IndexedColumns) -> ReplaceFile:
+    """Return the step that takes columns out of the definition."""
+    left = [name for name in indexed.names if name not in indexed.gone]
+    new = new_definitions(storage, {COLUMN_STATS: definition_over(storage, left)})
+    return ReplaceFile(new.path, new.content, new.replaces)
+
+
+def _of_files(
+    metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, removed: Collection[str]
+) -> ChangedPartition:
+    whole = bounded.take(np.flatnonzero(~bounded.is_partial))
+    cleaned = [split(path) for path in removed]
+    deleted = places_of(
+        pa.array([folder for folder, _ in cleaned], pa.string()), pa.array([name for _, name in cleaned], pa.string())
+    )
+    return ChangedPartition(
+        COLUMN_STATS,
+        metadata.partition(COLUMN_STATS).file_ids,
+        _keys([field.name for field in indexed.fields], whole.files.places),
+        partial(bounds_in_parts, whole, typed=indexed.typed),
+        _keys(indexed.names, deleted),
+    )
+
+
+def _of_partitions(
+    metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
+) -> ChangedPartition:
+    touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
+
+    def records(schema: str) -> list[Records]:
+        made = records_of_partition_bounds(bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False)
+        return [made]
+
+    return ChangedPartition(
+        PARTITION_STATS,
+        metadata.partition(PARTITION_STATS).file_ids,
+        _keys([field.name for field in indexed.fields], pa.array(map(hash_of_partition, touched), pa.string())),
+        records,
+        _keys(indexed.names, pa.array(map(hash_of_partition, sorted(emptied)), pa.string())),
+    )
+
+
+def _keys(columns: Collection[str], places: pa.StringArray) -> pa.StringArray:
+    """Return the key of each column at each place."""
+    parts = [pc.binary_join_element_wise(hash_of_column(name), places, "") for name in columns]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+
+def _bounded(
+    storage: Storage, config: TableConfig, indexed: IndexedColumns, written: Sequence[WrittenFile]
+) -> BoundedFiles:
+    """Return the bounds of new files: from their writers if they state them, else from the files."""
+    files = [file for file in written if file.path and not _is_change_data(file.path)]
+    mixes = config.partial_update_mode is not None
+    parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
+    file_bounds = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
+    return BoundedFiles.of(file_bounds, indexed.fields)
+
+
+def _of_some(
+    storage: Storage, indexed: IndexedColumns, files: Sequence[WrittenFile], *, mixes: bool
+) -> Iterator[FileBounds]:
+    stated = [_stated(file, indexed, mixes=mixes) for file in files]
+    unread = [file for file, bounds in zip(files, stated, strict=True) if bounds is None]
+    read = iter(for_each(storage, lambda file: _read(storage, file, indexed, mixes=mixes), unread, computes=True))
+    yield from (next(read) if bounds is None else bounds for bounds in stated)
+
+
+def _is_change_data(path: str) -> bool:
+    file = data_file(path, changes=True)
+    return file is not None and is_change_data(file)
+
+
+def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
+    """Return the bounds that the writer of a file states; None if some are missing, or of values of another type."""
+    bounds_by_column = {bounds.column: bounds for bounds in file.statistics or ()}
+    columns = []
+    for field in indexed.fields:
+        bounds = bounds_by_column.get(field.name)
+        if bounds is None or not indexed.has_type(field) or not have_width(bounds, field.type):
+            return None
+        if (bounds.nulls is not None and not bounds.says_all(file.rows)) or (bounds.nulls is None and not file.is_log):
+            return None
+        columns.append(bounds)
+    is_partial = file.is_log and (mixes or any(bounds.nulls is None for bounds in columns))
+    return FileBounds(file.group.partition_path, split(file.path)[1], file.rows, columns, is_partial)
+
+
+def _read(storage: Storage, file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds:
+    """Return the bounds in a published file, such as a file whose writer began before the columns were indexed."""
+    place = file.group.partition_path, split(file.path)[1]
+    if not file.is_log:
+        return FileBounds(*place, *bounds_of_base_file(storage, file.path, indexed.fields))
+    rows, columns, lacks = bounds_of_log_file(storage, file.path, indexed.fields)
+    return FileBounds(*place, rows, columns, mixes or lacks)
+
+
+# The actions of instants that may add a file to a partition without files.
+_ADD_FILES = frozenset({"commit", "deltacommit", "replacecommit"})
+
+
+def emptied_partitions(seen: SeenTable, instant: Instant, changes: FileChanges) -> tuple[str, ...]:
+    """Return the partitions that a deleting instant left without a data file, by a listing of them.
+
+    It returns none while an older write is pending. The records of that write would count as older than the records of
+    this instant, so that a partition with a new file would stay gone.
+    """
+    older = (each for each in seen.timeline.pending if each.requested_time < instant.requested_time)
+    if not changes.removed or any(each.action in _ADD_FILES for each in older):
+        return ()
+    written = {file.group.partition_path for file in changes.written if file.path}
+    folders = sorted({split(path)[0] for path in changes.removed} - written)
+    removed = frozenset(changes.removed)
+
+    def is_empty(folder: str) -> bool:
+        files = (info.path for info in seen.storage.list(folder))
+        return not any(data_file(path) is not None and path not in removed for path in files)
+
+    empty = for_each(seen.storage, is_empty, folders)
+    return tuple(folder for folder, is_gone in zip(folders, empty, strict=True) if is_gone)
+
 
 _ALL_GONE = (
     "The metadata table went out of use: a clean that began later noted partitions as gone to which this commit adds "

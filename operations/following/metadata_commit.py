@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...storage.base import join
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.metadata.group_schemas import schema_of_group
 from ...table.metadata.kinds import FILES, groups_of
 from ...table.metadata.metadata_table import FOLDER, MetadataTable

@@ -14,7 +14,7 @@ from ...table.config.property_keys import (
     RECORD_INDEX_LOOKUP,
 )
 from ...table.format import format_of
-from ...table.infer_index import infer_index, is_unnoted
+from ...table.inferred.index import infer_index, is_unnoted
 from ...table.metadata.kinds import FILES
 from ...table.metadata.metadata_table import FOLDER
 from ...table.record_index import kind_by_record_index

@@ -14,7 +14,7 @@ from itertools import chain
 
 from ...errors import StorageError
 from ...storage.base import join, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import data_file
 from ...table.metadata.metadata_table import FOLDER, MetadataTable, begins_partitions, instants_of_metadata
 from ...table.table import Table

@@ -14,7 +14,7 @@ from ...errors import UnreadableTimeError
 from ...index.base import GroupKeys
 from ...index.outside import News
 from ...reader.scan import MergeTerms, RowReader
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.base_file import open_base
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
@@ -24,9 +24,9 @@ from ...table.table import Table
 from ...timeline.archive.archive import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.metadata.codec import InstantBody
-from ...timeline.plain_text import parse, spell
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen, Watermark
+from ..carried_values import parse, spell
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata

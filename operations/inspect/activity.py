@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.table import Table, open_table
-from ...timeline.clock import parse_time
+from ...timeline.clock import moment_of
 from ...timeline.instants import Instant, State
 from ...timeline.writers.heartbeat import Heartbeat
 from ...timeline.writers.owner import Claim, Owner, Seal, seal_of
@@ -29,7 +28,6 @@ ACTIVITY_SCHEMA = pa.schema(
 )
 
 PLANNED, WRITING, COMMITTING, GIVEN_UP = "planned", "writing", "committing", "given up"
-_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 
 def activity(storage: Storage) -> pa.Table:
@@ -49,22 +47,6 @@ def activity_rows(table: Table, pending: Iterable[Instant]) -> list[dict[str, ob
     return for_each(table.storage, lambda instant: _row(table, instant, now), pending)
 
 
-def shown(table: Table, instant: Instant) -> str:
-    """Return a pending instant in words, with its process and since when that is at work."""
-    process = Claim(table.storage, instant.requested_time).owner()
-    by = "a process that left no note of itself" if process is None else f"process {process.pid} on {process.place}"
-    since = since_of(table, instant)
-    return f"the {instant.action} {instant.requested_time} of {by}" + (f", {since}" if since else "")
-
-
-def since_of(table: Table, instant: Instant) -> str:
-    """Return since when a pending instant's process is at work, in words; empty if that is unknown."""
-    storage, time = table.storage, instant.requested_time
-    began = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
-    moment = _moment(time, table.config.timezone) if began is None else datetime.fromtimestamp(began, timezone.utc)
-    return "" if moment is None else f"at work since {moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
 def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
     storage, time = table.storage, instant.requested_time
     process = Claim(storage, time).owner()
@@ -73,20 +55,12 @@ def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
         "instant": time,
         "action": instant.action,
         "phase": _phase(storage, instant, process),
-        "started": _moment(time, table.config.timezone),
+        "started": moment_of(time, table.config.timezone),
         "heartbeat_age_s": None if beat is None else max(0.0, now - beat),
     }
     if process is not None:
         row |= {"application": process.application or None, "host": process.host, "pid": process.pid}
     return row
-
-
-def _moment(text: str, zone: str) -> datetime | None:
-    """Return the moment of an instant time; None for the text of other software that is no time."""
-    try:
-        return _EPOCH + timedelta(milliseconds=parse_time(text, zone))
-    except ValueError:
-        return None
 
 
 def _phase(storage: Storage, instant: Instant, process: Owner | None) -> str:

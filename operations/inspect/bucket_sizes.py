@@ -8,7 +8,7 @@ from ...errors import UnsupportedTableError
 from ...index.registry import has_buckets
 from ...index.sizing import suggest_buckets
 from ...storage.base import Storage
-from ...table.bucket_numbers import bucket_numbers
+from ...table.buckets.numbers import bucket_numbers
 from ...table.config import check_supported
 from ...table.files.read_written import read_written
 from ...table.files.view import FileView

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from ...index.registry import has_buckets
 from ...storage.base import Storage
-from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
+from ...table.buckets.numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
 from ...table.files.read_written import read_written
 from ...table.files.slice_rule import slice_rule
 from ...table.files.view import FileView
-from ...table.infer_index import index_of_table, is_unnoted
+from ...table.inferred.index import index_of_table, is_unnoted
 from ...table.last_writer import last_writer
 from ...table.table import Table, open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction

@@ -13,7 +13,7 @@ from ...reader.plan import Split, whole
 from ...reader.query import AsOf, resolve
 from ...reader.scan import MergeTerms, RowReader
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import latest_schema

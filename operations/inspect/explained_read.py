@@ -20,10 +20,9 @@ from ...reader.skipping.predicates import (
 from ...reader.skipping.search import Search
 from ...reader.skipping.slices_to_read import Step
 from ...reader.snapshot import Snapshot
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import FileSlice
-from ..html_text import html_table, in_html
-from ..plain_text import escaped, size_text
+from ..words.text import escaped, html_table, in_html, size_text
 
 # The bytes of columns are in footers, which are opened for at most so many files.
 _MOST_FOOTERS = 256

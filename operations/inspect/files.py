@@ -10,13 +10,13 @@ from ...reader.moments import find_moment
 from ...reader.query import AsOf
 from ...reader.snapshot import Snapshot
 from ...storage.base import Storage, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config import check_supported
 from ...table.config.property_keys import BUCKET
 from ...table.files.file_group import FileSlice, log_file
 from ...table.files.names import bucket_by_name
 from ...table.files.slice_rule import slice_rule
-from ...table.infer_index import index_of_groups, is_unnoted
+from ...table.inferred.index import index_of_groups, is_unnoted
 from ...table.metadata.at_hand import MetadataAtHand
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...errors import InvalidOptionError
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.table import open_table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import WRITE_ACTIONS, Instant, State

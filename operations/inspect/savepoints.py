@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.table import open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline

@@ -15,9 +15,8 @@ from ..checks.bodies import read_statements
 from ..checks.check_catalogue import NOT_CHECKED
 from ..checks.duplicates import check_duplicates
 from ..checks.file_times import check_file_times
-from ..checks.files import check_files
+from ..checks.files import check_files, check_folders
 from ..checks.finding import FINDINGS_SCHEMA, Findings
-from ..checks.folders import check_folders
 from ..checks.footers import check_footers
 from ..checks.instants import check_instants, list_states
 from ..checks.left_overs import check_checksums, check_left_overs

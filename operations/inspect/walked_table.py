@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...storage.base import FileInfo, Storage
-from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
+from ...table.buckets.numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import check_supported
 from ...table.config.property_keys import BUCKET
 from ...table.files.file_group import FileSlice
@@ -15,7 +15,7 @@ from ...table.files.names import bucket_by_name
 from ...table.files.partitions import walk_partitions
 from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
-from ...table.infer_index import index_of_table, is_unnoted
+from ...table.inferred.index import index_of_table, is_unnoted
 from ...table.table import Table, open_table
 from ...timeline.timeline import Timeline
 

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 
 from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, PARTITION_TYPES, TIME_OPTIONS
 from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.view import FileView
+from ...table.inferred.some_rows import some_rows
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
 from ...table.seen_table import SeenTable
-from ...table.some_rows import some_rows
 from ...writer.foreign import check_bucket, check_spelling
 from ..planning.operation import OVERWRITE_TABLE
 from ..planning.plan import WritePlan

@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 
 from ...errors import UnsupportedTableError
-from ...index.record_size import learned_record_bytes
 from ...index.settings import FileSizes
-from ...index.small_files import GroupSizes, Shares, deal
+from ...index.small_files import GroupSizes, Shares, deal, learned_record_bytes
 from ...storage.base import Storage
 from ...table.arrow.batches import rechunk
 from ...table.arrow.spill import SpillWriter
@@ -29,10 +28,7 @@ from ...writer.buffer import Gathered, GroupRows, RowBuffers
 from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import Route
 from ...writer.rows import cut
-from ..planning.plan import WritePlan
-from ..planning.row_plan import RowPlan
-from ..rollback.pending import held_by_clustering
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     CLUSTERING,
     COMPACTION,
     LOG_COMPACTION,
@@ -43,6 +39,9 @@ from ..transaction.concurrency import (
     forbids,
     kind_of,
 )
+from ..planning.plan import WritePlan
+from ..planning.row_plan import RowPlan
+from ..rollback.pending import held_by_clustering
 
 # Rows that wait to be cut get this fraction of a task's memory, and the deciding columns of one pass as much.
 SHARE = 4

@@ -22,8 +22,7 @@ from ...index.base import ANY_NUMBER
 from ...index.registry import computed_index_for
 from ...table.files.file_group import FileSlice, base_file
 from ...table.files.names import FileGroupId, new_file_id
-from ...table.keys.generated import GeneratedKeys
-from ...table.keys.generator import KeyGenerator
+from ...table.keys.generator import GeneratedKeys, KeyGenerator
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups

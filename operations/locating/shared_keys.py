@@ -1,12 +1,13 @@
 """Checks that no row of a write takes the record key of a row with other values in its key columns.
 
-Different values of several key columns may make the same key (`table/keys/key_readings`). New rows with such values are
-refused by their values alone. A delete, or a row of a merge or an update, passes if the stored row of its key has the
-same values. Few writes have such rows, so reading the stored rows is rare.
+Values of several key columns may make one key. New rows with such values are refused by their values alone. A delete,
+or a row of a merge or an update, passes if the stored row of its key has the same values. Few writes have such rows, so
+reading the stored rows is rare.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,9 @@ from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, mask
 from ...table.arrow.spill import local_spills
+from ...table.arrow.string_hash import string_buffers
 from ...table.files.file_group import FileSlice
-from ...table.keys.generator import KeyGenerator, KeyPart
-from ...table.keys.key_readings import KeyReadings
+from ...table.keys.generator import EMPTY_KEY, NULL_KEY, KeyGenerator, KeyPart
 from ...table.merging.key_probe import KeyProbe
 from ...table.merging.merger import RowMeeting
 from ...table.schema.columns import RECORD_KEY
@@ -37,6 +38,73 @@ from ...writer.routes import Routes
 from ...writer.slice_reader import SliceReader
 from ..planning.operation import DELETE_PARTITION
 from ..planning.row_plan import RowPlan
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReadings:
+    """Finds values with a second reading, in n rows of the columns of a key that hold texts.
+
+    Attributes:
+        fields: All columns of the key.
+    """
+
+    fields: tuple[str, ...]
+
+    def refused(self, columns: Sequence[KeyPart]) -> Mask | None:
+        """Return which rows have a value that continues as a later column, or is a word for null or empty; None: none.
+
+        Without such rows, different values make different keys.
+        """
+        rows = None
+        for name, texts in columns:
+            rows = _either(rows, _named_in(texts, self.fields[self.fields.index(name) + 1 :]))
+            rows = _either(rows, _any(pc.or_(pc.equal(texts, NULL_KEY), pc.equal(texts, EMPTY_KEY))))
+        return rows
+
+    def shared(self, columns: Sequence[KeyPart]) -> Mask | None:
+        """Return which rows make a key that a row with other values can make, too; None if none.
+
+        These are the rows that `refused` finds and their counterparts, such as rows with a null or an empty text.
+        """
+        rows = self.refused(columns)
+        for name, texts in columns:
+            rows = _either(rows, _named_in(texts, self.fields[1 : self.fields.index(name) + 1]))
+            rows = _either(rows, _any(pc.fill_null(pc.equal(texts, ""), True)))
+        return rows
+
+    def is_refused(self, field: str, text: str | None) -> bool:
+        """Return whether `refused` finds a value of a key column."""
+        later = self.fields[self.fields.index(field) + 1 :]
+        return text in {NULL_KEY, EMPTY_KEY} or any(_next_name(name) in (text or "") for name in later)
+
+
+def _next_name(name: str) -> str:
+    return f",{name}:"
+
+
+def _named_in(texts: pa.StringArray, names: Sequence[str]) -> Mask | None:
+    rows = None
+    for name in names:
+        if _is_in_buffer(texts, _next_name(name).encode()):
+            rows = _either(rows, _any(pc.match_substring(texts, _next_name(name))))
+    return rows
+
+
+def _is_in_buffer(texts: pa.StringArray, part: bytes) -> bool:
+    """Return whether the joined texts hold some bytes, a fifth of the time that it takes to ask text by text."""
+    data, _ = string_buffers(texts)
+    return re.search(re.escape(part), data.data) is not None
+
+
+def _any(rows: pa.BooleanArray) -> Mask | None:
+    return mask(pc.fill_null(rows, False)) if pc.any(rows).as_py() else None  # O(1)
+
+
+def _either(left: Mask | None, right: Mask | None) -> Mask | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return np.asarray(left | right)
+
 
 OPTION = "hoodie.pyhudi.keys.may.collide"
 

@@ -21,7 +21,7 @@ from ...table.config.property_keys import (
 )
 from ...table.config.table_config import bucket_properties
 from ...table.config.table_settings import TERMS
-from ...table.infer_index import InferredIndex, is_unnoted, mixed, with_inferred
+from ...table.inferred.index import InferredIndex, is_unnoted, mixed, with_inferred
 from ...table.keys.time_partitions import TimeOptions
 from .table_terms import DELETE_FIELD, DELETE_MARKER, NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
 

@@ -10,8 +10,7 @@ from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.writers.owner import Claim, Owner
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..streams.batch import LOST, OFFSETS, StreamBatch
-from ..streams.checkpoints import find_batch
-from ..streams.replays import refuse_other_offsets
+from ..streams.checkpoints import find_batch, refuse_other_offsets
 from ..transaction.decide import settle
 from .plan import WritePlan, plan_write
 from .request import WriteRequest

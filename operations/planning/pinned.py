@@ -10,8 +10,8 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.patience import Patience
+from ..meeting.concurrency import WRITE
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..transaction.concurrency import WRITE
 
 
 @dataclass(frozen=True, slots=True)

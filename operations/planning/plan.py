@@ -17,11 +17,11 @@ from ...timeline.metadata.codec import Codec
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
 from ..following.kept_metadata import refuse_unkept, refuse_without
+from ..meeting.taken import taken_since, with_retries
+from ..meeting.transaction import Transaction
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.followers import bounded_columns
-from ..transaction.taken import taken_since, with_retries
-from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
 from .operation import DELETE, REPLACING

@@ -13,7 +13,6 @@ from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import Output
 from ...table.schema.evolution import EvolutionRules
 from ...timeline.writers.patience import Patience
-from ..metrics_settings import MetricsSettings
 from ..result import NO_PAST, PastAttempts
 from ..service_settings import Upkeep
 from ..streams.batch import StreamBatch, StreamSettings
@@ -21,6 +20,7 @@ from ..write_settings import (
     BulkInsertSort,
     CommitSettings,
     KeySettings,
+    MetricsSettings,
     ReplacementSettings,
     RowOrigin,
     TaskSettings,

@@ -11,7 +11,7 @@ from ...errors import UnsupportedTypeError
 from ...index.base import Index, LookupIndex
 from ...index.registry import has_buckets, index_for, lookup_for
 from ...storage import Storage
-from ...table.bucket_numbers import BucketNumbers, bucket_numbers, numbers_of_property
+from ...table.buckets.numbers import BucketNumbers, bucket_numbers, numbers_of_property
 from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, LOOKUP_INDEXES, MERGE_ON_READ, SORT_BY
 from ...table.config.sort_order import SortOrder
@@ -25,7 +25,7 @@ from ...table.schema.columns import ARRIVES, FILE_GROUP, POSITION, RECORD_KEY, c
 from ...table.schema.types import sql_name
 from ...table.table import Table
 from ...timeline.timeline import Timeline
-from ..sortable import check_sortable
+from ...writer.sort import check_sortable
 from ..write_settings import BulkInsertSort
 from .columns import check_columns, check_located, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, keeps_keys_unique, opens_alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..html_text import in_html
+from ..words.text import in_html
 
 __all__ = ["in_html", "json_in_html", "shown"]
 

@@ -2,26 +2,174 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...errors import PyHudiError
-from ...storage.base import Storage
+from ...storage.base import Storage, split
+from ...storage.threads import for_each
+from ...table.files.file_group import BaseFile
+from ...table.files.key_footers import KeyRange, key_ranges
 from ...table.last_writer import last_writer
 from ...timeline.delta_commits import since_compaction
+from ...timeline.instants import Instant
+from ...timeline.metadata.models import CommitMetadata
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import activity_rows
 from ..inspect.metadata_partitions import PartitionSize, metadata_in_use_or_built, partition_sizes
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
+from ..result import SECONDS, CommitResult, result_from
 from ..service_settings import Upkeep
 from ..state.needs import Need, TableNeeds, pending_work
-from .commits import OpenedWrites
-from .figures import ReportFigures, Savepoint
-from .key_overlap import find_overlap
+from .figures import AttemptCount, Overlap, OverlapBin, PhaseSeconds, ReportFigures, Savepoint, WaitOfWrite
 from .space import debt_of, heat_map, size_bins, space_over_time
 from .time_bars import find_bars
+
+MOST_FOOTERS = 500
+
+
+def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
+    """Return with how many other base files of its partition each base file's range of keys overlaps."""
+    by_partition = [
+        [file_slice.base for file_slice in slices.values() if file_slice.base is not None]
+        for slices in walked.slices_by_partition.values()
+    ]
+    chosen = by_partition if deep else sample(by_partition, MOST_FOOTERS)
+    files = [file for part in chosen for file in part]
+    storage = walked.table.storage
+
+    def read(file: BaseFile) -> KeyRange | PyHudiError | None:
+        try:
+            return key_ranges(storage, [file])[0]
+        except PyHudiError as error:
+            return error
+
+    read_ranges = iter(for_each(storage, read, files, computes=True))
+    counts: Counter[int] = Counter()
+    without = unreadable = 0
+    for part in chosen:
+        ranges = [next(read_ranges) for _ in part]
+        without += sum(each is None for each in ranges)
+        unreadable += sum(isinstance(each, PyHudiError) for each in ranges)
+        counts.update(overlaps([each for each in ranges if isinstance(each, KeyRange)]))
+    return Overlap(len(files), sum(map(len, by_partition)), without, unreadable, _bins(counts))
+
+
+def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequence[BaseFile]]:
+    """Return the base files of whole partitions at equal distances, at most ``most`` files.
+
+    Files of one partition are comparable, so a sample of single files would show no overlap.
+    """
+    parts = [part for part in by_partition if part]
+    total = sum(map(len, parts))
+    if total <= most:
+        return parts
+    wanted = max(1, len(parts) * most // total)
+    chosen: list[Sequence[BaseFile]] = []
+    left = most
+    for number in range(wanted):
+        part = parts[number * len(parts) // wanted][:left]
+        left -= len(part)
+        if part:
+            chosen.append(part)
+    return chosen
+
+
+def overlaps(ranges: Sequence[KeyRange]) -> list[int]:
+    """Return with how many other ranges each range overlaps."""
+    least, greatest = sorted(each.least for each in ranges), sorted(each.greatest for each in ranges)
+    return [bisect_right(least, each.greatest) - bisect_left(greatest, each.least) - 1 for each in ranges]
+
+
+def _bins(counts: Counter[int]) -> tuple[OverlapBin, ...]:
+    """Return bins of 0, 1, 2 to 3, 4 to 7 and so on, up to the last that has files."""
+    bins: list[OverlapBin] = []
+    least, most = 0, 0
+    while counts and least <= max(counts):
+        bins.append(OverlapBin(least, most, sum(files for n, files in counts.items() if least <= n <= most)))
+        least, most = most + 1, 2 * most + 1
+    return tuple(bins)
+
+
+MOST_BODIES = 300
+MOST_PHASES = 30
+MOST_WAITS = 50
+_MOST_MET = 5
+_WAIT = "wait"
+_MOST_SECONDS = 1e9
+
+
+@dataclass(frozen=True)
+class OpenedWrites:
+    """The newest completed writes, newest first.
+
+    Attributes:
+        rows: The rows of base files that these writes state, by file name.
+        timed: How many of them recorded seconds by phase.
+    """
+
+    results: tuple[CommitResult, ...]
+    rows: Mapping[str, int]
+    timed: int
+
+    @classmethod
+    def newest(cls, walked: WalkedTable, tell: Callable[[str], None]) -> OpenedWrites:
+        """Open the newest writes of a timeline; ``tell`` is called with a sentence for each that cannot be read."""
+        timeline = walked.timeline
+
+        def read(write: Instant) -> CommitMetadata | PyHudiError:
+            try:
+                return timeline.files.read_commit(write)
+            except PyHudiError as error:
+                return error
+
+        writes = timeline.writes[: -MOST_BODIES - 1 : -1]
+        results: list[CommitResult] = []
+        rows: dict[str, int] = {}
+        timed = 0
+        for write, body in zip(writes, for_each(timeline.storage, read, writes), strict=True):
+            if isinstance(body, PyHudiError):
+                tell(f"The report lacks what the {write.action} {write.requested_time} recorded: {body}")
+                continue
+            results.append(result_from(walked.table.path, write.requested_time, body))
+            timed += SECONDS in body.extra_metadata
+            for stats in body.partition_to_write_stats.values():
+                rows |= {split(stat.path)[1]: stat.num_writes for stat in stats if stat.path}
+        return cls(tuple(results), rows, timed)
+
+    def phases(self) -> tuple[PhaseSeconds, ...]:
+        """Return the phases that commits recorded, those with most seconds first."""
+        commits: Counter[str] = Counter()
+        total: Counter[str] = Counter()
+        most: dict[str, float] = {}
+        for result in self.results:
+            for phase, seconds in result.seconds.items():
+                # Other software may have written any number here, even infinity.
+                if not 0 <= seconds < _MOST_SECONDS:
+                    continue
+                commits[phase] += 1
+                total[phase] += seconds  # type: ignore[assignment]
+                most[phase] = max(most.get(phase, 0.0), seconds)
+        phases = sorted(commits, key=lambda phase: (-total[phase], phase))[:MOST_PHASES]
+        return tuple(PhaseSeconds(phase, commits[phase], round(total[phase], 3), most[phase]) for phase in phases)
+
+    def attempts(self) -> tuple[AttemptCount, ...]:
+        """Return the number of commits for each number of attempts."""
+        counts = Counter(result.attempts for result in self.results)
+        return tuple(AttemptCount(attempts, counts[attempts]) for attempts in sorted(counts)[:MOST_PHASES])
+
+    def waits(self) -> tuple[WaitOfWrite, ...]:
+        """Return the newest commits that took several attempts, or waited."""
+        results = [result for result in self.results if result.attempts > 1 or result.met or _WAIT in result.seconds]
+        return tuple(
+            WaitOfWrite(each.instant, each.attempts, float(each.seconds.get(_WAIT, 0.0)), each.met[:_MOST_MET])
+            for each in results[:MOST_WAITS]
+        )
+
 
 MOST_SAVEPOINTS = 50
 _MOST_PROBLEMS = 20

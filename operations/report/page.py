@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
 from ...version import VERSION
-from ..plain_text import size_text
 from ..state.needs import Need
+from ..words.text import size_text
 from .escaping import in_html, json_in_html, shown
 from .figures import ReportFigures
 from .pictures import attempts, debt, file_sizes, heat, older, overlap, phases, space, timeline

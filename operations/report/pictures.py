@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..plain_text import size_text
+from ..words.text import size_text
 from . import svg
 from .escaping import in_html, shown
 from .figures import ReportFigures

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate, pairwise
 
-from ..plain_text import size_text
+from ..words.text import size_text
 from .escaping import in_html
 
 WIDTH = 720

@@ -13,11 +13,11 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Liveness
+from ..meeting.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
+from ..meeting.transaction import Transaction
 from ..transaction.abort import abort_begun
-from ..transaction.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
 from ..transaction.left_overs import marked_by_tasks
 from ..transaction.life import Ownership
-from ..transaction.transaction import Transaction
 from .pending import BESIDE_A_WRITE, OtherWriters, PlannedRollback, is_given_up
 from .rollback import roll_back
 

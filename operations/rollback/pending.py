@@ -24,7 +24,7 @@ from ...timeline.writers import owner
 from ...timeline.writers.owner import Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ...timeline.writers.reserve import Reserve
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     CLUSTERING,
     RESCALE,
     RESTORE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...timeline.timeline import Timeline
+from ..meeting.transaction import Transaction
 from ..transaction.begin import Swept
-from ..transaction.transaction import Transaction
 from .pending import OtherWriters, PlannedRollback
 from .rollback import roll_back
 from .sweep import sweep

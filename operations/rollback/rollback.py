@@ -23,12 +23,11 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.long_work import LongWork
+from ..meeting.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
 from ..transaction.bucket_rules import delete_rule
 from ..transaction.commit_path import begin, complete
-from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
 from ..transaction.instant_changes import hide, remove_file, start, take_off
-from ..transaction.left_overs import by_partition, files_of, forget
-from ..transaction.opened_partitions import forget_partitions
+from ..transaction.left_overs import by_partition, files_of, forget, forget_partitions
 from ..transaction.outcome import Outcome
 from ..transaction.undone_metadata import prepare_undo, take_back_metadata
 from .pending import OtherWriters, PlannedRollback

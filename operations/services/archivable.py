@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterable, Mapping
 
 from ...storage.base import FileInfo
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import data_file
 from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
+from ..meeting.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from ..service_settings import ArchiveSettings, CleanSettings
-from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from .clean_plan import earliest_to_retain
 
 # These are archived with the writes around them. Apache Hudi archives no other actions than these and writes.

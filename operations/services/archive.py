@@ -14,9 +14,10 @@ from functools import partial
 from itertools import chain
 
 from ...storage.base import FileInfo, Storage
-from ...table.config import check_supported
+from ...table.config import check_supported, load_config
 from ...table.files.partitions import walk_partitions
 from ...table.left_behind import refuse_left_behind
+from ...table.metadata.metadata_table import MetadataTable
 from ...table.table import Table, open_table, refuse_other_version
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -24,18 +25,33 @@ from ...timeline.writers import announcements
 from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
 from ..following.kept_metadata import refuse_unkept
-from ..following.merged_instants import merged_in_metadata
-from ..inspect.activity import shown
+from ..following.partitions_in_use import written_partitions
+from ..meeting.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..result import ServiceResult
 from ..service_settings import ArchiveSettings, CleanSettings
 from ..transaction.commit_path import exclusive, prepare_for_removed_files
-from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.instant_changes import remove_archived
 from ..transaction.left_overs import by_maker
 from ..transaction.locks import HeldLock
 from ..transaction.undone_metadata import prepare_removal
+from ..words.at_work import in_words
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut, retained_from
+
+
+def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Return the instants that completed before the newest compaction of the metadata table.
+
+    Returns all without a metadata table. Raises `TableConfigError` if the properties of the metadata table are missing.
+    """
+    # If other software builds a partition meanwhile, it begins with all complete instants.
+    may_have = written_partitions(table.config) or any(each.action == "indexing" for each in timeline.instants)
+    names = written_partitions(load_config(table.storage)) if table.format.keeps_metadata and may_have else ()
+    if not names:
+        return tuple(instants)
+    last = MetadataTable.with_partitions(table, timeline, names).last_compaction
+    return tuple(each for each in instants if last is not None and each.visible_since <= last.requested_time)
+
 
 logger = logging.getLogger("pyhudi")
 
@@ -107,7 +123,7 @@ def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: Arc
     stops = [instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))]
     if len(timeline.writes) <= settings.max_commits or not stops:
         return result
-    return replace(result, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
+    return replace(result, skipped=f"instants after {stops[0].requested_time} stay for {in_words(table, stops[0])}")
 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:

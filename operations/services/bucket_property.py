@@ -5,7 +5,7 @@ If there are rules, no reader uses the property. Apache Hudi's writers compare i
 
 from __future__ import annotations
 
-from ...table.bucket_numbers import bucket_numbers
+from ...table.buckets.numbers import bucket_numbers
 from ...table.config import BACKUP_PATH, update_config
 from ...table.config.property_keys import BUCKET, BUCKET_COUNT
 from ...table.table import Table

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config import check_format, check_supported
 from ...table.left_behind import refuse_left_behind
 from ...table.table import Table, open_table
@@ -22,10 +22,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
 from ..following.kept_metadata import refuse_unkept
-from ..result import ServiceResult
-from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from ..transaction.commit_path import complete
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     CLEAN,
     Asked,
     Known,
@@ -38,6 +35,9 @@ from ..transaction.concurrency import (
     kind_of,
     known_of,
 )
+from ..result import ServiceResult
+from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from ..transaction.commit_path import complete
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from ...errors import CorruptInstantError
 from ...storage.base import Storage, join, split
 from ...storage.local import local_path
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.file_group import beside
 from ...table.files.marked_files import parse_data_file
 from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
-from ..transaction.concurrency import CLEAN, SAVEPOINT, Asked, Known, Meeting, Shared, Verdict, judge
+from ..meeting.concurrency import CLEAN, SAVEPOINT, Asked, Known, Meeting, Shared, Verdict, judge
 from .clean_plan import CleanPlan
 from .clean_scope import savepoint_times
 

@@ -16,8 +16,7 @@ from ...table.files.view import FileView
 from ...timeline.clock import format_time
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
-from ..service_settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     CLEAN,
     CLUSTERING,
     SAVEPOINT,
@@ -29,6 +28,7 @@ from ..transaction.concurrency import (
     judge,
     kind_of,
 )
+from ..service_settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 _HOUR_MS = 3_600_000
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from ...errors import CorruptFileError
 from ...storage.base import FileInfo, Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.names import PARQUET, FileGroupId
 from ...table.files.partitions import walk_partitions
@@ -28,8 +28,8 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
+from ..meeting.concurrency import COMPACTION, kind_of
 from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from ..transaction.concurrency import COMPACTION, kind_of
 from .clean_plan import Survey, earliest_to_retain, gives_way
 
 NOTE = join(ROOT, "cleaned")

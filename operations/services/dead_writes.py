@@ -9,14 +9,14 @@ from ...storage.base import Storage
 from ...table.table import Table
 from ...timeline.writers.owner import Liveness
 from ...timeline.writers.patience import Patience
-from ..inspect.activity import shown
+from ..meeting.concurrency import ROLLBACK
 from ..result import ServiceResult
 from ..rollback.dead import undo_dead
 from ..rollback.pending import OtherWriters
 from ..rollback.rollback import roll_back
 from ..rollback.sweep import sweep
-from ..transaction.concurrency import ROLLBACK
 from ..transaction.decide import settle
+from ..words.at_work import in_words
 from .preconditions import open_for_service, refuse_restoring
 from .rollback import rollback_of
 
@@ -46,7 +46,7 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
     newest_rollbacks = [rollback_of(table, now, victim.requested_time) for victim in victims]
     rollbacks = [rollback for rollback in newest_rollbacks if rollback is not None]
-    living = [_described(shown(table, write), why) for write, why in pending.items() if why is not None]
+    living = [_described(in_words(table, write), why) for write, why in pending.items() if why is not None]
     return ServiceResult(
         table.path,
         "rollback",

@@ -27,16 +27,16 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.owner import Liveness, Owner
 from ...timeline.writers.patience import Patience
+from ..meeting.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
+from ..meeting.conflicts import check_ownership
+from ..meeting.transaction import Transaction
 from ..rollback.pending import OtherWriters
 from ..rollback.rollback import carry_on, plan_of
 from ..transaction.commit_path import begin
-from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
-from ..transaction.conflicts import check_ownership
 from ..transaction.followers import bounded_columns
 from ..transaction.instant_changes import remove_file, remove_pending, start
 from ..transaction.left_overs import files_of, forget
 from ..transaction.life import Ownership
-from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 
 if TYPE_CHECKING:

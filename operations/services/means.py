@@ -11,7 +11,7 @@ from ...storage.process import cores
 from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import Output
 from ...timeline.writers.patience import Patience
-from ..progress import Observer
+from ..words.progress import Observer
 from .service import Executor
 
 Unit = TypeVar("Unit")

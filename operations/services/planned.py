@@ -15,23 +15,23 @@ from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError
-from ...table.infer_index import with_inferred_index
-from ...table.infer_key_encoding import with_inferred_key_encoding
+from ...table.inferred.index import with_inferred_index
+from ...table.inferred.key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import columns_of
 from ...table.table import Table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import failures
 from ...timeline.writers.failures import NEVER, Failed
-from ..inspect.activity import since_of
+from ..meeting.concurrency import InstantKind
+from ..meeting.transaction import Transaction
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters
-from ..transaction.concurrency import InstantKind
 from ..transaction.file_work import FileWork
 from ..transaction.life import Made, live
 from ..transaction.locks import has_lock
 from ..transaction.outcome import Outcome
-from ..transaction.transaction import Transaction
+from ..words.at_work import since_in_words
 from .execution import ANY_PROCESS, check_claim, claim, take_back
 from .means import Means
 from .preconditions import finish_rollbacks_first, refuse_restoring
@@ -332,7 +332,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             self._refused = error
             where = f"the {self.name} {instant.requested_time} belongs to another process"
             # Logged as information: with many writers, each finds such plans after its write.
-            self.skip(f"{where}, {since_of(self.table, instant)}: {error}", logging.INFO)
+            self.skip(f"{where}, {since_in_words(self.table, instant)}: {error}", logging.INFO)
 
     def _text(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"

@@ -18,9 +18,7 @@ from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ..following.kept_metadata import refuse_unkept
-from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way, restoring
-from ..rollback.rollback import roll_back
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     ARCHIVING,
     CLEAN,
     RESTORE,
@@ -36,6 +34,8 @@ from ..transaction.concurrency import (
     kind_of,
     known_of,
 )
+from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way, restoring
+from ..rollback.rollback import roll_back
 
 _MOST_NAMED = 10
 

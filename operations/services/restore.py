@@ -11,9 +11,13 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage
+from ...table.files.file_group import data_file
+from ...table.files.partitions import walk_partitions
 from ...table.left_behind import remove_old_instants
 from ...table.table import Table
 from ...timeline.instants import Instant, State
@@ -24,12 +28,7 @@ from ...timeline.writers.announcements import announced
 from ...timeline.writers.long_work import LongWork
 from ...timeline.writers.owner import Claim
 from ...timeline.writers.patience import Patience
-from ..result import ServiceResult
-from ..rollback.pending import OtherWriters, restoring
-from ..rollback.rollback import plan_of, result_of_plan, roll_back
-from ..rollback.undo_writes import undo_writes
-from ..transaction.commit_path import abandon, begin, complete
-from ..transaction.concurrency import (
+from ..meeting.concurrency import (
     ARCHIVING,
     RESTORE,
     WRITE,
@@ -42,9 +41,16 @@ from ..transaction.concurrency import (
     kind_of,
     known_of,
 )
-from ..transaction.instant_changes import remove_pending, remove_rollbacks
-from ..transaction.left_overs import forget
+from ..result import ServiceResult
+from ..rollback.pending import OtherWriters, restoring
+from ..rollback.rollback import plan_of, result_of_plan, roll_back
+from ..transaction.bucket_rules import delete_rule
+from ..transaction.carried_out import opened_by
+from ..transaction.commit_path import abandon, begin, complete
+from ..transaction.instant_changes import hide, remove_pending, remove_rollbacks, start, take_off
+from ..transaction.left_overs import by_maker, forget, forget_partitions
 from ..transaction.outcome import Outcome
+from ..transaction.undone_metadata import take_back_metadata, take_out_of_use
 from .bucket_property import follow_rules
 from .preconditions import (
     archiving,
@@ -57,6 +63,37 @@ from .preconditions import (
     try_again,
 )
 from .target_times import write_until
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import RestorePlan
+
+
+def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
+    """Undo the writes that a restore's plan names, and return the files that each write still had.
+
+    A metadata table goes out of use before the first file changes.
+    """
+    start(table, restore.at(State.INFLIGHT))
+    take_out_of_use(table, restore.action)
+    victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
+    paths = timeline.files.paths()
+    made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
+    times = (victim.requested_time for victim in victims)
+    data = {time: [info.path for info in made.get(time, ())] for time in times}
+    # One listing serves all victims, and no reader uses the metadata table any more.
+    take_back_metadata(table, [victim.requested_time for victim in victims])
+    for victim in victims:
+        hide(table, paths, victim)
+        table.format.undo.take_back(table.storage, {victim.requested_time: data[victim.requested_time]})
+        delete_rule(table, victim)
+        take_off(table, paths, victim)
+    for folder, listed in walk_partitions(table.storage).items():
+        if not any(data_file(info.path, changes=True) for info in listed):
+            opener = opened_by(table.storage, folder)
+            for victim in (instant for instant in victims if instant.requested_time == opener):
+                forget_partitions(table, victim, [folder])
+    return data
+
 
 logger = logging.getLogger("pyhudi")
 

@@ -17,24 +17,13 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import Patience
+from ..meeting.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, forbids, judge, kind_of, known_of
+from ..meeting.taken import was_removed, with_retries
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import carry_on, plan_of, roll_back
 from ..transaction.commit_path import begin
-from ..transaction.concurrency import (
-    ROLLBACK,
-    WRITE,
-    Asked,
-    Meeting,
-    Shared,
-    Verdict,
-    forbids,
-    judge,
-    kind_of,
-    known_of,
-)
 from ..transaction.left_overs import files_of
-from ..transaction.taken import was_removed, with_retries
 from .bucket_property import follow_rules
 from .execution import take_back
 from .preconditions import (

@@ -17,9 +17,9 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
+from ..meeting.concurrency import SAVEPOINT
 from ..result import ServiceResult
 from ..transaction.commit_path import abandon, complete
-from ..transaction.concurrency import SAVEPOINT
 from ..transaction.instant_changes import remove_pending, remove_savepoint, start
 from ..transaction.outcome import Outcome
 from .preconditions import completed_write, refuse_restoring, slices_at

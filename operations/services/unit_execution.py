@@ -14,10 +14,10 @@ from ...storage.base import Storage
 from ...table.files.output import MIB
 from ...writer.data_files import DataFiles
 from ...writer.written_file import WrittenFile
-from ..progress import LoggedProgress, Steps, polling
+from ..meeting.transaction import Transaction
 from ..transaction.fence import Fence
 from ..transaction.file_work import FileWork
-from ..transaction.transaction import Transaction
+from ..words.progress import LoggedProgress, Steps, polling
 from .execution import naming_who_took_over, new_token
 from .means import Means, execute_here
 from .service import NoTasksError

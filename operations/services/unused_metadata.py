@@ -11,7 +11,7 @@ import uuid
 
 from ...errors import StorageError
 from ...storage.base import FileInfo, Storage, join, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config import PROPERTIES_PATH, load_config
 from ...table.files.partitions import metafile_of
 from ...table.metadata.metadata_table import FOLDER
@@ -21,8 +21,8 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim
 from ..following.partitions_in_use import being_built, written_partitions
 from ..following.retired_metadata import out_of_use_note
+from ..meeting.concurrency import WRITE, kind_of
 from ..transaction.commit_path import exclusive
-from ..transaction.concurrency import WRITE, kind_of
 
 logger = logging.getLogger("pyhudi")
 

@@ -18,6 +18,8 @@ from ...timeline.writers.heartbeat import INTERVAL_S, Heartbeat
 from ...timeline.writers.owner import Claim, Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ..inspect.walked_table import WalkedTable
+from ..meeting.concurrency import COMPACTION as COMPACTION_KIND
+from ..meeting.concurrency import WRITE, kind_of
 from ..rollback.pending import is_given_up
 from ..service_settings import Upkeep
 from ..services.archivable import before_replaced_files, candidates, retained_from
@@ -27,8 +29,6 @@ from ..services.compaction.choice import choose_partitions, choose_slices
 from ..services.compaction.due_rules import is_due
 from ..services.compaction.plan import held_by_plans
 from ..services.versions.steps import FIRST_RELEASE_OF_NEWEST, UPGRADE, offered_upgrade
-from ..transaction.concurrency import COMPACTION as COMPACTION_KIND
-from ..transaction.concurrency import WRITE, kind_of
 
 # Each judged instant costs some requests, so further instants wait for the next look.
 MOST_JUDGED = 6

@@ -8,19 +8,59 @@ way, and finds it in the newest active write that names the identifier; pyhudi k
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionConflictError, StorageError
 from ...storage.bounds import parse_json
 from ...table.files.read_written import read_written
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant
-from ...timeline.metadata.codec import SINK_CHECKPOINT, STREAMS, StreamTexts
+from ...timeline.metadata.codec import SINK_CHECKPOINT, STREAMS, InstantBody, StreamTexts
 from ...timeline.writers.owner import Claim
 from ..write_ids import archived_ids, greatest_batch
-from .batch import StreamBatch
+from .batch import OFFSETS, StreamBatch
+
+if TYPE_CHECKING:
+    from ...table.seen_table import SeenTable
+
+
+def refuse_other_offsets(
+    seen: SeenTable, batch: StreamBatch, instant_time: str, offsets: Callable[[], str] | None = None
+) -> None:
+    """Raise `OptionConflictError` if an instant has another batch with that number.
+
+    If an older release made the commit, it lacks the offsets, and counts as the same batch.
+    """
+    mine = batch.offsets or (offsets() if offsets is not None else "")
+    noted = _offsets_of(seen, instant_time) if mine else ""
+    if noted and noted != mine:
+        raise OptionConflictError(
+            f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {seen.table.path}, "
+            f"which has another batch of that number as {instant_time}: the checkpoint folder is a copy from before "
+            "that batch.",
+            "Continue from the newest folder; without it, start from a new folder at the end of that batch, and give "
+            f"{IDENTIFIER} another name.",
+        )
+
+
+def _offsets_of(seen: SeenTable, time: str) -> str:
+    table, timeline = seen.table, seen.timeline
+    write = timeline.write_at(time)
+    try:
+        if write is not None:
+            return timeline.files.read_commit(write).extra_metadata.get(OFFSETS, "")
+    except StorageError as error:
+        # It was archived since the timeline was listed.
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+    archived = table.archive.write_at(time)
+    for instant, body in table.archive.bodies([] if archived is None else [archived]).items():
+        where = f"{time} in the archive of {table.path}"
+        return table.instants.decode_commit(instant, InstantBody(body, where)).extra_metadata.get(OFFSETS, "")
+    return ""
+
 
 # A write names at most so many queries; `find_batch` finds batches of others by their write ids.
 MOST_QUERIES = 64

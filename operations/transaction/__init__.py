@@ -1,1 +1,1 @@
-"""An instant's life: begun, fenced, compared with other instants, completed or given up."""
+"""The steps of an instant: begun, fenced, decided, carried out, completed or given up."""

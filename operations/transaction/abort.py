@@ -14,11 +14,10 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
 from ..following.partitions_in_use import written_partitions
+from ..meeting.transaction import Transaction
 from .commit_path import abandon
 from .instant_changes import remove_pending
-from .left_overs import by_partition, files_of, forget, forget_attempt
-from .opened_partitions import forget_partitions
-from .transaction import Transaction
+from .left_overs import by_partition, files_of, forget, forget_attempt, forget_partitions
 from .undone_metadata import take_back_metadata
 
 logger = logging.getLogger("pyhudi")

@@ -17,10 +17,10 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
-from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, all_shared, forbids
+from ..meeting.concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, all_shared, forbids
+from ..meeting.transaction import Transaction
 from .left_overs import forget
 from .locks import HeldLock, hold
-from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
 _FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05

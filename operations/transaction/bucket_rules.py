@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import CommitConflictError
-from ...table.bucket_numbers import (
+from ...table.buckets.numbers import (
     FIRST,
     BucketNumbers,
     BucketRule,
@@ -21,7 +21,7 @@ from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
 from ..following.before_completion import file_step
-from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, all_shared, forbids
+from ..meeting.concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, all_shared, forbids
 
 
 def steps_of_rule(table: Table, rule: BucketRule) -> FirstSteps:

@@ -9,7 +9,7 @@ from functools import partial
 from ...errors import PartitionValueError
 from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_A_NOTE
-from ...table.bucket_rules import BucketRule
+from ...table.buckets.rules import BucketRule
 from ...table.config import TableConfig, create_config, is_replaced, replace_config, update_config
 from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile

@@ -17,11 +17,11 @@ from ...timeline.writers.heartbeat import Heartbeat
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import Patience
 from ...timeline.writers.write_notes import new_key
+from ..meeting.transaction import Transaction
 from .abort import abort
 from .commit_path import begin
 from .followers import bounded_columns
 from .left_overs import forget
-from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel

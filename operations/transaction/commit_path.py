@@ -24,11 +24,10 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import FirstSteps, folder_of
 from ..result import MetadataWritten
-from .body import CommitBody
 from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
 from .locks import HeldLock, has_lock, hold
-from .outcome import Outcome
+from .outcome import CommitBody, Outcome
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel

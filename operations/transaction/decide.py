@@ -14,8 +14,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
+from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError, TableConfigError
 from ...storage.base import Storage, is_unflushed
+from ...table.metadata.metadata_table import MetadataTable
 from ...table.table import Table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
@@ -24,9 +25,27 @@ from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
 from ..following.before_completion import take_back_steps
 from ..following.undone_metadata import take_back_if_archived
 from .beside_upgrade import is_completed_now
-from .carried_out import LATE_S, carry_out, first_steps_of, is_carried_out, is_undone
-from .late_steps import take_back_late_steps
+from .carried_out import LATE_S, carry_out, first_steps_of, is_carried_out, is_newest, is_undone
 from .locks import HeldLock, hold
+
+
+def take_back_late_steps(table: Table, decision: Decision) -> None:
+    """Delete what a decision made of an instant of the metadata table after that instant was over."""
+    if is_newest(table.storage, decision):
+        return
+    time = decision.instant.requested_time
+    try:
+        metadata = MetadataTable.with_partitions(table, table.timeline(), ())
+    except TableConfigError:
+        # The metadata table was dropped.
+        is_over = True
+    else:
+        archived = metadata.timeline.files.archive.instants(time, time)
+        is_over = metadata.files_begun() > time or any(each.requested_time == time for each in archived)
+    if is_over:
+        for first in decision.first:
+            take_back_steps(table.storage, first)
+
 
 logger = logging.getLogger("pyhudi")
 

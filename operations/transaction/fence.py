@@ -11,9 +11,9 @@ from ...storage.base import Staged
 from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType
 from ...timeline.writers.owner import Seal
+from ..meeting.transaction import Transaction
 from .begin import over, refuse_sealed
-from .opened_partitions import forget_partitions
-from .transaction import Transaction
+from .left_overs import forget_partitions
 
 
 @dataclass(slots=True)

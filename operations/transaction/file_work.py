@@ -18,7 +18,7 @@ from ...table.files.slice_rule import every
 from ...table.schema.columns import avro_schema
 from ...writer.data_files import DataFiles, FileFormat, LogFormat, Publisher
 from ...writer.slice_reader import SliceReader
-from .transaction import Transaction
+from ..meeting.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

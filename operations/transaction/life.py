@@ -30,10 +30,10 @@ from typing import TypeVar
 
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Seal
+from ..meeting.transaction import Transaction
 from .commit_path import Completed, complete
 from .left_overs import try_to_forget
 from .outcome import Outcome
-from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
 

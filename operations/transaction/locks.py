@@ -13,8 +13,7 @@ from typing import Protocol
 
 from ...errors import UnsupportedTableError
 from ...table.config.property_keys import LOCK_PROVIDER
-from ...table.lock_settings import LockSettings
-from ...table.table import Table
+from ...table.table import LockSettings, Table
 
 # A task that waits for longer would seem dead, and a commit would block the writers that wait for it.
 LONGEST_WAIT_S = 60.0

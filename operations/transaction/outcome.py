@@ -8,13 +8,46 @@ from typing import TYPE_CHECKING
 
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
+from ...table.seen_table import SeenTable
+from ...table.table import Table
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps
 from ...writer.written_file import WrittenFile
 from ..following.follower import FileChanges, Preparation
-from .body import CommitBody
+from ..streams.batch import StreamBatch
+from ..streams.checkpoints import carried_on
 
 if TYPE_CHECKING:
-    from ...timeline.metadata.models import InstantModel
+    from ...timeline.metadata.models import CommitMetadata, InstantModel
+
+
+@dataclass
+class CommitBody:
+    """The body for each round of a decision; encoded again only if the checkpoints have changed."""
+
+    metadata: CommitMetadata
+    table: Table
+    batch: StreamBatch | None = None
+    _encoded: tuple[Mapping[str, str], bytes] | None = field(default=None, init=False)
+
+    @property
+    def size(self) -> int:
+        return len(self._with({} if self._encoded is None else self._encoded[0]))
+
+    def at(self, timeline: Timeline, pending: Instant) -> bytes:
+        """Return the body of a pending instant that completes next on a timeline."""
+        return self._with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
+
+    def _with(self, checkpoints: Mapping[str, str]) -> bytes:
+        if self._encoded is None or self._encoded[0] != checkpoints:
+            metadata = self.metadata
+            extra = {**metadata.extra_metadata, **checkpoints}
+            body = self.table.instants.codec.encode(
+                metadata.model_copy(update={"extra_metadata": extra}) if checkpoints else metadata
+            )
+            self._encoded = checkpoints, body
+        return self._encoded[1]
 
 
 @dataclass(frozen=True, slots=True)

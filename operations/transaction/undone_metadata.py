@@ -20,7 +20,7 @@ from ..following.damage import DAMAGE
 from ..following.partitions_in_use import changed_names
 from ..following.undone_metadata import is_in_base_files, take_back
 from .locks import hold
-from .set_properties import set_properties
+from .without_instant import set_properties
 
 logger = logging.getLogger("pyhudi")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ...table.schema.columns import avro_schema
 from ...timeline import formats
 from ...writer.written_file import WrittenFile
-from .transaction import Transaction
+from ..meeting.transaction import Transaction
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata, WriteStat

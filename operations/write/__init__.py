@@ -1,1 +1,1 @@
-"""The execution of one write: its tasks, its commit, and what follows the commit."""
+"""The execution of one write: its tasks, its commit, and its metrics."""

@@ -18,8 +18,7 @@ from ..planning.plan import WritePlan
 from ..result import CommitResult, with_services
 from ..rollback.dead import try_to_undo_dead
 from ..transaction.left_overs import try_to_forget
-from .after_batch import run_after_batch
-from .inline import means_of, run_inline
+from ..upkeep.after_write import means_of, run_after_batch, run_inline
 from .metrics import report_commit
 from .task import TaskResult
 

@@ -4,37 +4,97 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import ChainMap
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 
 from ...errors import DuplicateKeyError, PlacementError
+from ...index.base import LookupFigures
 from ...index.registry import index_for
 from ...table.merging.merger import RowMeeting
+from ...table.schema.changes import format_changes
 from ...timeline.instants import State
+from ...timeline.metadata.codec import WRITE_ID
+from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
+from ...writer.written_file import WrittenFile
 from ..locating.adoption import check_new_properties, check_spelling_of_others
+from ..meeting.conflicts import check_ownership
+from ..meeting.since import Since, seen_by
+from ..meeting.taken import taken_as_conflicts
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from ..result import CommitResult, find_write, result_from, result_of
+from ..result import (
+    COUNTED,
+    DROPPED,
+    LOOKUP,
+    NOT_FOUND,
+    SCHEMA_CHANGES,
+    SECONDS,
+    CommitResult,
+    find_write,
+    result_from,
+    result_of,
+)
 from ..rollback.dead import ONE_PROCESS, give_up_begun
-from ..transaction.conflicts import check_ownership
 from ..transaction.left_overs import forget
 from ..transaction.life import finish, seal
-from ..transaction.since import Since, seen_by
-from ..transaction.taken import taken_as_conflicts
+from ..transaction.write_stats import commit_metadata
 from .after_commit import announce_missing, follow_up
-from .attempt import Attempt
-from .attempts import Attempts, Committed
-from .begin import begun
-from .commit_metadata import build_metadata, sum_seconds
+from .attempts import Attempt, Attempts, Committed
 from .completion import Completion
-from .merge_spills import merge_spills
+from .instant import begun
+from .merge_spills import Merged, merge_spills
 from .phases import Phases
 from .replacement import Replacement
 from .task import TaskResult
+
+
+def build_metadata(
+    plan: WritePlan,
+    written: Sequence[WrittenFile],
+    replaced: Mapping[str, list[str]],
+    seconds: Mapping[str, float],
+    merged: Merged,
+    attempts: Mapping[str, str],
+) -> CommitMetadata:
+    """Return the metadata of the write's completed instant.
+
+    ``written`` has a result for each file group that the write met, ``replaced`` has file ids by partition path.
+    ``seconds``, by phase, and ``attempts`` are entries of extraMetadata.
+    """
+    dropped = sum(file.counts.dropped for file in written)
+    counted = plan.settings.origin.counted
+    if counted is not None:
+        counted = replace(counted, inserts=counted.inserts - dropped)
+    notes = {
+        WRITE_ID: plan.transaction.write_id,
+        NOT_FOUND: str(sum(file.counts.not_found for file in written) + merged.nowhere.not_found),
+        DROPPED: str(dropped),
+        SECONDS: json.dumps(dict(seconds)),
+        **attempts,
+        **_of_lookup(merged.figures or plan.settings.origin.looked_up),
+        **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
+        **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
+    }
+    user_entries = plan.settings.commit.extra_metadata
+    work, schema, operation = plan.transaction, plan.schema, plan.operation
+    return commit_metadata(work, schema, written, operation, notes, user_entries=user_entries, replaced=replaced)
+
+
+def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
+    return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
+
+
+def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the seconds by phase, summed over tasks."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return {f"tasks.{name}": round(value, 3) for name, value in total.items()}
+
 
 logger = logging.getLogger("pyhudi")
 

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ...index.registry import index_for
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...table.merging.merger import RowMeeting
@@ -17,16 +17,15 @@ from ...table.seen_table import SeenTable
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...writer.written_file import WrittenFile
+from ..meeting.concurrency import COMPACTION
+from ..meeting.conflicts import CheckedInstants, WriteChanges, check_conflicts, met_at
+from ..meeting.new_keys import NewKeys
+from ..meeting.taken import taken_as_conflicts
 from ..planning.plan import WritePlan, buckets_by_partition
-from ..planning.settle_table import properties_to_write
+from ..planning.table_properties import properties_to_write
 from ..streams.checkpoints import find_newest_batch
-from ..transaction.body import CommitBody
-from ..transaction.concurrency import COMPACTION
-from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts, met_at
 from ..transaction.life import Made
-from ..transaction.new_keys import NewKeys
-from ..transaction.outcome import Outcome
-from ..transaction.taken import taken_as_conflicts
+from ..transaction.outcome import CommitBody, Outcome
 from .replacement import Replacement
 
 if TYPE_CHECKING:

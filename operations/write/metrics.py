@@ -18,8 +18,8 @@ from ...table.table import Table
 from ...timeline.clock import parse_time
 from ...timeline.instants import Instant
 from ...timeline.metadata.models import CommitMetadata, WriteStat
-from ..metrics_settings import MetricsSettings
 from ..result import ARCHIVE, CLEAN, CommitResult, ServiceResult
+from ..write_settings import MetricsSettings
 
 logger = logging.getLogger("pyhudi")
 

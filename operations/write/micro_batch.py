@@ -30,8 +30,8 @@ from ..rollback.rollback import roll_back
 from ..streams.batch import StreamBatch
 from ..streams.checkpoints import find_batch
 from ..transaction.decide import settle
-from .abort import abort_write
 from .commit import commit_write
+from .instant import abort_write
 from .task import TaskResult, run_task
 
 logger = logging.getLogger("pyhudi")

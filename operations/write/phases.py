@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from ..progress import Progress
+from ..words.progress import Progress
 
 logger = logging.getLogger("pyhudi")
 

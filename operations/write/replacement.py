@@ -12,9 +12,9 @@ from ...table.files.view import FileView
 from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
 from ..locating.file_group_writes import refuse_clustered
+from ..meeting.concurrency import Shared
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan
-from ..transaction.concurrency import Shared
 
 logger = logging.getLogger("pyhudi")
 

@@ -25,12 +25,12 @@ from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import NOT_WAITED
 from ...timeline.writers.tickets import Places, Ticket, in_turn, places_of_buckets
+from ..meeting.concurrency import InstantKind
+from ..meeting.taken import taken_since
 from ..planning.request import WriteSettings
 from ..result import CommitResult, PastAttempts, find_write
 from ..rollback.dead import wait_until_over
 from ..rollback.pending import OtherWriters
-from ..transaction.concurrency import InstantKind
-from ..transaction.taken import taken_since
 from ..write_ids import generated_id
 
 logger = logging.getLogger("pyhudi")

@@ -16,8 +16,8 @@ from ..planning.plan import WritePlan, plan_write
 from ..planning.request import WriteRequest
 from ..result import CommitResult
 from ..transaction.life import given_up_on_error
-from .abort import abort_write
 from .commit import commit_write
+from .instant import abort_write
 from .task import TaskResult, run_task
 
 

@@ -20,7 +20,7 @@ from ...index.base import ComputedIndex
 from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.arrow.spill import SpillFile, SpillReader, SpillWriter, bring_near
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of

@@ -4,38 +4,103 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 
 import pyarrow as pa
 
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...storage.parallel import THREADS, for_each
-from ...storage.threads import in_order
+from ...storage.threads import THREADS, for_each, in_order
 from ...table.arrow.batches import CHUNK_BYTES
-from ...table.arrow.spill import SpillFile, SpillWriter
+from ...table.arrow.spill import SpillFile, SpillWriter, local_spills
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
+from ...writer.log_handle import LogHandle
 from ...writer.routes import Route
 from ...writer.rows import IncomingRowReader
 from ...writer.written_file import WrittenFile
 from ..locating.routing import FileGroups, Routing, routing_of
 from ..locating.shared_keys import SharedKeys
+from ..meeting.since import seen_by
+from ..meeting.taken import given_up_as_conflicts, taken_as_conflicts
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..planning.request import WriteSettings
-from ..progress import Progress
-from ..transaction.since import seen_by
-from ..transaction.taken import given_up_as_conflicts, taken_as_conflicts
-from .begin import begun
-from .own_groups import OwnGroups
+from ..transaction.fence import Fence
+from ..words.progress import Progress
+from .instant import begun
 from .phases import PhaseProgress, Phases
-from .writers import appending_tasks
+from .writers import appending_tasks, file_work, versions_of_task, writers
+
+
+class OwnGroups:
+    def __init__(
+        self,
+        plan: WritePlan,
+        token: WriteToken,
+        groups: FileGroups,
+        local: Storage,
+    ) -> None:
+        # The fence numbers tasks from 1, and the commit is 0.
+        self._fence = Fence(plan.transaction, token.attempt + 1, partitions=groups.known_partitions)
+        work = file_work(plan)
+        slices = work.slices(groups.seen.timeline.is_committed, local_spills(local))
+        self._writers = writers(plan, work, work.files(token, self._fence), slices, versions_of_task(plan, token))
+        self._groups = groups
+        self._partition = token.partition
+        self._numbers = count()
+        self._handles: dict[Route, LogHandle] = {}
+        self.flushes = 0
+
+    def routes(self) -> list[Route]:
+        """Return the routes that have rows in log files already."""
+        return list(self._handles)
+
+    def appends(self, route: Route) -> bool:
+        """Return whether the rows of a route go to log files, which any task may append to its file group."""
+        return self._writers.appends(self._groups.job(route))
+
+    def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
+        """Append rows that exceed the memory; return False, without effect, if they cannot be appended yet."""
+        if not self.appends(route):
+            return False
+        handle = self._handles.get(route)
+        if handle is None:
+            handle = self._handles[route] = self._writers.open(self._groups.job(route), self._sequence())
+        handle.append(GroupRows(memory=tuple(batches)), held=True)
+        self.flushes += 1
+        return True
+
+    def announce(self, routes: Iterable[Route]) -> None:
+        """Write the markers of the files of routes, in one request, before the files exist."""
+        self._fence.announce(self._writers.first_file(self._groups.job(route)) for route in routes)
+
+    def write(self, route: Route, rows: GroupRows) -> tuple[WrittenFile, ...]:
+        """Write the rest of a route's rows, and publish its files."""
+        handle = self._handles.get(route)
+        if handle is None:
+            return self._writers.write(self._groups.job(route), rows, self._sequence())
+        if rows.rows:
+            handle.append(rows, held=True)
+        return handle.close()
+
+    def finish(self) -> None:
+        """If another process has given the write up, delete the files again and raise `WriteSealedError`."""
+        self._fence.finish()
+
+    def discard(self) -> None:
+        """Discard log files that are not published."""
+        for handle in self._handles.values():
+            handle.discard()
+
+    def _sequence(self) -> str:
+        return f"{self._partition}_{next(self._numbers)}"
+
 
 # The chunks of all threads, each with its rows before and after they are keyed and cut, take this share of the memory.
 _SHARES_OF_CHUNKS = 24

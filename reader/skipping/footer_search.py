@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...table.config import TableConfig
 from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, FileSlice

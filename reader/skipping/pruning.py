@@ -37,7 +37,7 @@ from .predicates import (
 )
 
 if TYPE_CHECKING:
-    from ...table.bucket_numbers import BucketNumbers
+    from ...table.buckets.numbers import BucketNumbers
 
 MAX_KEYS = 10_000
 FIRST_GREGORIAN = datetime.date(1582, 10, 15)

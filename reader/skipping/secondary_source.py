@@ -13,7 +13,7 @@ from ...table.arrow.string_order import in_order
 from ...table.files.file_group import FileSlice
 from ...table.metadata.index_definitions import IndexDefinition
 from ...table.metadata.metadata_table import MetadataPartition
-from ...table.metadata.secondary_keys import END, NULL, beginnings, record_keys_in
+from ...table.metadata.record_keys import END, NULL, beginnings, record_keys_in
 from .answers import Answer, JudgedFiles
 from .key_sources import IndexedRows, in_places
 from .predicates import AnyOf, Compare, IsNull, OneOf, Predicate, comparable

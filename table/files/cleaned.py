@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...storage.base import join
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.models import CleanerPlan, CleanMetadata
 from ...timeline.timeline import Timeline

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ..arrow.arrays import span_of
 from .base_file import MAX_KEY, MIN_KEY, RANGE_CHECKSUM, open_base
 from .bloom_filter import FILTER, FILTER_CHECKSUM, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys, checksum

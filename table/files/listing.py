@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...storage.base import FileInfo, Storage
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from .partitions import metafile_of, walk_partitions
 
 Files = tuple[FileInfo, ...]

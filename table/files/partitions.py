@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...errors import CorruptFileError, InvalidOptionError, PartitionValueError
 from ...storage.base import FileInfo, Folder, Storage, refuse_links
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ..config.java_properties import format_properties, parse_properties
 
 METAFILE = ".hoodie_partition_metadata"

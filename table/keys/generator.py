@@ -25,6 +25,23 @@ from .partition_paths import check_safe, format_segment, parse_partition_path
 from .time_partitions import TimeOptions, TimePartitions
 from .values import PARTITION, RECORD_KEY, KeyColumn
 
+
+class GeneratedKeys:
+    """Numbers the rows of one task of one write: ``<requested instant time>_<Spark partition>_<row>``.
+
+    Attempts of the same task make the same keys, and Spark commits only one attempt; no other task makes them.
+    """
+
+    def __init__(self, instant_time: str, partition: int) -> None:
+        self._prefix = f"{instant_time}_{partition}"
+        self._given = 0
+
+    def take(self, count: int) -> pa.StringArray:
+        numbers = pa.array(np.arange(self._given, self._given + count)).cast(pa.string())
+        self._given += count
+        return pc.binary_join_element_wise(self._prefix, numbers, "_")
+
+
 NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"
 

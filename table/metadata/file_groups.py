@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ...errors import CorruptFileError
 from ...storage.base import Storage, storage_errors
 from ...storage.inputs import part_of
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ..files.file_group import FileSlice, LogFile
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_contents import BlockContent

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...errors import CorruptInstantError, TableConfigError, UnsupportedTableError
 from ...storage.base import Storage, join
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline

@@ -248,7 +248,7 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
             asked.append(number)
             yield trips(number, fare=5.0).to_batches()[0]
 
-    from pyhudi.operations.write.abort import abort_write
+    from pyhudi.operations.write.instant import abort_write
     from pyhudi.operations.write.run import LocalRun
 
     finish, tries = LocalRun.finish, []

@@ -12,8 +12,8 @@ from pyhudi.operations.result import find_write
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from support.attempts import IMPATIENT, SCHEMA, rows

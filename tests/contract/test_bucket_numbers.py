@@ -15,17 +15,17 @@ from pyhudi.index.sizing import suggest_buckets
 from pyhudi.operations.inspect.bucket_sizes import bucket_sizes
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.meeting.since import Since
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
-from pyhudi.operations.transaction.since import Since
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import scan
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import FIRST, BucketNumbers, BucketRule, delete_bucket_rule, write_bucket_rule
+from pyhudi.table.buckets.numbers import FIRST, BucketNumbers, BucketRule, delete_bucket_rule, write_bucket_rule
 from pyhudi.table.config.property_keys import BUCKET_COUNT
 from pyhudi.timeline.watermark import Watermark
 from support.drive import SparkLikeRun, plan, read, rows_of, task, write

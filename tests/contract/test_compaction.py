@@ -16,11 +16,11 @@ from pyhudi.errors import (
     UnsupportedTableError,
     WriteSealedError,
 )
-from pyhudi.operations.progress import Progress
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.execution import claim, take_back
 from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.words.progress import Progress
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import STAMP

@@ -23,7 +23,7 @@ from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.repair import repair
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.upkeep.after_write import means_of
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock

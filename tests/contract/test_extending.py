@@ -40,8 +40,7 @@ from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, OpenLog, 
 from pyhudi.table.files.log_names import NamedByMaker
 from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.slice_rule import ByCompletionTime
-from pyhudi.table.lock_settings import LockSettings
-from pyhudi.table.table import open_table
+from pyhudi.table.table import LockSettings, open_table
 from pyhudi.timeline.archive.archive import Archive, MergedFile
 from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant

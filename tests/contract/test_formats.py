@@ -20,8 +20,8 @@ from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import update_config
 from pyhudi.table.table import open_table

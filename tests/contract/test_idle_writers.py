@@ -14,8 +14,8 @@ from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.streams.batch import StreamBatch
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.service_round import run_services
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time

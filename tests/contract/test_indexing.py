@@ -29,10 +29,9 @@ from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.means import Means
 from pyhudi.operations.services.metadata import indexing as module
-from pyhudi.operations.services.metadata.after_write import create_indexes
-from pyhudi.operations.services.metadata.begin_indexing import begin_indexing
-from pyhudi.operations.services.metadata.create_index import create_index
+from pyhudi.operations.services.metadata.create_index import create_index, create_indexes
 from pyhudi.operations.services.metadata.drop_index import drop_index
+from pyhudi.operations.services.metadata.indexing import begin_indexing
 from pyhudi.operations.services.metadata.upkeep import upkeep_where_due
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback

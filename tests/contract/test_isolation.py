@@ -10,8 +10,8 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.read_rows import ReadRows
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.reader.skipping.predicates import Compare, IsNull, Predicate
 from support.drawn.lookups import APART, SCHEMA, TABLE, rows
 from support.drive import plan, rows_of, task, write

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi import arrow
+from pyhudi.operations.upkeep.services import SERVICES, VALIDATE
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.operations.write.services import SERVICES, VALIDATE
 from pyhudi.options.names import OPTIONS
 from pyhudi.options.write import WriteOptions
 from pyhudi.table.metadata.kinds import FILES, PARTITION_STATS

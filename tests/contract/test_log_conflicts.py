@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table

@@ -14,8 +14,8 @@ from pyhudi.index.base import LookupFigures
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.inspect.history import last_commit
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.files.output import Output
 from pyhudi.timeline.metadata.models import CommitMetadata

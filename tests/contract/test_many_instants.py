@@ -13,9 +13,8 @@ from pyhudi.operations.result import find_write
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.files.read_written import read_written
+from pyhudi.table.files.read_written import NOTE, read_written
 from pyhudi.table.files.written import Written
-from pyhudi.table.files.written_note import NOTE
 from pyhudi.table.table import open_table
 from support.faults.traces import Trace, begin_process, forget_tables, trace_writes
 from support.places import copied

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.transaction.concurrency import (
+from pyhudi.operations.meeting.concurrency import (
     OPTIMISTIC,
     SINGLE_WRITER,
     Asked,

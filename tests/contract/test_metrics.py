@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, UnsupportedOptionError
-from pyhudi.operations.metrics_settings import MetricsSettings
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.write_settings import MetricsSettings
 from pyhudi.options.parsing import parse_options
 from support.drawn.histories import LOGGED, TABLE, part
 from support.drive import write

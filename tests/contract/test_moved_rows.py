@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from pyhudi.errors import CommitConflictError, DuplicateKeyError
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from support.drawn.histories import ROOMY, TABLE, TINY
 from support.drawn.histories import check_history as check_history_of_all

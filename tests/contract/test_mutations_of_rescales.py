@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.table.bucket_numbers import BucketRule, write_bucket_rule
+from pyhudi.table.buckets.numbers import BucketRule, write_bucket_rule
 from pyhudi.timeline.instants import State
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam

@@ -14,9 +14,9 @@ import pytest
 from pyhudi.errors import RetryError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
-from pyhudi.operations.write.inline import means_of
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.service_round import run_services
+from pyhudi.operations.upkeep.after_write import means_of
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import DuplicateKeyError, WriteSealedError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import Storage
 from support.drive import plan, rows_of, task, write
 from support.rules.ends import assert_whole

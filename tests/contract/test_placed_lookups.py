@@ -9,8 +9,8 @@ import pytest
 from pyhudi.errors import CommitConflictError, PartitionValueError, PlacementError, PyHudiError, UnsupportedTypeError
 from pyhudi.index.base import LookupFigures
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.table.schema.columns import FILE_GROUP
 from support.drawn.lookups import (
     APART,

@@ -23,8 +23,8 @@ from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.means import Means
 from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.repair.undo_repair import undo_repair
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.services import SERVICES
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.services import SERVICES
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output

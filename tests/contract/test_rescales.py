@@ -32,7 +32,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.reader.streams.table_stream import TableStream
 from pyhudi.reader.streams.terms import StreamTerms
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import APACHE, FIRST, OWN
+from pyhudi.table.buckets.numbers import APACHE, FIRST, OWN
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import BUCKET_COUNT
 from pyhudi.table.files.output import Output

@@ -13,7 +13,7 @@ from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.transaction.bucket_rules import show_rule
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import BucketRule, delete_bucket_rule, write_bucket_rule
+from pyhudi.table.buckets.numbers import BucketRule, delete_bucket_rule, write_bucket_rule
 from pyhudi.table.config import update_config
 from support.drive import rows_of, write
 from support.faults.faulty import Faults, FaultyStorage

@@ -21,7 +21,7 @@ from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
 from pyhudi.operations.result import CommitResult
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import bucket_numbers
+from pyhudi.table.buckets.numbers import bucket_numbers
 from pyhudi.table.config import load_config, update_config
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.seen_table import SeenTable

@@ -27,10 +27,10 @@ from pyhudi.operations.service_settings import (
     Upkeep,
 )
 from pyhudi.operations.services.execution import claim
+from pyhudi.operations.upkeep.after_write import means_of
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.operations.write.inline import means_of
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.service_round import run_services
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table

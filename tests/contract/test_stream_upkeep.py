@@ -17,8 +17,8 @@ from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.services.throughput import note_work
 from pyhudi.operations.streams.batch import StreamBatch, StreamSettings
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.service_round import run_services
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.timeline.timeline import Timeline

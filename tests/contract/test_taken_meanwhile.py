@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyhudi.connector.source.own_errors import own_errors
 from pyhudi.errors import CommitConflictError, MetInstant, MissingFileError, StorageError
+from pyhudi.operations.meeting.taken import taken_since
 from pyhudi.operations.result import RowCounts
-from pyhudi.operations.transaction.taken import taken_since
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table

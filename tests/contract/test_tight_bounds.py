@@ -14,6 +14,7 @@ import pytest
 from pyhudi import arrow
 from pyhudi.operations.services.metadata import compaction, tight_partitions
 from pyhudi.operations.services.metadata.compaction import compact_metadata
+from pyhudi.operations.services.metadata.tight_partitions import tight_bounds
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import update_config
@@ -25,7 +26,6 @@ from pyhudi.table.metadata.kinds import PARTITION_STATS
 from pyhudi.table.metadata.merging import SaidRecords, merged
 from pyhudi.table.metadata.metadata_table import MetadataTable
 from pyhudi.table.metadata.record_schema import record_schema
-from pyhudi.table.metadata.tight_bounds import tight_bounds
 from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
 from support.attempts import IMPATIENT

@@ -32,12 +32,12 @@ from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.operations.services.sorting.sort import sort
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.micro_batch import abort_batch
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table.bucket_numbers import OWN
+from pyhudi.table.buckets.numbers import OWN
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, task, write

@@ -24,8 +24,8 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

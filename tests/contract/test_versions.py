@@ -25,8 +25,8 @@ from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.versions import change_version as versions
 from pyhudi.operations.services.versions.change_version import change_version
 from pyhudi.operations.version_change import VersionResult
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, TableConfig, load_config, update_config
 from pyhudi.table.config import property_keys as key

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers.heartbeat import Heartbeat

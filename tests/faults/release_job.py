@@ -28,9 +28,9 @@ from pyhudi.operations.services.archive import ArchiveSettings, archive
 from pyhudi.operations.services.clean import CleanSettings, clean
 from pyhudi.operations.services.compaction.compact import CompactionSettings, compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.upkeep.after_write import means_of
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.reader import scan as reading
 from pyhudi.reader.snapshot import open_snapshot

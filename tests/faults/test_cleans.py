@@ -17,8 +17,8 @@ from pyhudi.operations.service_settings import (
 )
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from support.drawn import lookups

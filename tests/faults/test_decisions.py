@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyhudi.errors import CommitConflictError, StorageError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH
 from pyhudi.table.table import open_table

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.instant import abort_write
 from support.attempts import IMPATIENT, SCHEMA, parted, rows
 from support.drive import KEYED, plan, rows_of, task, write
 from support.faults.failures import Work, check_deaths, check_failures

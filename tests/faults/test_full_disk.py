@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.timeline.writers.owner import SEALS
 from support.attempts import SCHEMA, attempt, rows
 from support.drive import KEYED, plan, rows_of, task, write

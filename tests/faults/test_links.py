@@ -13,7 +13,7 @@ import pyhudi.storage.local as local
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import plan, rows_of, task, write

@@ -18,7 +18,7 @@ from pyhudi.operations.service_settings import ArchiveSettings, Upkeep
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.metadata.upkeep import keep_up
 from pyhudi.operations.transaction.carried_out import carry_out
-from pyhudi.operations.transaction.late_steps import take_back_late_steps
+from pyhudi.operations.transaction.decide import take_back_late_steps
 from pyhudi.operations.transaction.locks import hold
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import choosing_now, noted, plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched

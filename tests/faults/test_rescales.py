@@ -13,7 +13,7 @@ from pyhudi.errors import PyHudiError, RetryError
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.restore import restore
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import FIRST
+from pyhudi.table.buckets.numbers import FIRST
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import State
 from support.drive import rows_of, write

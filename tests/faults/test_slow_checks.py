@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.table.files.names import FileGroupId
 from support.drawn.lookups import APART, TABLE, assert_healthy, planned, rows

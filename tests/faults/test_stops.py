@@ -19,8 +19,8 @@ from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.transaction.left_overs import forget
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.table import Table

@@ -13,8 +13,8 @@ import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.watermark import spell_moment

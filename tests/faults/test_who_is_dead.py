@@ -17,8 +17,8 @@ from pyhudi.operations.rollback.pending import OtherWriters, PlannedRollback
 from pyhudi.operations.rollback.rollback import roll_back
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import heartbeat, owner

@@ -13,7 +13,7 @@ from interop.writer import write_without_spark
 from pyhudi.errors import CorruptFileError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services.compaction.repair import repair
-from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.upkeep.after_write import means_of
 from pyhudi.storage import open_storage
 from support.made.compacting import run, schedule
 from support.readers import read_without_spark

@@ -14,7 +14,7 @@ from interop.writer import write_without_spark
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.table.bucket_numbers import BucketRule, expression_of, write_bucket_rule
+from pyhudi.table.buckets.numbers import BucketRule, expression_of, write_bucket_rule
 from support.made.rescaling import numbers_at, rescale, table_at
 from support.readers import read_without_spark
 from support.recorded.hudi_options import SMALL

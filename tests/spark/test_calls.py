@@ -12,7 +12,7 @@ import pyhudi
 import pytest
 from pyhudi import HudiTable, PyHudiWarning
 from pyhudi.connector.merge.builder import MergeBuilder
-from pyhudi.connector.table.other_calls import TABLE_CALLS, TABLE_KEYWORDS
+from pyhudi.connector.table.base import TABLE_CALLS, TABLE_KEYWORDS
 from pyhudi.errors import InvalidOptionError, MissingColumnError, OptionConflictError, UnknownOptionError
 from pyhudi.methods.other_keywords import MERGE_KEYWORDS
 from pyhudi.methods.other_names import MERGE_CALLS

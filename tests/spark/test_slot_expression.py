@@ -13,7 +13,7 @@ from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slot_expression import slot_expression
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import ColumnValueError
-from pyhudi.table.bucket_numbers import BucketNumbers, BucketRule
+from pyhudi.table.buckets.numbers import BucketNumbers, BucketRule
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from pyhudi.table.config.table_settings import TableSettings

@@ -7,8 +7,8 @@ import contextlib
 import pyarrow as pa
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import KEYED, plan, task
 from support.places import Place

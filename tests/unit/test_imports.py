@@ -88,7 +88,7 @@ print(*sorted(set(sys.modules) - before))
 OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
 METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
 OPTIONS = {"pyhudi.options.model", "pyhudi.options.parsing"}
-WRITES = {"pyhudi.operations.planning.plan", "pyhudi.operations.write.run", "pyhudi.operations.write.services"}
+WRITES = {"pyhudi.operations.planning.plan", "pyhudi.operations.write.run", "pyhudi.operations.upkeep.services"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
     "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.commit"}

@@ -29,7 +29,7 @@ IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classe
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
     "options/defaults_file.py": "the environment names the folder of the defaults",
-    "connector/command/report_file.py": "the page of a report is a file of the machine that the command runs on",
+    "connector/command/reading.py": "the page of a report is a file of the machine that the command runs on",
     "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "methods/paths.py": "a relative path is meant where a process runs, and ~ is the home of its user",
@@ -76,7 +76,7 @@ COMMIT_PATH = {
 TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
 TELLS_OF_OTHERS |= {"pending_restore", "pending_rollbacks", "says_what_it_holds"}
 LOOKS_AT_OTHERS = {
-    "operations/following/emptied_partitions.py": "it looks whether older writes may yet add files to a partition",
+    "operations/following/changed_records.py": "it looks whether older writes may yet add files to a partition",
     "operations/following/undone_metadata.py": "it looks what an undone instant left pending in the metadata table",
     "operations/locating/routing.py": "file_group_writes.py judges who holds a file group",
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
@@ -95,17 +95,16 @@ LOOKS_AT_OTHERS = {
     "operations/services/unused_metadata.py": "it deletes what belongs to no instant, once no other engine is at work",
     "operations/services/planned.py": "it looks for the plans that it carries out; preconditions.py judges others",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
-    "operations/services/compaction/compact.py": "a dry run looks for the plans that the call would carry out",
-    "operations/services/compaction/after_write.py": "it looks for plans to carry out",
+    "operations/services/compaction/compact.py": "it looks for plans to carry out, or that a call would carry out",
     "operations/services/compaction/due_rules.py": "it counts what gathered since the last plan",
     "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
     "operations/planning/micro_batch.py": "it finds what its own query left pending; pending.py judges the others",
     "operations/streams/checkpoints.py": "it looks which streams have an older instant pending",
-    "operations/write/attempt.py": "it looks whether it has to take its turn; conflicts.py judges",
+    "operations/write/attempts.py": "it looks whether it has to take its turn; conflicts.py judges",
     "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
-    "operations/transaction/since.py": "it finds what conflicts.py judges",
-    "operations/write/services.py": "it looks whether there is something to clean",
+    "operations/meeting/since.py": "it finds what conflicts.py judges",
+    "operations/upkeep/services.py": "it looks whether there is something to clean",
     "operations/state/needs.py": "it names the service that is due, and the service judges what is beside it",
     "operations/state/table_state.py": "it counts what is pending",
 }

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ...errors import CorruptInstantError, PyHudiError, StorageError
 from ...storage.base import join
 from ...storage.bounds import MOST_BYTES
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ..instants import Instant, State
 from .archive import Archive
 from .manifest import ArchiveFile, Manifests, is_archive_file

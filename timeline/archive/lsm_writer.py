@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...errors import PyHudiError, StorageError
 from ...storage.base import Storage, join, split
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 from ..instant_files import InstantFiles, InstantPaths
 from ..instants import Instant, State
 from .archive import MergedFile

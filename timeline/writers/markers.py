@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import chain
 
 from ...storage.base import Storage, join
-from ...storage.parallel import for_each
+from ...storage.threads import for_each
 
 ROOT = ".hoodie/.temp"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ....index.registry import has_buckets, noted_index_for
-from ....storage.parallel import for_each
-from ....table.bucket_numbers import BucketNumbers, bucket_numbers
+from ....storage.threads import for_each
+from ....table.buckets.numbers import BucketNumbers, bucket_numbers
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
 from ....table.files.slice_rule import slice_rule
@@ -24,8 +24,8 @@ from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
 from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
+from ...meeting import concurrency
 from ...service_settings import CompactionSettings
-from ...transaction import concurrency
 from ...transaction.file_work import FileWork
 from ..unit_execution import UnitResult
 from .choice import choose_partitions, choose_slices

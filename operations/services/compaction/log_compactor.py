@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import CommitConflictError
 from ....storage.base import Storage
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....table.files.file_group import FileSlice
 from ....table.files.logs.log_blocks import BlockType, LogBlock
 from ....table.files.logs.log_scan import effective_blocks
@@ -29,12 +29,12 @@ from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
 from ....writer.data_files import write_log_file
-from ...inspect.activity import shown
+from ...meeting import concurrency
+from ...meeting.concurrency import WRITE, Shared
+from ...meeting.transaction import Transaction
 from ...service_settings import LogCompactionSettings
-from ...transaction import concurrency
-from ...transaction.concurrency import WRITE, Shared
 from ...transaction.file_work import FileWork
-from ...transaction.transaction import Transaction
+from ...words.at_work import in_words
 from ..unit_execution import UnitResult
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
 from .slice_worker import SliceWorker
@@ -75,7 +75,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             many = [file_slice for file_slice, wants in zip(slices, wanted, strict=True) if wants]
             plan = self.fits(many, timeline)
         waits = at_work and not plan
-        self.waiting = f"a log compaction waits for {shown(self.table, at_work[0])}" if waits else ""
+        self.waiting = f"a log compaction waits for {in_words(self.table, at_work[0])}" if waits else ""
         return plan
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
 from ....storage.base import FileInfo, Storage, join
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
 from ....table.files.lost import WholeView
 from ....table.files.names import FileGroupId
@@ -26,15 +26,7 @@ from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.rescales import pending_rescales
 from ....timeline.timeline import Timeline
-from ...transaction.concurrency import (
-    CLUSTERING,
-    RESCALE,
-    InstantKind,
-    Meeting,
-    Shared,
-    forbids,
-    kind_of,
-)
+from ...meeting.concurrency import CLUSTERING, RESCALE, InstantKind, Meeting, Shared, forbids, kind_of
 from .choice import Cost
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from ....table.slices.merged_slice import MergedSlice
 from ....version import VERSION
 from ....writer.data_files import DataFiles
 from ....writer.written_file import WrittenFile
-from ...transaction.body import CommitBody
-from ...transaction.outcome import Outcome
+from ...transaction.outcome import CommitBody, Outcome
 from ...transaction.write_stats import commit_metadata
 from ..unit_execution import FileWorker, UnitResult
 

@@ -12,9 +12,7 @@ from ....errors import CommitConflictError
 from ....table.files.file_group import FileSlice
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
-from ...inspect.activity import shown
-from ...result import ServiceResult
-from ...transaction.concurrency import (
+from ...meeting.concurrency import (
     RESTORE,
     ROLLBACK,
     WRITE,
@@ -28,8 +26,10 @@ from ...transaction.concurrency import (
     forbids,
     known_of,
 )
-from ...transaction.since import Since
-from ...transaction.transaction import Transaction
+from ...meeting.since import Since
+from ...meeting.transaction import Transaction
+from ...result import ServiceResult
+from ...words.at_work import in_words
 from ..means import at_once
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
@@ -112,7 +112,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""
         waiting = older_writes(self.kind, timeline, instant.requested_time)
-        return f"{shown(self.table, waiting[0])}, which was there before it" if waiting else ""
+        return f"{in_words(self.table, waiting[0])}, which was there before it" if waiting else ""
 
     def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         unplanned = ServiceResult(

@@ -2,22 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ....errors import TableConfigError
-from ....table.metadata.encoding import Records
+from ....storage.base import Storage, join, split
+from ....table.config import TableConfig
+from ....table.config.property_keys import METADATA_INFLIGHT
+from ....table.files.file_group import data_file
+from ....table.hfile.entries import Entries
+from ....table.metadata.encoding import Records, entries_of_group
 from ....table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
-from ....table.metadata.metadata_table import MetadataTable
-from ....table.metadata.record_schema import record_schema
+from ....table.metadata.metadata_table import FOLDER, MetadataTable
+from ....table.metadata.new_files import base_name, hfile_bytes
+from ....table.metadata.record_schema import record_schema, schema_of_commits
 from ....table.seen_table import SeenTable
-from ....timeline.instants import Instant
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.first_steps import DeleteFile, FirstSteps, MakeFile, Step
+from ...following.before_completion import file_step
 from ...following.follower import FileChanges
 from ...following.indexed_columns import BOUNDED, IndexedColumns, bounds_definition, columns_of
+from ...following.metadata_commit import ACTION, right_before
+from ...result import MetadataWritten
 from ..means import Means
-from .built_bounds import BoundsOfTable
-from .built_files import CommittedFiles, committed_files, files_records
-from .built_index import BuiltBase, BuiltIndex, new_bases
+from .built_records import BoundsOfTable, CommittedFiles, committed_files, files_records
+from .first_files import group_ids, placeholder, placeholder_path
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CommitMetadata, WriteStat
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltBase:
+    """The base file of one file group; ``step`` publishes it."""
+
+    partition: str
+    file_id: str
+    path: str
+    size: int
+    records: int
+    step: Step
+
+
+@dataclass(frozen=True)
+class BuiltIndex:
+    """The base files of the partitions ``names``; the file groups ``empty`` have no records and get no base file."""
+
+    metadata: MetadataTable
+    time: str
+    names: tuple[str, ...]
+    bases: tuple[BuiltBase, ...]
+    empty: tuple[tuple[str, str], ...]
+    sets_aside: bool = True
+    report: MetadataWritten | None = None
+
+    @property
+    def records(self) -> int:
+        return sum(base.records for base in self.bases)
+
+    @property
+    def bytes(self) -> int:
+        return sum(base.size for base in self.bases)
+
+    def ready_after(self, timeline: Timeline, config: TableConfig) -> str:
+        return self.metadata.timeline.reload().greatest_time() or ""
+
+    def steps(self, completed: Instant) -> FirstSteps:
+        files, pending = self.metadata.timeline.files, Instant(self.time, ACTION, State.REQUESTED)
+        finished = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        # hudi-rs fails at a file group that has a base file and a log file without entries.
+        surplus = [placeholder_path(base.partition, base.file_id, self.time) for base in self.bases]
+        return FirstSteps(
+            (
+                MakeFile(files.path(pending), b""),
+                MakeFile(files.path(pending.at(State.INFLIGHT)), b""),
+                *(placeholder(partition, file_id, self.time) for partition, file_id in self.empty),
+                *(base.step for base in self.bases),
+                *(DeleteFile(path) for path in surplus),
+                MakeFile(files.path(finished), files.codec.encode(_body(self.bases))),
+            ),
+            # Only one indexing builds at a time, so after this nothing is being built.
+            {METADATA_INFLIGHT: ""},
+            adds=self.names,
+        )
+
+
+def new_bases(
+    storage: Storage, time: str, partition: str, records: Sequence[Records]
+) -> tuple[list[BuiltBase], list[tuple[str, str]]]:
+    """Write the base files of a partition aside; return them, and the file groups that need no base file.
+
+    A file group without records needs one only if an earlier partition of that name left files in it.
+    """
+    ids = group_ids(storage, partition)
+    earlier = _with_files(storage, partition, time)
+    bases: list[BuiltBase] = []
+    empty: list[tuple[str, str]] = []
+    for number, file_id in enumerate(ids):
+        # One group at a time, as the records of all groups may be hundreds of megabytes.
+        entries = entries_of_group(records, number, len(ids))
+        if len(entries) or file_id in earlier:
+            bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
+        else:
+            empty.append((partition, file_id))
+    return bases, empty
+
+
+def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
+    """Return the file groups with more files than the placeholder: of an earlier partition, or of later writes."""
+    listed = (data_file(info.path) for info in storage.list(join(FOLDER, partition), strict=False))
+    files = [file for file in listed if file is not None]
+    return frozenset([file.file_id for file in files if file.path != placeholder_path(partition, file.file_id, time)])
+
+
+def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries: Entries, groups: int) -> BuiltBase:
+    content = hfile_bytes([entries], record_schema())
+    path = join(FOLDER, partition, base_name(file_id, time))
+    # Up to two other partitions with as many file groups may be built in the same decision.
+    step = file_step(storage, time, path, content, beside=3 * groups)
+    return BuiltBase(partition, file_id, path, len(content), len(entries), step)
+
+
+def _body(bases: Sequence[BuiltBase]) -> CommitMetadata:
+    from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    stats: dict[str, list[WriteStat]] = {}
+    for base in bases:
+        stats.setdefault(base.partition, []).append(_write_stat(base))
+    extra: Mapping[str, str] = {"schema": schema_of_commits(record_schema())}
+    return CommitMetadata(
+        partition_to_write_stats=stats, operation_type="BULK_INSERT_PREPPED", extra_metadata=dict(extra)
+    )
+
+
+def _write_stat(base: BuiltBase) -> WriteStat:
+    from ....timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
+
+    return WriteStat(
+        file_id=base.file_id,
+        path=join(base.partition, split(base.path)[1]),
+        prev_commit="null",
+        num_writes=base.records,
+        num_inserts=base.records,
+        total_write_bytes=base.size,
+        partition_path=base.partition,
+        file_size_in_bytes=base.size,
+    )
 
 
 @dataclass(frozen=True, slots=True)

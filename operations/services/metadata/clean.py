@@ -19,7 +19,7 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.first_steps import DeleteFile, FirstSteps, MakeFile, Step
 from ...service_settings import KEEP_LATEST_COMMITS, CleanSettings
 from ...transaction.commit_path import time_after
-from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from ...transaction.without_instant import MetadataSteps, take_metadata_steps
 from .slices import MetadataSlices, is_being_undone
 
 if TYPE_CHECKING:

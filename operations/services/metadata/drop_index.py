@@ -25,8 +25,7 @@ from ...following.partitions_in_use import being_built, written_partitions
 from ...following.retired_metadata import noted_index, out_of_use_since
 from ...result import DROP_INDEX, ServiceResult
 from ...transaction.commit_path import time_after
-from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
-from ...transaction.set_properties import set_properties
+from ...transaction.without_instant import MetadataSteps, set_properties, take_metadata_steps
 from .index_names import dropped_with
 from .pending_indexings import INDEXING, PendingIndexing, give_up, pending_indexings
 

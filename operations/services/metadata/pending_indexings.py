@@ -19,7 +19,7 @@ from ....timeline.writers.patience import Patience
 from ...following.partitions_in_use import being_built
 from ...rollback.pending import OtherWriters
 from ...transaction.left_overs import try_to_forget
-from ...transaction.metadata_steps import MetadataSteps, take_metadata_steps
+from ...transaction.without_instant import MetadataSteps, take_metadata_steps
 
 logger = logging.getLogger("pyhudi")
 

@@ -8,32 +8,145 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ....errors import one_line
 from ....storage.base import Storage
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
+from ....table.buckets.numbers import delete_bucket_rule, rule_files
 from ....table.config import BACKUP_PATH, PROPERTIES_PATH, find_broken_change, recover_config
-from ....table.table import Table
+from ....table.config.property_keys import BUCKET_COUNT
+from ....table.table import Table, open_table
 from ....timeline.clock import format_time
 from ....timeline.instants import Instant
 from ....timeline.writers.patience import Patience
 from ....timeline.writers.removed import RemovedFiles
-from ...checks.check_catalogue import PROPERTIES_BACKUP, PROPERTIES_UNUSABLE
-from ...checks.finding import Finding
+from ...checks.check_catalogue import (
+    ARCHIVE_FILE_CORRUPT,
+    ARCHIVE_FILE_LOST,
+    ARCHIVE_MANIFEST,
+    NOT_CHECKED,
+    ORPHAN,
+    ORPHAN_SHOWN,
+    PROPERTIES_BACKUP,
+    PROPERTIES_UNUSABLE,
+    ROLLED_BACK_FILE,
+    UNREADABLE,
+)
+from ...checks.files import check_files
+from ...checks.finding import Finding, Findings
+from ...checks.pending import kept_by_savepoints
+from ...checks.undone_rescales import UndoneRescale, undone_rescales
+from ...inspect.validate import STALE_S, read_subject
+from ...meeting.concurrency import ROLLBACK
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.commit_path import exclusive, prepare_for_removed_files
-from ...transaction.concurrency import ROLLBACK
 from ...transaction.undone_metadata import prepare_removal
+from ..bucket_property import follow_rules
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
 from .moves import copy_and_check, move_aside
-from .orphans import find_orphans
-from .undone_numbers import delete_undone, find_undone
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneNumbers:
+    """The rescales whose numbers are deleted, and the reasons why the numbers of others stay."""
+
+    rescales: tuple[UndoneRescale, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(
+            f"Delete {rescale.file.path}, the number of buckets of the rescale {rescale.file.instant_time}, which was "
+            "rolled back."
+            if rescale.file.for_java
+            else f"Set {BUCKET_COUNT} to the number from before the rescale {rescale.file.instant_time}, which was "
+            "rolled back."
+            for rescale in self.rescales
+        )
+
+
+def find_undone(table: Table) -> UndoneNumbers:
+    """Return the numbers of rescales that were rolled back; a number stays if a later write may have used it.
+
+    Without the rule, readers would look a key up by the number from before, and miss the rows of such a write.
+    """
+    if not rule_files(table):
+        return UndoneNumbers()
+    subject = read_subject(Findings(table.storage, STALE_S))
+    rescales = () if subject is None else undone_rescales(subject)
+    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.since)
+    return UndoneNumbers(
+        tuple(rescale for rescale in rescales if rescale not in stays),
+        tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in stays),
+    )
+
+
+def delete_undone(table: Table, undone: UndoneNumbers) -> str:
+    """Delete the rules, and set the property to match; return what the user has to change in jobs of Apache Hudi."""
+    exclusive(table, lambda _: _delete_rules(table, undone))
+    return follow_rules(open_table(table.storage))
+
+
+def _delete_rules(table: Table, undone: UndoneNumbers) -> None:
+    for rescale in undone.rescales:
+        delete_bucket_rule(table, rescale.file.instant_time)
+
+
+_ORPHANS = frozenset({ORPHAN, ORPHAN_SHOWN, ROLLED_BACK_FILE})
+# With one of these findings, a file of an archived write looks like an orphan.
+_BLIND = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOrphans:
+    """The files to move, and for other files that look like orphans the reasons why they stay."""
+
+    files: tuple[Finding, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def find_orphans(storage: Storage) -> FoundOrphans:
+    """Return the orphans of a table.
+
+    Files of pending writes are no orphans: the files are listed before the timeline, and an instant is on it before its
+    first file exists. A file older than the timeline is an orphan only if the archive is whole and reaches further back
+    than the file: without the archive, files of archived writes would look like orphans.
+    """
+    findings = Findings(storage, STALE_S)
+    subject = read_subject(findings)
+    if subject is None:
+        return FoundOrphans(reasons=_texts_of(findings.gathered))
+    check_files(subject)
+    orphans = [finding for finding in findings.gathered if finding.check in _ORPHANS]
+    blind = [finding for finding in findings.gathered if finding.check in _BLIND]
+    if orphans and blind:
+        why = f"{len(orphans)} files stay that look like orphans, as a part of the table could not be checked"
+        return FoundOrphans(reasons=(why, *_texts_of(blind)))
+    saved = kept_by_savepoints(subject)
+    first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
+    files, reasons = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
+    for finding in sorted(orphans, key=lambda finding: finding.file):
+        if finding.file in saved:
+            reasons.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
+        elif subject.timeline.is_committed(finding.instant) and not (first and first < finding.instant):
+            reasons.append(
+                f"{finding.file} stays: it is older than all instants of the timeline and of the archive, so it is "
+                "unknown whether its write completed"
+            )
+        else:
+            files.append(finding)
+    return FoundOrphans(tuple(files), tuple(reasons))
+
+
+def _texts_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(finding.what.rstrip(".") for finding in findings)
+
 
 logger = logging.getLogger("pyhudi")
 

@@ -13,12 +13,7 @@ from ....timeline.instants import Instant, State
 from ....timeline.rescales import Rescale, rescale_of
 from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Claim, Seal, seal_of
-from ...inspect.activity import shown
-from ...rollback.dead import pause
-from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up, known_by
-from ...rollback.rollback import roll_back
-from ...transaction.commit_path import begin_reading
-from ...transaction.concurrency import (
+from ...meeting.concurrency import (
     CLUSTERING,
     COMPACTION,
     RESCALE,
@@ -32,7 +27,12 @@ from ...transaction.concurrency import (
     judge,
     kind_of,
 )
-from ...transaction.transaction import Transaction
+from ...meeting.transaction import Transaction
+from ...rollback.dead import pause
+from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up, known_by
+from ...rollback.rollback import roll_back
+from ...transaction.commit_path import begin_reading
+from ...words.at_work import in_words
 from ..execution import take_back
 from ..preconditions import finish_rollbacks_first, refuse_restoring
 
@@ -70,7 +70,7 @@ class Beside:
             if verdict is Verdict.REFUSE:
                 left = "This rescale left nothing behind. " if self.own else ""
                 raise ConcurrentWriteError(
-                    f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.",
+                    f"The rescale of the table {self.table.path} cannot begin beside {in_words(self.table, instant)}.",
                     f"{left}Stop Apache Hudi's writers, and run the rescale again once that instant is complete.",
                 )
 
@@ -92,7 +92,7 @@ class Beside:
             if time.monotonic() > until:
                 raise ConcurrentWriteError(
                     f"The rescale of the table {self.table.path} waited {self.wait_s:.0f} s for "
-                    f"{shown(self.table, waited_for)}.",
+                    f"{in_words(self.table, waited_for)}.",
                     "Run it again once that is over, or let it wait for longer (hoodie.write.lock.wait_time_ms).",
                 )
             pause()

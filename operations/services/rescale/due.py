@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....errors import UnsupportedTableError
-from ....table.bucket_metadata import has_bucket_rules
-from ....table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
+from ....table.buckets.numbers import BucketNumbers, bucket_numbers, refuse_unknown
+from ....table.buckets.recorded_by_hudi import has_bucket_rules
 from ....table.files.file_group import FileSlice
 from ....table.files.partitions import choose_partitions
 from ....table.files.view import FileView

@@ -17,12 +17,12 @@ from ....errors import InvalidOptionError, UnsupportedTableError
 from ....index.bucket import BucketIndex
 from ....index.registry import placing_index_for
 from ....storage.base import Storage
-from ....table.infer_key_encoding import with_inferred_key_encoding
+from ....table.inferred.key_encoding import with_inferred_key_encoding
 from ....table.table import Table
 from ....timeline.rescales import Rescale
+from ...meeting.concurrency import RESCALE
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
-from ...transaction.concurrency import RESCALE
 from ..bucket_property import change_of_jobs, follow_rules
 from ..means import Means
 from ..preconditions import finish_rollbacks_first, open_for_service, refuse_restoring

@@ -7,30 +7,174 @@ a dead write, which the next write rolls back. File groups that another write ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+
+import pyarrow as pa
 
 from ....errors import UnsupportedTableError
 from ....index.registry import has_buckets, noted_index_for
-from ....table.bucket_numbers import bucket_numbers
+from ....storage.base import Storage
+from ....storage.threads import for_each
+from ....table.buckets.numbers import bucket_numbers
+from ....table.config.sort_order import SortOrder
+from ....table.files.base_file import SORTED_BY, open_base
+from ....table.files.file_group import BaseFile, FileSlice
+from ....table.files.names import FileGroupId
+from ....table.files.partitions import choose_partitions, list_partitions
+from ....table.latest_schema import columns_of
 from ....table.table import Table
 from ....timeline.instants import State
 from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
+from ....timeline.writers.owner import Owner
+from ....timeline.writers.write_notes import new_key
+from ...meeting.concurrency import InstantKind
+from ...meeting.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
+from ...meeting.taken import taken_as_conflicts
+from ...meeting.transaction import Transaction
+from ...planning.pinned import pin
 from ...rollback.dead import ONE_PROCESS, try_to_undo_dead
+from ...rollback.pending import OtherWriters, PlannedRollback
 from ...rollback.ready import make_ready
 from ...transaction.begin import BegunWork, begun
-from ...transaction.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
 from ...transaction.file_work import FileWork
+from ...transaction.followers import bounded_columns
 from ...transaction.life import Made, live
 from ...transaction.outcome import Outcome
-from ...transaction.taken import taken_as_conflicts
+from ...write_ids import generated_id
+from ..compaction.compactor import Compactor
+from ..compaction.plan import FreeSlices
+from ..compaction.slice_worker import written_slices
 from ..means import Means
 from ..service import NoTasksError
-from .rewrite_plan import RewritePlan, plan_rewrite
-from .sorter import SortedInPlace, Sorter
-from .unsorted import Unsorted
+from ..unit_execution import UnitResult, execute_units
+
+
+@dataclass(frozen=True, slots=True)
+class Sorter(Compactor):
+    """Writes new base files of slices, in the order of the table's properties."""
+
+    operation = "CLUSTER"
+    compacts = False
+
+    def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[UnitResult[FileSlice]]:
+        """Rewrite the slices in the tasks of an engine, or in this process if there are none or few slices."""
+        return execute_units(self, slices, means, "sort", written_slices)
+
+
+@dataclass(slots=True)
+class SortedInPlace:
+    """What a rewrite of a copy-on-write table did.
+
+    Attributes:
+        instant: The requested time of its instant; empty if there was nothing to sort.
+        results: The results of the slices that it sorted.
+        left_out: File groups changed by another write during the sort; not sorted.
+    """
+
+    instant: str = ""
+    results: list[UnitResult[FileSlice]] = field(default_factory=list)
+    left_out: list[FileGroupId] = field(default_factory=list)
+
+    def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
+        """Leave file groups out: delete their new files, as readers would read each file of a completed instant.
+
+        This happens before the decision, so that no process completes the instant while these files exist.
+        """
+        gone = [result for result in self.results if result.unit.group in changed]
+        storage.delete(*(path for result in gone for path in result.paths))
+        storage.flush(sorted({result.unit.partition_path for result in gone}))
+        self.results = [result for result in self.results if result.unit.group not in changed]
+        self.left_out += sorted(changed)
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """What a sort in place is going to do.
+
+    Attributes:
+        rollbacks: The rollbacks of dead writes that come first.
+        schema: The columns of the table.
+    """
+
+    transaction: Transaction
+    rollbacks: tuple[PlannedRollback, ...]
+    slices: tuple[FileSlice, ...]
+    schema: pa.Schema
+
+
+def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
+    """Choose the slices to rewrite; raises `ConcurrentWriteError` if a write or a restore keeps the sort out."""
+    pinned = pin(table, means.patience)
+    rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
+    write_id, key = generated_id(), new_key(table.config.timezone)
+    transaction = Transaction(
+        table=table,
+        action="commit",
+        instant_time="",
+        write_id=write_id,
+        owner=Owner.of_this_process(write_id, means.application, means.patience, key),
+        watermark=pinned.watermark,
+        patience=means.patience,
+        key=key,
+        bounded=bounded_columns(table),
+    )
+    # A dead rescale holds no partition.
+    timeline = pinned.timeline.without([planned.victim.requested_time for planned in rollbacks])
+    return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table.config, timeline))
+
+
+def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> None:
+    """Raise `InvalidOptionError` if a caller names a partition that the table does not have."""
+    if named is not None:
+        choose_partitions(storage.path, list_partitions(storage), named)
+
+
+@dataclass(slots=True)
+class Unsorted:
+    """Finds the slices of some partitions, None for all, that lack an order; reads each footer once."""
+
+    storage: Storage
+    order: SortOrder
+    partitions: Sequence[str] | None
+    mine: InstantKind
+    slices: FreeSlices = field(init=False)
+    _sorted: dict[str, bool] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = FreeSlices(self.storage, self.mine)
+
+    def find(self, timeline: Timeline) -> list[FileSlice]:
+        """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id."""
+        slices = self.slices.find(timeline, self._chosen, lambda _: True)
+        bases = [file_slice.base for file_slice in slices if file_slice.base is not None and not file_slice.logs]
+        unread = [base for base in bases if base.path not in self._sorted]
+        answers = for_each(self.storage, self._is_sorted, unread)
+        self._sorted.update(zip((base.path for base in unread), answers, strict=True))
+        return [
+            file_slice
+            for file_slice in slices
+            if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
+        ]
+
+    @property
+    def held_partitions(self) -> list[str]:
+        """The partitions that a rescale held at the last `find`."""
+        return self._chosen(self.slices.held_partitions)
+
+    def _chosen(self, paths: list[str]) -> list[str]:
+        if self.partitions is None:
+            return paths
+        named = set(self.partitions)
+        return [path for path in paths if path in named]
+
+    def _is_sorted(self, base: BaseFile) -> bool:
+        with open_base(self.storage, base) as reader:
+            footer = reader.parquet.metadata.metadata or {}
+        return footer.get(SORTED_BY.encode()) == str(self.order).encode()
 
 
 def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:

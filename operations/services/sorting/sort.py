@@ -11,28 +11,27 @@ import pyarrow as pa
 
 from ....errors import InvalidOptionError, MissingColumnError, MissingOptionError
 from ....storage.base import Storage
-from ....table.bucket_metadata import has_bucket_rules
+from ....table.buckets.recorded_by_hudi import has_bucket_rules
 from ....table.config import TableConfig, update_config
 from ....table.config.property_keys import MERGE_ON_READ, SORT_BY, SORT_CURVE
 from ....table.config.sort_order import CURVES, LINEAR, SortOrder
 from ....table.files.names import FileGroupId
-from ....table.infer_index import is_unnoted, with_inferred_index
-from ....table.infer_key_encoding import with_inferred_key_encoding
+from ....table.inferred.index import is_unnoted, with_inferred_index
+from ....table.inferred.key_encoding import with_inferred_key_encoding
 from ....table.latest_schema import columns_of
 from ....table.table import Table
 from ....timeline.metadata.codec import SORTED
 from ....timeline.timeline import Timeline
+from ....writer.sort import check_sortable
+from ...meeting.concurrency import COMPACTION, WRITE
 from ...result import SORT, ServiceResult
 from ...service_settings import CompactionSettings
-from ...sortable import check_sortable
 from ...transaction.commit_path import exclusive
-from ...transaction.concurrency import COMPACTION, WRITE
 from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
-from .in_place import sort_in_place
-from .unsorted import Unsorted, refuse_unknown_partitions
+from .in_place import Unsorted, refuse_unknown_partitions, sort_in_place
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan

@@ -16,7 +16,7 @@ from functools import partial
 
 from ....errors import ConcurrentWriteError, CorruptInstantError
 from ....storage.base import Storage
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....table.config import TableConfig, load_config
 from ....table.table import Table, open_table
 from ....timeline.instants import Instant
@@ -25,9 +25,9 @@ from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
 from ...following.kept_metadata import refuse_unkept
 from ...following.partitions_in_use import changed_names, written_partitions
-from ...transaction.concurrency import ROLLBACK
+from ...meeting.concurrency import ROLLBACK
 from ...transaction.decide import settle
-from ...transaction.set_properties import set_properties
+from ...transaction.without_instant import set_properties
 from ...version_change import PropertyChange, VersionResult
 from ..means import Means
 from ..preconditions import refuse_restoring

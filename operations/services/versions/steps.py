@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ....errors import InvalidOptionError, TableVersionError, UnsupportedTableError
-from ....table.bucket_numbers import bucket_numbers, has_own_rules
+from ....table.buckets.numbers import bucket_numbers, has_own_rules
 from ....table.config import TableConfig, check_merging, check_supported, refuse_newer_format
 from ....table.config import property_keys as key
 from ....table.config.version_changes import (
@@ -18,7 +18,7 @@ from ....table.config.version_changes import (
     lost_in_8,
     lost_in_9,
 )
-from ....table.infer_key_encoding import noted_key_encoding
+from ....table.inferred.key_encoding import noted_key_encoding
 from ....table.left_behind import refuse_left_behind
 from ....table.table import Table
 

@@ -6,18 +6,18 @@ makes them the table's timeline. The old files are deleted after it, so that rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 
-from ....errors import CorruptInstantError
+from ....errors import CommitConflictError, CorruptInstantError
 from ....storage.base import FileInfo, join, split
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
-from ....table.left_behind import remove_old_instants
-from ....table.table import Table, refuse_other_version
+from ....table.left_behind import left_timeline, remove_old_instants
+from ....table.table import Table, open_table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, repair_archive
 from ....timeline.clock import format_time, free_time_after
@@ -26,7 +26,42 @@ from ....timeline.instants import WRITE_ACTIONS, Instant, State
 from ....timeline.metadata.avro_container import MAGIC
 from ....timeline.metadata.codec import InstantBody
 from ....timeline.old_layout import OldState, state_of
-from .late_copies import take_back_late
+
+
+def take_back_late(
+    old: Table, copied: frozenset[str], made: Iterable[str], deleted: Mapping[str, bytes] | None = None
+) -> None:
+    """Raise `CommitConflictError` if the table ``old`` has another version by now, and take back what came too late.
+
+    Args:
+        copied: The identities of the copied instants.
+        made: The paths of the files that were made.
+        deleted: The bytes of the files that were deleted, by path.
+    """
+    try:
+        refuse_other_version(old)
+    except CommitConflictError:
+        new = open_table(old.storage)
+        # Copied rollbacks and restores are older than the upgrade: a later instant may have the time that they name.
+        left, layout = left_timeline(new, copied), new.instants.layout
+        for path in made:
+            instant = layout.parse(split(path)[1])
+            if instant is not None and (instant.identity in left or _is_double(new, instant)):
+                old.storage.delete(path)
+        for path, data in (deleted or {}).items():
+            instant = layout.parse(split(path)[1])
+            if instant is not None and instant.identity not in left and not _is_double(new, instant):
+                old.storage.create(path, data)
+        raise
+
+
+def _is_double(new: Table, instant: Instant) -> bool:
+    """Return whether a completed instant also has a file with another completion time, chosen by the upgrade."""
+    if instant.state != State.COMPLETED:
+        return False
+    paths = new.instants.paths().get(instant.identity, {}).get(State.COMPLETED, ())
+    return any(path != new.instants.path(instant) for path in paths)
+
 
 _AT_ONCE = 64
 _ARCHIVED_AT_ONCE = 512

@@ -14,10 +14,10 @@ from ....table.table import Table
 from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_it_holds
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
+from ...meeting.concurrency import ROLLBACK
 from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
 from ...rollback.rollback import roll_back
 from ...service_settings import CompactionSettings, LogCompactionSettings
-from ...transaction.concurrency import ROLLBACK
 from ..compaction.compact import carry_out_pending
 from ..compaction.compactor import Compaction
 from ..dead_writes import undo_dead_writes

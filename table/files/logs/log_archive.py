@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from ....errors import CorruptFileError, CorruptInstantError, StorageError, UnsupportedTableError
 from ....storage.base import FileInfo, join, refuse_links, split
 from ....storage.kept import keep
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....timeline.archive.archive import Archive
 from ....timeline.instants import Instant, State, action_group
 from ....timeline.metadata.avro_container import read_records

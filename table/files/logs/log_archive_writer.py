@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ....errors import CorruptInstantError
 from ....storage.base import FileInfo, Storage, join, split
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ....timeline import metadata
 from ....timeline.archive.archive import MergedFile
 from ....timeline.clock import format_time

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....storage.base import Storage, join, split
-from ....storage.parallel import for_each
+from ....storage.threads import for_each
 from ..file_group import LogFile, data_file, log_file
 from ..names import LogFileName, WriteToken
 from ..undo import DeletesFiles

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyhudi import errors
 from pyhudi.operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.timeline.writers.patience import Patience
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write

@@ -21,8 +21,8 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, RowCounts
 from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.streams.batch import StreamBatch
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.options.parsing import parse_options
 from pyhudi.options.upkeep import MORE_THAN_CLEANED

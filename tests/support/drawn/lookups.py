@@ -12,13 +12,13 @@ from pyhudi.errors import CommitConflictError, TableNotFoundError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.locating.file_group_writes import shares_of
+from pyhudi.operations.meeting.since import seen_by
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
-from pyhudi.operations.transaction.since import seen_by
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.config import load_config

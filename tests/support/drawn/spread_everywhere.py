@@ -15,11 +15,11 @@ from pyhudi.operations.locating.file_group_writes import shares_of
 from pyhudi.operations.locating.global_index import FoldTask, PairStateTask, ResolveTask
 from pyhudi.operations.locating.spread_lookup import AskTask
 from pyhudi.operations.locating.tagger import Tagger
+from pyhudi.operations.meeting.since import seen_by
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.transaction.since import seen_by
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.keys.generator import KeyGenerator

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import CommitConflictError
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import format_time, next_time

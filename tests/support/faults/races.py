@@ -14,8 +14,8 @@ import pytest
 from pyhudi.errors import CommitConflictError, WriteSealedError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import run_task
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken

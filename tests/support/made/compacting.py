@@ -19,7 +19,7 @@ from pyhudi.operations.services.compaction.compact import Means, compact, schedu
 from pyhudi.operations.services.compaction.log_compactor import blocks_of
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.storage.parallel import for_each
+from pyhudi.storage.threads import for_each
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import load_config
 from pyhudi.table.config.table_config import TableConfig

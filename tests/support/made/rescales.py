@@ -9,7 +9,7 @@ from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.transaction.claimed import begin_claimed
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import BucketNumbers
+from pyhudi.table.buckets.numbers import BucketNumbers
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.metadata.models import RequestedReplaceMetadata

@@ -14,7 +14,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import (
+from pyhudi.table.buckets.numbers import (
     FIRST,
     BucketNumbers,
     BucketRule,

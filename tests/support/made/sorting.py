@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pyhudi.operations.meeting.concurrency import COMPACTION
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.means import Means
+from pyhudi.operations.services.sorting.in_place import Unsorted
 from pyhudi.operations.services.sorting.sort import SortingCompaction, sort
-from pyhudi.operations.services.sorting.unsorted import Unsorted
-from pyhudi.operations.transaction.concurrency import COMPACTION
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.operations.transaction.concurrency import (
+from pyhudi.operations.meeting.concurrency import (
     ARCHIVING,
     CLEAN,
     CLUSTERING,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services.compaction.repair import repair
-from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.upkeep.after_write import means_of
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan

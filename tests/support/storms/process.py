@@ -14,9 +14,9 @@ from pathlib import Path
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.services.means import Means
+from pyhudi.operations.upkeep.service_entry import Call
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.operations.write.run import LocalRun, write
-from pyhudi.operations.write.service_entry import Call
-from pyhudi.operations.write.service_round import run_services
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

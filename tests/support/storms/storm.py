@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pyhudi.operations.result import archived_results, result_of
+from pyhudi.operations.upkeep.service_round import run_services
 from pyhudi.operations.write.run import write
-from pyhudi.operations.write.service_round import run_services
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS

@@ -21,8 +21,8 @@ from pyhudi.operations.service_settings import (
     Upkeep,
 )
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

@@ -9,7 +9,7 @@ from typing import Any
 from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import FIRST
+from pyhudi.table.buckets.numbers import FIRST
 from support.drive import rows_of, write
 from support.faults.faulty import Faults, FaultyStorage
 from support.made.compacting import means, rows, timeline_of

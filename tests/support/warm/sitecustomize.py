@@ -31,7 +31,7 @@ IMPORTED = (
     "pyhudi.connector.source.reader",
     "pyhudi.connector.source.writer",
     "pyhudi.operations.planning.plan",
-    "pyhudi.operations.write.abort",
+    "pyhudi.operations.write.instant",
     "pyhudi.operations.write.commit",
     "pyhudi.operations.write.task",
     "pyhudi.timeline.metadata.models",

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.table.batch_writes import QueryStoppingError, tell_stopping, write_batch
 from pyhudi.connector.table.made_from import MadeFrom
+from pyhudi.connector.table.micro_batches import QueryStoppingError, tell_stopping, write_batch
 from pyhudi.errors import CommitConflictError, CorruptFileError, NullKeyError, StorageError
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch

@@ -9,9 +9,9 @@ from pyhudi.connector.source.carried_options import parse_carried
 from pyhudi.connector.source.paths import BUCKETS, COUNTED, LOOKED_UP, PAST, PINNED
 from pyhudi.errors import InvalidOptionError
 from pyhudi.index.base import LookupFigures
+from pyhudi.operations.carried_values import spell
 from pyhudi.operations.result import PastAttempts, RowCounts
 from pyhudi.reader.buckets.bucket_groups import BucketChoice
-from pyhudi.timeline.plain_text import spell
 from pyhudi.timeline.watermark import Tally, Watermark
 from pyhudi.timeline.writers.patience import Waited
 

@@ -19,16 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.command.cells import cell, size_text, stored_value, with_short_floats
+from pyhudi.connector.command.cells import cell, escaped, shell_words, size_text, stored_value, with_short_floats
 from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
-from pyhudi.connector.command.escaping import escaped, shell_words
-from pyhudi.connector.command.given_options import refuse_secrets
+from pyhudi.connector.command.output import plain_lines
 from pyhudi.connector.command.parser import OPERATIONS, ROUND, build_parser, subcommands, with_path_in_place
-from pyhudi.connector.command.text_tables import plain_lines
+from pyhudi.connector.command.run import refuse_secrets
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import COMMAND, command, main
-from pyhudi.operations.progress import Progress
-from pyhudi.operations.write.services import SERVICES
+from pyhudi.operations.upkeep.services import SERVICES
+from pyhudi.operations.words.progress import Progress
 from support.drive import read, write
 from support.made.compacting import rows
 from support.upkeep.meetings import COW, MOR, QUIET, Scene

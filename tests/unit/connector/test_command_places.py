@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from pyhudi.connector.command.cells import cell
 from pyhudi.connector.command.commands import CAT, READS, SHOW
+from pyhudi.connector.command.output import show_table
 from pyhudi.connector.command.parser import ROUND
-from pyhudi.connector.command.text_tables import show_table
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import command
-from pyhudi.operations.progress import Progress
-from pyhudi.operations.write.services import SERVICES
+from pyhudi.operations.upkeep.services import SERVICES
+from pyhudi.operations.words.progress import Progress
 from support.drive import write
 from support.made.compacting import rows
 from support.recorded.fixture_tables import recorded, unpack

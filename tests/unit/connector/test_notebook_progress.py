@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from pyhudi.connector.table.notebook_progress import observer
 from pyhudi.connector.table.notebook_progress import shown_in_notebook as shown
-from pyhudi.operations.progress import Progress
+from pyhudi.operations.words.progress import Progress
 from support.cells import Cell, open_notebook
 from support.seams import patch_seam
 

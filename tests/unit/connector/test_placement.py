@@ -13,7 +13,7 @@ from pyhudi.connector.placement.colocate import default_tasks, integers_by_slot,
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import BucketNumbers, BucketRule
+from pyhudi.table.buckets.numbers import BucketNumbers, BucketRule
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.table import Table

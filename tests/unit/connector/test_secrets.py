@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyhudi.connector.command import given_options
+from pyhudi.connector.command import run
 from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.options.explain import explain
 from pyhudi.options.parsing import PyHudiWarning, parse_options
 from pyhudi.options.sources import WRITING, resolve_options
@@ -144,7 +144,7 @@ def test_what_is_accepted_and_not_done_shows_none(shown: Callable[[], str]) -> N
 
 def test_a_job_that_takes_an_option_amiss_shows_none() -> None:
     with pytest.raises(PyHudiError) as raised:
-        given_options.pairs([f"{PREFIX}secret:{NEEDLE}"])
+        run.pairs([f"{PREFIX}secret:{NEEDLE}"])
 
     assert f"'{PREFIX}secret'" in str(raised.value)
     assert NEEDLE not in text_of(raised.value)

@@ -26,8 +26,8 @@ from pyhudi.operations.result import (
     ServiceResult,
 )
 from pyhudi.operations.service_settings import Upkeep
-from pyhudi.operations.write.service_entry import REQUIRED, AfterWrite, Argument, Call, Service
-from pyhudi.operations.write.services import SERVICES, VALIDATE
+from pyhudi.operations.upkeep.service_entry import REQUIRED, AfterWrite, Argument, Call, Service
+from pyhudi.operations.upkeep.services import SERVICES, VALIDATE
 from support.drive import KEYED, write
 from support.seams import patch_seam
 

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from pyhudi.index.record_size import learned_record_bytes
 from pyhudi.index.settings import FileSizes
+from pyhudi.index.small_files import learned_record_bytes
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import encode

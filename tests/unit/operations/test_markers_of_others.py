@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.progress import Progress
+from pyhudi.operations.words.progress import Progress
 from pyhudi.operations.write.phases import PhaseProgress, Phases
 from support.drawn.histories import TABLE, part, row
 from support.drive import write

@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 import pytest
-from pyhudi.operations.progress import LoggedProgress, Progress, Steps, polling
 from pyhudi.operations.services.means import execute_here
+from pyhudi.operations.words.progress import LoggedProgress, Progress, Steps, polling
 from support.seams import patch_seam
 from support.threads import HANGS_S
 

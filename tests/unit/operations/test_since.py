@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CommitConflictError
+from pyhudi.operations.meeting.conflicts import check_ownership
+from pyhudi.operations.meeting.since import Since
 from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.transaction.conflicts import check_ownership
-from pyhudi.operations.transaction.since import Since
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.table import Table
 from pyhudi.timeline.metadata.avro_codec import encode

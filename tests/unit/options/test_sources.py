@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.options.explain import explain
-from pyhudi.options.metadata_table import WHY_UNUSED
 from pyhudi.options.names import describe_options
-from pyhudi.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
+from pyhudi.options.sources import READING, WHY_UNUSED, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.storage import open_storage
 from pyhudi.storage.secrets import STARS
 from pyhudi.table.config import TableConfig, create_config

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from polars.io.plugins import register_io_source
-from pyhudi.arrow.polars_terms import necessary_for_polars
+from pyhudi.arrow.lazy_frames import necessary_for_polars
 from pyhudi.reader.expression_terms import necessary_for
 from pyhudi.reader.row_filter import expression_values
 from pyhudi.reader.skipping.predicates import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyhudi.errors import TableConfigError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table.bucket_numbers import (
+from pyhudi.table.buckets.numbers import (
     FIRST,
     BucketRule,
     bucket_numbers,

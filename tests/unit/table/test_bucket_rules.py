@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import CorruptFileError, UnsupportedTableError
-from pyhudi.table.bucket_rules import BucketRule, expression_of, path_of
+from pyhudi.table.buckets.rules import BucketRule, expression_of, path_of
 
 TIME = "20260101000000000"
 # As Apache Hudi 1.2 writes it.

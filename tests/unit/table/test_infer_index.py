@@ -12,7 +12,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
-from pyhudi.table.infer_index import InferredIndex, index_of_groups, index_of_view, is_unnoted, mixed, with_inferred
+from pyhudi.table.inferred.index import InferredIndex, index_of_groups, index_of_view, is_unnoted, mixed, with_inferred
 
 BUCKETS = InferredIndex("BUCKET")
 LOOKUP = InferredIndex("SIMPLE")

@@ -9,7 +9,7 @@ import pytest
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
 from pyhudi.table.files.names import FileGroupId
-from pyhudi.table.files.slices_by_name import ByName
+from pyhudi.table.files.slice_rule import ByName
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import Written
 from pyhudi.timeline.instants import Instant, State

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pyhudi.operations.carried_values import parse, spell
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.plain_text import parse, spell
 from pyhudi.timeline.watermark import RECENT, Tally, Watermark
 
 INSTANTS = [Instant(f"{20260101000000000 + n}", "commit", State.COMPLETED, f"{n}") for n in range(RECENT + 9)]

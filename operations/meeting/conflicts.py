@@ -1,0 +1,495 @@
+"""Whether other writers changed the same file groups while this write ran (optimistic concurrency).
+
+A conflict is about a file group, as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, or about
+what only one of two writers may open by the index: both may have made a file group for the same bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ...errors import CommitConflictError, MetInstant
+from ...storage.base import split
+from ...table.buckets.numbers import BucketNumbers, bucket_numbers
+from ...table.files.file_group import DataFile, LogFile
+from ...table.files.names import FileGroupId
+from ...table.files.read_written import read_written
+from ...table.files.view import FileView
+from ...table.latest_schema import newest_schema
+from ...table.schema.evolution import unheld
+from ...timeline.held import clustered_groups, held_groups, pending_compactions, says_what_it_holds
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.codec import WRITE_ID
+from ...timeline.metadata.models import CommitMetadata
+from ...timeline.rescales import pending_rescales, rescaling
+from ...timeline.timeline import Timeline
+from ..read_rows import ReadRows
+from ..write_ids import GENERATED_ID
+from .concurrency import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    RESCALE,
+    RESTORE,
+    ROLLBACK,
+    WRITE,
+    Asked,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    all_shared,
+    asked_of,
+    forbids,
+    kind_of,
+    known_of,
+)
+from .new_keys import NewKeys, find_twin
+from .read_set import find_read
+from .since import Since
+from .transaction import Transaction
+
+# Operation type of a completed log compaction.
+LOG_COMPACT = "LOG_COMPACT"
+_COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
+_NOTHING: Mapping[Shared, object] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteChanges:
+    """What an instant is about to change, to compare with what other instants changed.
+
+    Attributes:
+        file_groups: Each file group that it made, changed or replaced.
+        replaced: The file groups that readers skip once the instant is complete.
+        rewritten: The file groups whose rows, as this write saw them, it wrote into a new base file.
+        bases: The files that it merged or appended to.
+        merged_logs: The log files among them that it merged into a new base file.
+        rival_key: Returns for a file group what only one of two writers may open in its partition.
+        covers: Returns whether the write replaces all of a partition, by its path.
+        new_keys: Where the write put keys that the index did not find; None if it looked up no keys.
+        read: The rows of the table that decided what the write does, if its isolation level makes them count.
+        numbers: The number of buckets by which the write placed its rows, by partition path.
+    """
+
+    file_groups: frozenset[FileGroupId]
+    replaced: frozenset[FileGroupId]
+    rewritten: frozenset[FileGroupId]
+    bases: Sequence[DataFile]
+    rival_key: Callable[[FileGroupId], Hashable]
+    covers: Callable[[str], bool]
+    columns: pa.Schema
+    new_keys: NewKeys | None = None
+    merged_logs: Sequence[LogFile] = ()
+    read: tuple[ReadRows, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether a check for conflicts may have to read data files."""
+        return bool(self.read) or (self.new_keys is not None and bool(self.new_keys.files))
+
+
+@dataclass(slots=True)
+class CheckedInstants:
+    """The instants with which a write was compared already; the next check skips them.
+
+    What an instant did in one state never changes, and neither does what this write changes.
+
+    Attributes:
+        instants: The instants, each in the state in which it was compared.
+        others: The file groups that completed writes changed.
+        compacted: The file groups that completed compactions changed.
+    """
+
+    instants: set[Instant] = field(default_factory=set)
+    others: set[FileGroupId] = field(default_factory=set)
+    compacted: set[FileGroupId] = field(default_factory=set)
+
+
+def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
+    """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
+
+    It skips the ``checked`` instants, and adds the others to them.
+    """
+    since = Since.find(work, timeline, checked.instants)
+    check_ownership(work, timeline, since)
+    _check_numbers(since, changes.numbers)
+    others: set[FileGroupId] = set()
+    compacted: set[FileGroupId] = set()
+    for instant in since.writes:
+        metadata = since.read(instant)
+        _check_replay(work, instant, metadata)
+        theirs = sorted(_file_groups(metadata))
+        if metadata.operation_type == LOG_COMPACT or metadata.compacted:
+            kind = LOG_COMPACTION if metadata.operation_type == LOG_COMPACT else COMPACTION
+            _check_compaction(work, instant, kind, theirs, changes)
+            compacted.update(theirs)
+        else:
+            _check_write(work, instant, metadata, theirs, changes)
+            _check_read(since, instant, metadata, changes)
+            others.update(theirs)
+    check_columns_since(since, changes.columns)
+    _check_pending(since, changes)
+    bases = work.table.format.makers(changes.bases, timeline)
+    _check_undone(since, changes, bases)
+    _check_times(work, timeline, bases, changes.merged_logs)
+    for base in sorted(bases):
+        if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
+            raise _base_gone(work, base)
+    if changes.new_keys is not None:
+        _check_cleaned(since, changes.new_keys)
+        if changes.new_keys.logs.keys() & compacted:
+            # The checks before did not look for keys of these log files in the file groups that others had changed.
+            others |= checked.others
+        _check_new_keys(since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
+    checked.others |= others
+    checked.compacted |= compacted
+    checked.instants.update(since.instants)
+
+
+def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
+    """Raise if readers would skip rows that this write merged from a newer state of the table.
+
+    Readers take the base file of the greatest requested time, and put a log file on top of each base file that was
+    requested before the log file completed.
+    """
+    newest_base = max(bases, default="")
+    newest_log = work.table.format.slices.reach(logs, timeline)
+    if newest_base > work.instant_time:
+        raise work.conflict(f"It merged files of the commit {newest_base}, which has a later time")
+    if newest_log > work.instant_time:
+        raise work.conflict(f"It merged log files that were completed at {newest_log}, after its own time")
+
+
+def check_moment(work: Transaction, timeline: Timeline) -> Since:
+    """Return what completed since the plan of a write that has read nothing.
+
+    Raises `CommitConflictError` if the write must not be merged with the table as it is now.
+    """
+    since = Since.of_unread(work, timeline)
+    _check_restore(since)
+    for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
+        _check_replay(work, instant, since.read(instant))
+    return since
+
+
+def _check_replay(work: Transaction, instant: Instant, metadata: CommitMetadata) -> None:
+    if metadata.extra_metadata.get(WRITE_ID) == work.write_id:
+        raise work.conflict(f"A replay of it completed meanwhile, as {instant.requested_time}")
+
+
+def _forbids(
+    theirs: InstantKind,
+    shared: Mapping[Shared, object] = _NOTHING,
+    *,
+    their_state: Known = Known.COMPLETED,
+    asked: Asked = Asked.SINCE_PLAN,
+) -> bool:
+    return forbids(Meeting(WRITE, theirs, their_state, all_shared(shared), asked))
+
+
+def _check_write(
+    work: Transaction, instant: Instant, metadata: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
+) -> None:
+    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    groups = [group for group in theirs if (group.partition_path, changes.rival_key(group)) in ours]
+    # If this write replaces a whole partition, no other write may have added file groups to it.
+    covered = [group for group in theirs if changes.covers(group.partition_path)]
+    if _forbids(WRITE, _shared(groups, covered, changes)):
+        what = f"{_name_of(instant, metadata)} completed meanwhile"
+        for group in (groups or covered)[:1]:
+            what += f" and changed the {group.words} too"
+        raise work.conflict(what, met_at(instant.requested_time, WRITE, (groups or covered)[:1]))
+
+
+def changed_meanwhile(
+    work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants
+) -> frozenset[FileGroupId]:
+    """Return the file groups of a write that other writes changed since, except for the ``checked`` writes.
+
+    A write that rewrites rows in place leaves them out, and then conflicts with none of these writes.
+    """
+    since = Since.find(work, timeline, checked.instants)
+    ours = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
+    theirs = {group for instant in since.writes for group in _file_groups(since.read(instant))}
+    places = {(group.partition_path, changes.rival_key(group)) for group in theirs}
+    return frozenset(group for place, group in ours.items() if place in places)
+
+
+def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
+    """Raise if a partition no longer has the number of buckets by which this write placed rows there.
+
+    A rescale may leave a bucket empty, so that file groups alone do not show the conflict.
+    """
+    for path, current in changed_numbers(since, numbers).items():
+        if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
+            instant = max(write.requested_time for write in since.writes if write.replaces)
+            raise since.work.conflict(
+                f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
+                f"{'an unknown number of' if current is None else current} buckets, but this write placed its rows by "
+                f"{numbers[path]}",
+                MetInstant(instant, WRITE.value, path),
+            )
+
+
+def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int | None]:
+    """Return the numbers of buckets of now that differ from those by which a write placed rows; None for unknown.
+
+    Only a replacecommit changes numbers. The rollback of a replacecommit that the write saw is a conflict by itself.
+    """
+    if not numbers or not any(write.replaces for write in since.writes):
+        return {}
+    now = bucket_numbers(since.work.table, since.timeline)
+    return {path: current for path, number in sorted(numbers.items()) if (current := now.of(path)) != number}
+
+
+def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
+    work = since.work
+
+    def numbers() -> BucketNumbers:
+        return bucket_numbers(work.table, since.timeline.as_of_completion(instant.visible_since))
+
+    where = find_read(work, changes.read, changes.columns, instant, metadata, numbers)
+    if where is not None and _forbids(WRITE, {Shared.READ: True}):
+        raise work.conflict(
+            f"{_name_of(instant, metadata)} completed meanwhile and changed rows that decided what this write does "
+            f"({where})",
+            met_at(instant.requested_time, WRITE),
+        )
+
+
+def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
+    """Return the name of a completed write, with its write id, the only trace of its process."""
+    write_id = metadata.extra_metadata.get(WRITE_ID)
+    return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
+
+
+def _shared(
+    groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
+) -> dict[Shared, object]:
+    return {
+        Shared.FILE_GROUP: changes.file_groups.intersection(groups),
+        Shared.BUCKET: not changes.file_groups.issuperset(groups),
+        Shared.PARTITION: covered,
+    }
+
+
+def _check_pending(since: Since, changes: WriteChanges) -> None:
+    work = since.work
+    timeline = Timeline(since.pending, since.timeline.files)
+    clustered = clustered_groups(timeline, own=work.instant_time)
+    reads_plans = False
+    for instant in since.pending:
+        kind = kind_of(instant.action)
+        if kind is None or instant.requested_time == work.instant_time:
+            continue
+        untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
+        asked = asked_of(work.instant_time, instant)
+        if kind in _COMPACTIONS:
+            # Appends may run beside any compaction, so their commit need not read its plan.
+            if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, their_state=Known.PENDING, asked=asked):
+                reads_plans = True
+        elif kind is not CLUSTERING:
+            asked = Asked.SINCE_PLAN
+        if _forbids(kind, {Shared.UNTOLD: untold}, their_state=Known.PENDING, asked=asked):
+            what = f"The {instant.action} {instant.requested_time} was requested meanwhile"
+            raise work.conflict(what, met_at(instant.requested_time, kind))
+    check_rescales(work, timeline, {file_group.partition_path for file_group in changes.file_groups})
+    for (partition, file_id), instant in clustered.items():
+        group = FileGroupId(partition, file_id)
+        shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
+        if _forbids(CLUSTERING, shared, their_state=Known.PENDING, asked=asked_of(work.instant_time, instant)):
+            raise work.conflict(
+                f"The clustering {instant.requested_time} was requested meanwhile for the {group.words}, which this "
+                "write changed",
+                met_at(instant.requested_time, CLUSTERING, [group]),
+            )
+    for place, instant in (held_groups(pending_compactions(timeline)) if reads_plans else {}).items():
+        _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*place)], changes)
+
+
+def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection[str]) -> None:
+    """Raise `CommitConflictError` if a rescale of these partitions reads them already, or is older than the write.
+
+    A younger rescale that has not begun to read waits for the write.
+    """
+    for instant, rescale in pending_rescales(timeline, own=work.instant_time).items():
+        counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
+        held = rescale.first_held(partitions) if counts else None
+        if _forbids(RESCALE, {Shared.PARTITION: held is not None}, their_state=Known.PENDING):
+            raise work.conflict(rescaling(instant, held), MetInstant(instant.requested_time, RESCALE.value, held))
+
+
+def check_restores(work: Transaction, timeline: Timeline) -> None:
+    """Raise `CommitConflictError` if a restore is at work, because it undoes what begins after it."""
+    restore = next((instant for instant in timeline.pending if kind_of(instant.action) is RESTORE), None)
+    if restore is not None and _forbids(RESTORE, their_state=Known.PENDING):
+        what = f"The restore {restore.requested_time} is at work on the table"
+        raise work.conflict(what, met_at(restore.requested_time, RESTORE))
+
+
+def _check_new_keys(
+    since: Since,
+    ours: NewKeys,
+    theirs: Collection[FileGroupId],
+    checked: CheckedInstants,
+) -> None:
+    if not ours.files or not theirs:
+        return
+    work = since.work
+    times = {instant.requested_time for instant in (*since.writes, *checked.instants) if instant.is_write}
+    twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
+    if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
+        name, time = next(
+            (
+                (_name_of(write, metadata), write.requested_time)
+                for write in since.writes
+                if twin.group in _file_groups(metadata := since.read(write))
+            ),
+            ("Another write", ""),
+        )
+        raise work.conflict(
+            f"{name} completed meanwhile and added the record key {twin.record_key!r}, which "
+            f"this one adds to partition {twin.partition_path!r}, to the {twin.group.words}",
+            met_at(time, WRITE, [twin.group]),
+        )
+
+
+def _check_compaction(
+    work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
+) -> None:
+    their_state, asked = known_of(instant), asked_of(work.instant_time, instant)
+    rewritten = sorted(changes.rewritten.intersection(groups))
+    changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
+    if not _forbids(
+        kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, their_state=their_state, asked=asked
+    ):
+        return
+    name = f"The {'compaction' if their_state is Known.PENDING else kind.value} {instant.requested_time}"
+    group = "".join(f"the {touched.words}" for touched in (rewritten or changed)[:1])
+    if kind is LOG_COMPACTION and their_state is Known.COMPLETED:
+        what = f"{name} completed meanwhile and joined the log files of {group}, which this write changed"
+    else:
+        what = f"{name} was requested meanwhile for {group}, of which this write made a new base file"
+    raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten or changed)[:1]))
+
+
+def _check_restore(since: Since) -> None:
+    if since.restore is not None and _forbids(RESTORE, their_state=known_of(since.restore)):
+        raise since.work.conflict(
+            f"The restore {since.restore.requested_time} took the table back to an earlier moment",
+            met_at(since.restore.requested_time, RESTORE),
+        )
+
+
+def _base_gone(work: Transaction, base: str) -> CommitConflictError:
+    what = f"The commit {base}, whose rows this write kept, was rolled back meanwhile"
+    return work.conflict(what, met_at(base, ROLLBACK))
+
+
+def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -> None:
+    _check_restore(since)
+    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    for undo in since.undone():
+        if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, their_state=undo.state):
+            raise _base_gone(since.work, undo.instant_time)
+        shared: dict[Shared, object] = {}
+        if since.seen.saw_write(undo.instant_time):
+            groups = [group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
+            shared = _shared(
+                groups, [group for group in undo.file_groups if changes.covers(group.partition_path)], changes
+            )
+            # File groups that it had replaced come back. Only its completed file, which is deleted, named them.
+            shared[Shared.REPLACED] = undo.group not in {"commit", "deltacommit"}
+            # A missing key may be back, or a found key gone; no file group of this write shows that.
+            shared[Shared.LOOKED_UP] = changes.new_keys is not None
+            shared[Shared.READ] = changes.read
+        if _forbids(ROLLBACK, shared, their_state=undo.state):
+            raise since.work.conflict(
+                f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile",
+                met_at(undo.instant_time, ROLLBACK),
+            )
+
+
+def _check_cleaned(since: Since, looked: NewKeys) -> None:
+    """Raise if a clean deleted files that this write saw, so that its lookup may have missed keys.
+
+    A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
+    """
+    cleaned, their_state = since.cleaned(), since.state_of_cleans
+    partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
+    if not cleaned:
+        return
+    seen = since.timeline.as_of(since.seen)
+    view = FileView(seen, read_written(seen), cleaned=cleaned)
+    lost = [file for partition in partitions for file in view.lost(partition)]
+    if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, their_state=their_state):
+        what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
+        groups = [FileGroupId(split(file.path)[0], file.file_id) for file in lost[:1]]
+        raise since.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
+
+
+def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
+    """Raise if either this write or a write that completed meanwhile drops columns of the other.
+
+    Readers take the columns of the write with the greatest requested time, whichever completed last. A write that still
+    ``merges`` stored rows must not have narrower columns than the other write, either.
+    """
+    newest = newest_schema(since.timeline) if since.writes else None
+    if newest is None:
+        return
+    instant, theirs = newest
+    last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
+    lost = unheld(list(last), list(first))
+    if merges:
+        shared = [field for field in theirs if field.name in columns.names]
+        lost += unheld([columns.field(field.name) for field in shared], shared)
+    if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
+        raise since.work.conflict(
+            f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
+            f"({', '.join(map(repr, dict.fromkeys(lost)))})",
+            met_at(instant.requested_time, WRITE),
+        )
+
+
+def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
+    """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again."""
+    since = since or Since.find(work, timeline)
+    own = timeline.find(work.instant_time)
+    mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
+    undone = [
+        f" (the rollback {undo.by})"
+        for undo in since.rollbacks_of(work.instant_time)
+        if forbids(Meeting(mine, ROLLBACK, undo.state, itself, Asked.SINCE_PLAN))
+    ]
+    if own is None or own.state != State.INFLIGHT or undone:
+        raise CommitConflictError(
+            f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
+            f"writer rolled it back{''.join(undone[:1])}, taking its writer for dead.",
+            "This write left nothing behind; write again, with a longer heartbeat tolerance "
+            "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
+        )
+
+
+def met_at(instant_time: str, kind: InstantKind, groups: Sequence[FileGroupId] = ()) -> MetInstant:
+    """Return the instant that a write met, with the first of the file groups at which they met."""
+    if not groups:
+        return MetInstant(instant_time, kind.value)
+    return MetInstant(instant_time, kind.value, groups[0].partition_path, groups[0].file_id)
+
+
+def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:
+    written = {
+        FileGroupId(partition, stat.file_id)
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+        if stat.file_id
+    }
+    return written | {
+        FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
+    }

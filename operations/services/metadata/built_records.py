@@ -1,0 +1,199 @@
+"""Records of `files`, `column_stats` and `partition_stats` as the folders and data files of a table state them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from ....errors import PyHudiError
+from ....storage.base import Storage, join, split
+from ....storage.threads import for_each
+from ....table.files.column_bounds import ColumnBounds, encoding_of, united
+from ....table.files.file_group import base_file, data_file
+from ....table.files.logs.avro_bytes import Integers
+from ....table.files.partitions import walk_partitions
+from ....table.files.view import FileView
+from ....table.files.written import Written
+from ....table.metadata.bounds_of_files import FileBounds
+from ....table.metadata.bounds_records import bounds_records, partition_bounds_records
+from ....table.metadata.encoding import Records, joined, record_of_partitions, records_of_files
+from ....table.metadata.read_bounds import bounds_of_base_file, bounds_of_log_file
+from ....table.metadata.record_schema import record_schema
+from ....table.seen_table import SeenTable
+from ...following.indexed_columns import IndexedColumns
+from ..means import Means
+from ..service import NoTasksError
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFiles:
+    """The data files of all instants that were complete at a moment, one row each; also those of replaced groups."""
+
+    partitions: pa.StringArray
+    names: pa.StringArray
+    sizes: Integers
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def committed_files(seen: SeenTable) -> CommittedFiles:
+    """List the data files of all partitions."""
+    view = FileView(seen.timeline, Written())
+    rows = [
+        (partition, split(info.path)[1], info.size)
+        for partition, listed in sorted(walk_partitions(seen.storage).items())
+        for info in listed
+        if (file := data_file(info.path, info.size)) is not None and view.shows(file)
+    ]
+    partitions, names, sizes = ([row[at] for row in rows] for at in range(3))
+    return CommittedFiles(
+        pa.array(partitions, pa.string()), pa.array(names, pa.string()), np.array(sizes, dtype=np.int64)
+    )
+
+
+def files_records(files: CommittedFiles, schema: str) -> Records:
+    """Return the record that lists all partitions, and one record of each partition with its files."""
+    partitions = files.partitions.unique()
+    every = record_of_partitions(partitions, np.zeros(len(partitions), dtype=np.bool_), schema)
+    if not len(files):
+        return every
+    live = np.zeros(len(files), dtype=np.bool_)
+    return joined([every, records_of_files(files.partitions, files.names, files.sizes, live, schema)])
+
+
+_FILES_OF_A_UNIT = 500
+# This process reads so few files sooner than a job of the engine would begin.
+_FEW_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class UnitBounds:
+    """The records of ``column_stats`` of a unit's files, and bounds of each partition over its files that count."""
+
+    files: Records | None
+    partitions: tuple[FileBounds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Some files: the partition and the name of each, and whether it is of a newest slice, which readers see."""
+
+    files: tuple[tuple[str, str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the bounds of units; an engine gets it with every task.
+
+    Attributes:
+        mixes: Whether log files may leave values of older rows, whatever their columns are.
+    """
+
+    storage: Storage
+    columns: tuple[pa.Field, ...]
+    typed: bool
+    mixes: bool
+
+    def read(self, unit: _Unit) -> UnitBounds:
+        bounds_of_files = [
+            (bounds, counts)
+            for partition, name, counts in unit.files
+            if (bounds := self._of_file(partition, name)) is not None
+        ]
+        whole = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
+        records = bounds_records(whole, self.columns, record_schema(), typed=self.typed) if whole else None
+        return UnitBounds(records, self._of_partitions([bounds for bounds, counts in bounds_of_files if counts]))
+
+    def _of_file(self, partition: str, name: str) -> FileBounds | None:
+        path = join(partition, name)
+        try:
+            if base_file(path) is not None:
+                return FileBounds(partition, name, *bounds_of_base_file(self.storage, path, self.columns))
+            rows, columns, lacks = bounds_of_log_file(self.storage, path, self.columns)
+            return FileBounds(partition, name, rows, columns, self.mixes or lacks)
+        except (PyHudiError, FileNotFoundError):
+            if self.storage.exists(path):
+                raise
+            # A clean has deleted the file, and deletes its records as it completes.
+            return None
+
+    def _of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
+        by_partition: dict[str, list[FileBounds]] = {}
+        for file in files:
+            by_partition.setdefault(file.partition_path, []).append(file)
+        return tuple(self._joined(path, found) for path, found in by_partition.items())
+
+    def _joined(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
+        rows = [file.rows for file in files]
+        stated = [{bounds.column: bounds for bounds in file.columns} for file in files]
+        columns = [
+            united(
+                [
+                    _bounds_or_nulls(by_column.get(field.name), field.name, file.rows)
+                    for by_column, file in zip(stated, files, strict=True)
+                ],
+                rows,
+                encoding_of(field.type),
+            )
+            for field in self.columns
+        ]
+        return FileBounds(partition, "", sum(rows), columns)
+
+
+def _bounds_or_nulls(bounds: ColumnBounds | None, name: str, rows: int) -> ColumnBounds:
+    """Return the bounds of a column in a file; those of nulls alone if the file lacks the column."""
+    return ColumnBounds(name, None, None, rows) if bounds is None or bounds.nulls is None else bounds
+
+
+@dataclass(frozen=True)
+class BoundsOfTable:
+    """The bounds of columns in the data files of a table, read once for both partitions of the metadata table.
+
+    Attributes:
+        counts: Whether the bounds are for ``partition_stats``, too, in which only files of newest slices count.
+    """
+
+    seen: SeenTable
+    files: CommittedFiles
+    indexed: IndexedColumns
+    means: Means
+    counts: bool
+
+    @cached_property
+    def units(self) -> Sequence[UnitBounds]:
+        config = self.seen.table.config
+        mixes = config.partial_update_mode is not None
+        reader = _Reader(self.seen.storage, self.indexed.fields, self.indexed.typed, mixes)
+        newest = self._newest() if self.counts else frozenset()
+        names = zip(self.files.partitions.to_pylist(), self.files.names.to_pylist(), strict=True)  # O(files)
+        every = [(partition, name, join(partition, name) in newest) for partition, name in names]
+        units = [_Unit(tuple(every[at : at + _FILES_OF_A_UNIT])) for at in range(0, len(every), _FILES_OF_A_UNIT)]
+        return self._read(reader.read, units, len(every))
+
+    def file_records(self) -> list[Records]:
+        return [unit.files for unit in self.units if unit.files is not None]
+
+    def partition_records(self) -> list[Records]:
+        parts = [part for unit in self.units for part in unit.partitions]
+        if not parts:
+            return []
+        # Tight: readers see the newest slices alone, and writes that complete later widen these bounds.
+        typed = self.indexed.typed
+        return [partition_bounds_records(parts, self.indexed.fields, record_schema(), typed=typed, tight=True)]
+
+    def _newest(self) -> Collection[str]:
+        return frozenset([file.path for found in self.seen.view.all_slices() for file in found.data_files])
+
+    def _read(self, read: Callable[[_Unit], UnitBounds], units: Sequence[_Unit], count: int) -> list[UnitBounds]:
+        if self.means.executor is not None and count > _FEW_FILES:
+            try:
+                return self.means.executor(read, units)
+            except NoTasksError:
+                if self.means.without_tasks is None:
+                    raise
+        return for_each(self.seen.storage, read, units, computes=True)

@@ -1,0 +1,1 @@
+"""Table services as a whole: their registry, rounds of them, and those that follow a write."""

@@ -1,0 +1,1 @@
+"""Values in words: for logs, errors, terminals, notebooks and pages."""

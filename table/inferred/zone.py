@@ -1,0 +1,135 @@
+"""Infers from stored rows the time zone in which a table's partition paths show times, if no option names it.
+
+Apache Hudi then takes the zone of the machine that writes, and stores none. Of each looked-into file, the rows with the
+earliest and latest times tell most about the offset from UTC.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from zoneinfo import available_timezones
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import MissingOptionError, PartitionValueError
+from ..config import property_keys as key
+from ..config.key_types import PartitionType
+from ..config.table_config import TableConfig
+from ..files.lost import open_view
+from ..keys.generator import KeyGenerator
+from ..keys.time_partitions import TimeOptions
+from ..keys.time_zones import DAY, FIRST_MS, LAST_MS, Millis, TimeZone
+from ..latest_schema import latest_schema
+from ..schema.fields import root_of, values_of
+from ..table import Table
+from .some_rows import some_rows
+
+_SLICES_LOOKED_INTO = 16
+_YEARS_AHEAD = 2
+_AREAS = ("Europe/", "America/", "Asia/", "Australia/", "Africa/", "Atlantic/", "Indian/", "Pacific/", "Antarctica/")
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredRows:
+    """Some rows of a table, and for each the path of the partition that holds it."""
+
+    rows: pa.Table
+    paths: pa.Array
+    schema: pa.Schema
+
+    def fits(self, config: TableConfig) -> bool:
+        """Return whether the options of `config` put every row into the partition that it is stored in."""
+        keys = KeyGenerator(config, self.schema)
+        try:
+            made = [keys.partition_paths(batch).cast(pa.string()) for batch in self.rows.to_batches()]
+        except PartitionValueError:
+            return False
+        return bool(pa.chunked_array(made, pa.string()).combine_chunks().equals(self.paths))
+
+
+def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the option of the zone of the paths, if it alone is missing from a table's and the given time options.
+
+    Raises MissingOptionError if the rows fit no zone, or two that will differ. Without rows it returns nothing.
+    """
+    config = table.config
+    if PartitionType.TIMESTAMP not in config.partition_types:
+        return {}
+    options = {**config.time_options, **given}
+    if TimeOptions(options, table.path).missing() != [key.TIME_OUTPUT_ZONE]:
+        return {}
+    stored = _find_rows(table)
+    if stored is None:
+        return {}
+    properties = {**config.properties, **options}
+    fitting = [
+        zone for zone in _candidates() if stored.fits(TableConfig({**properties, key.TIME_OUTPUT_ZONE: zone.name}))
+    ]
+    moments = _weeks_to_compare(stored, config, options)
+    first = fitting[0].local(moments) if fitting else moments
+    other = next((zone for zone in fitting[1:] if not np.array_equal(zone.local(moments), first)), None)
+    if fitting and other is None:
+        return {key.TIME_OUTPUT_ZONE: fitting[0].name}
+    fit = f"both {fitting[0].name} and {other.name}" if other else "no time zone that pyhudi knows"
+    raise MissingOptionError(
+        f"The table {table.path} has partitions made of times, {key.TIME_OUTPUT_ZONE} is not given, and the stored "
+        f"rows that pyhudi looked at fit {fit}.",
+        "Give the time zone of the table's writers, once; pyhudi keeps it in the table.",
+    )
+
+
+def _find_rows(table: Table) -> _StoredRows | None:
+    timeline = table.timeline()
+    schema = latest_schema(table.config, timeline)
+    if schema is None:
+        return None
+    view = open_view(timeline)
+    partitions = view.partitions()
+    # Rows on both sides of a border between partitions tell most, so that two neighbours are looked into at a time.
+    step = max(2, -(-len(partitions) // (_SLICES_LOOKED_INTO // 2)))
+    wanted = pa.schema([schema.field(name) for name in {root_of(field) for field in table.config.partition_fields}])
+    batches, paths = [], []
+    for partition in (name for number, name in enumerate(partitions) if number % step < 2):
+        for file_slice in [*view.slices(partition).values()][:1]:
+            for _, rows in some_rows(table.storage, file_slice, wanted):
+                batches.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
+                paths += [partition] * batches[-1].num_rows
+    rows = pa.Table.from_batches(batches, wanted).combine_chunks()
+    return _StoredRows(rows, pa.array(paths, pa.string()), schema) if rows.num_rows else None
+
+
+def _bounds(times: Iterable[pa.Array]) -> list[int]:
+    """Return the positions of a row with the least and a row with the greatest value of each column of times."""
+    positions = set()
+    for values in times:
+        extremes = pc.min_max(values)
+        positions |= {pc.index(values, extremes[end]).as_py() for end in ("min", "max")}  # one value a batch
+    return sorted(positions - {-1})
+
+
+def _times(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
+    for field, kind in zip(config.partition_fields, config.partition_types, strict=True):
+        if kind is PartitionType.TIMESTAMP:
+            yield values_of(rows, field)
+
+
+def _weeks_to_compare(stored: _StoredRows, config: TableConfig, options: Mapping[str, str]) -> Millis:
+    """Return a moment in each week from the earliest row to some years from now."""
+    times = TimeOptions({**options, key.TIME_OUTPUT_ZONE: "UTC"}, config.name).partitions()
+    earliest = [times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _times(rows, config)]
+    last = dt.datetime(dt.datetime.now(dt.timezone.utc).year + _YEARS_AHEAD, 1, 1, tzinfo=dt.timezone.utc)
+    first = np.clip(min(earliest), FIRST_MS, LAST_MS)
+    return np.arange(first, max(first, int(last.timestamp()) * 1000) + 7 * DAY, 7 * DAY, dtype=np.int64)
+
+
+def _candidates() -> Iterator[TimeZone]:
+    """Yield UTC, the offsets in whole hours, and the regions; of zones that are alike the first is chosen."""
+    yield TimeZone("UTC")
+    for hours in range(1, 15):
+        yield from (TimeZone(f"GMT{sign}{hours}:00") for sign in "+-")
+    names = sorted(available_timezones())
+    yield from (TimeZone(name) for area in _AREAS for name in names if name.startswith(area))
