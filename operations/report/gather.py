@@ -204,7 +204,7 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
     heat, unknown_rows = heat_map(walked, opened.rows)
     debt = debt_of(walked)
     judged = TableNeeds(walked, terms.upkeep, terms.patience, dead)
-    needs: tuple[Need, ...] = problems.lacking("what the table needs next", judged.found, ())
+    needs: tuple[Need, ...] = problems.lacking("what the table needs next", judged.next_needs, ())
     return ReportFigures(
         path=storage.path,
         name=config.name,
