@@ -52,6 +52,8 @@ class ByName:
     ``AbstractTableFileSystemView.fetchMergedFileSlice``.
     """
 
+    shares_logs = True
+
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         makers: set[str] = set()
         logs = []
@@ -113,7 +115,14 @@ class ByName:
 
 
 class SliceRule(Protocol):
-    """How makers and slices follow from the files of a file group."""
+    """How makers and slices follow from the files of a file group.
+
+    Attributes:
+        shares_logs: Whether several instants may append to one log file, so that a dead one may have left a torn block.
+    """
+
+    @property
+    def shares_logs(self) -> bool: ...
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         """Return the requested times of the instants that wrote some files, as names or completed writes say.
@@ -162,6 +171,8 @@ class ByCompletionTime:
     appends need not wait for each other. Log files without such a base file make up the first slice of their file
     group, which has none. Source: ``HoodieFileGroup.getBaseInstantTime``.
     """
+
+    shares_logs = False
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         return frozenset(file.named_time for file in files)
@@ -215,6 +226,8 @@ class ByEitherName(ByCompletionTime):
     write was requested. So the file goes to the slice where it was, as if that instant had written it; Apache Hudi 1.x
     places it alike. What counts in it is decided block by block, as several instants appended to it.
     """
+
+    shares_logs = True
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
         every_file = tuple(files)

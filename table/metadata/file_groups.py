@@ -91,8 +91,8 @@ class EntriesOfPrefixes:
 class GroupReader:
     """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count.
 
-    Unless log files ``may_be_torn``, a torn log file of a completed instant is damage: a merge would lose for good what
-    it said. Otherwise torn blocks are passed over, as in log files to which dead writers appended.
+    Unless log files ``may_be_torn``, a torn log file of an instant that counts is damage: what it said is lost, and a
+    reader would miss rows. Otherwise torn blocks are passed over, as in log files to which dead writers appended.
     """
 
     storage: Storage
@@ -185,7 +185,7 @@ class GroupReader:
     def _is_torn(self, log: LogFile, blocks: Sequence[LogBlock]) -> bool:
         """Return whether a log file is not whole, and is not of a failed attempt beside one of the same instant."""
         is_whole = blocks and all(block.type != BlockType.CORRUPT for block in blocks)
-        return not is_whole and not self.file_slice.has_another(log)
+        return not is_whole and self.counts(log.named_time) and not self.file_slice.has_another(log)
 
     def _part(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
         """Return what a block says of wanted keys; None for a block that cannot count."""

@@ -24,6 +24,7 @@ from ...timeline.timeline import Timeline
 from ..config import PROPERTIES_PATH, TableConfig
 from ..config.property_keys import VERSION
 from ..files.file_group import FileSlice
+from ..files.slice_rule import slice_rule
 from ..files.view import FileView
 from ..files.written import Written
 from ..format import format_of
@@ -257,7 +258,8 @@ class MetadataPartition:
                 yield self.slices[file_ids[group]], keys.filter(pa.array(groups == group))
 
     def reader(self, file_slice: FileSlice) -> GroupReader:
-        return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up)
+        torn = slice_rule(self.table.timeline).shares_logs
+        return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up, may_be_torn=torn)
 
 
 def instants_of_metadata(table: Table, config: TableConfig | None = None) -> InstantFiles:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyhudi.arrow import Table
 from pyhudi.operations.following.metadata_of_write import metadata_of_write
 from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.services.metadata.drop_index import drop_index
@@ -17,6 +18,7 @@ from pyhudi.table.config import load_config
 from pyhudi.table.table import open_table
 from support.attempts import PARTED, parted
 from support.drive import write
+from support.made.begun_metadata import asked_always
 from support.made.metadata_tables import How, simulate
 from support.places import copied
 from support.rules.ends import assert_whole
@@ -135,6 +137,22 @@ def test_upkeep_takes_what_is_damaged_out_of_use_and_says_so(
     assert not again.todo
     assert bool(again.file_groups) == bool(left)
     assert_whole(path)
+
+
+@pytest.mark.parametrize("name", ["column_stats", "partition_stats"])
+def test_readers_do_without_a_partition_whose_log_file_is_torn(tmp_path: Path, origin: Path, name: str) -> None:
+    """What the torn block said is lost: bounds that it widened would leave out files with rows."""
+    path = copied(origin, tmp_path / "t")
+    instant = write(path, parted("b", 3, value=30)).instant
+    for log in (path / MDT / name).glob(f".*_{instant}.log.*"):
+        replace(log, log.read_bytes()[:-40])
+
+    with asked_always():
+        asked = {step.source for step in Table(str(path)).explain(where="value = 30").steps}
+        rows = Table(str(path)).read(["id"], where="value = 30")["id"].to_pylist()
+
+    assert name not in asked
+    assert rows == ["k3"]
 
 
 def test_an_index_is_dropped_beside_definitions_that_cannot_be_read(tmp_path: Path, origin: Path) -> None:
