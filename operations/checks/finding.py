@@ -71,7 +71,7 @@ class Findings:
         return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
-        self._gathered.append(Finding(check, one_line(what), file, instant))
+        self._gathered.append(Finding(check, _valid(one_line(what)), _valid(file), _valid(instant)))
 
     @contextmanager
     def turning(self, check: Check, *, file: str = "", instant: str = "") -> Iterator[None]:
@@ -113,6 +113,11 @@ class Findings:
             for finding in ordered
         ]
         return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
+
+
+def _valid(text: str) -> str:
+    r"""Return a text as UTF-8 can have it: names of files on a disk may be other bytes, which become ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 UNREADABLE = Check(

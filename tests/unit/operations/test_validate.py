@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import zlib
@@ -146,6 +147,15 @@ def test_noise_in_any_file_raises_nothing(table: Path) -> None:
 
             assert findings(table, stale_s=0) or not told.fullmatch(name), name
         (table / name).write_bytes(data)
+
+
+def test_a_file_whose_name_is_no_text_is_named(table: Path) -> None:
+    """A disk keeps any bytes as a name, and a column of texts does not."""
+    (table / "x" / os.fsdecode(b"\xff.txt")).touch()
+
+    (finding,) = findings(table, stale_s=0)
+
+    assert (finding["code"], finding["file"]) == ("STRANGE_FILE", "x/\\udcff.txt")
 
 
 def test_a_path_without_a_table_is_refused(tmp_path: Path) -> None:
