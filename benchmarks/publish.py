@@ -22,6 +22,7 @@ from batches import verdicts as verdicts_of_batches
 from figures.picture import draw
 from figures.promises import verdicts
 from figures.speed import speed
+from figures.tables import bounds_of
 from index_state import STATE, spared
 from index_state import verdicts as verdicts_of_states
 from indexes import INDEX, filters, groups, tagging
@@ -48,6 +49,7 @@ from restart import verdicts as verdicts_of_restarts
 from run import ROOT, of, table
 from streams import STREAM, sinks
 from streams import verdicts as verdicts_of_streams
+from without_spark import SMALL, WITHOUT, promises, small_writes, whole_tables
 from writers import WRITERS, rates, refusals
 from writers import verdicts as verdicts_of_writers
 
@@ -59,7 +61,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA, KEPT)
+    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW, METADATA, KEPT, WITHOUT, SMALL)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "speed": speed(seconds),
@@ -84,6 +86,9 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "planned": verdicts_of_metadata(seconds),
         "kept": kept_metadata(seconds),
         "upheld": verdicts_of_kept(seconds),
+        "without": whole_tables(seconds),
+        "small": small_writes(seconds),
+        "alone": bounds_of(promises(seconds)),
         "joins": joins(seconds),
         "rescales": rescales(seconds),
         "writers": rates(seconds),

@@ -265,9 +265,17 @@ def one(kind: str, row: str, data: Path, folder: str) -> dict[str, Any]:
 
 def without_spark(seconds: Mapping[str, Mapping[str, float]]) -> str:
     """Return tables of the seconds, and what is promised of them."""
-    small = table_of(seconds, SMALLS, SMALL, 3)
-    tables = [table_of(seconds, PHASES, WITHOUT), small]
-    return "\n".join([*tables, bounds_of(promises(seconds))])
+    return "\n".join([whole_tables(seconds), small_writes(seconds), bounds_of(promises(seconds))])
+
+
+def whole_tables(seconds: Mapping[str, Mapping[str, float]]) -> str:
+    """Return a table of the seconds of all of lineitem."""
+    return table_of(seconds, PHASES, WITHOUT)
+
+
+def small_writes(seconds: Mapping[str, Mapping[str, float]]) -> str:
+    """Return a table of the seconds of ten rows, and of one key."""
+    return table_of(seconds, SMALLS, SMALL, 3)
 
 
 def promises(seconds: Mapping[str, Mapping[str, float]]) -> list[Bound]:
