@@ -26,13 +26,14 @@ from ...table.keys.time_partitions import TimeOptions
 from .table_terms import DELETE_FIELD, DELETE_MARKER, NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
 
 
-def _as_without_rows() -> InferredIndex:
+def _index_without_rows() -> InferredIndex:
+    """Return the inferred index of a table without file groups, whose names could tell an index."""
     return InferredIndex(SIMPLE)
 
 
 class AdoptedTable(TableTerms):
     def changes_to(
-        self, config: TableConfig, look: Callable[[], InferredIndex] = _as_without_rows, *, rewrites: bool = False
+        self, config: TableConfig, look: Callable[[], InferredIndex] = _index_without_rows, *, rewrites: bool = False
     ) -> tuple[TableConfig, dict[str, str]]:
         """Return the table's properties with those that this write adds, and the added properties alone.
 
@@ -64,6 +65,7 @@ class AdoptedTable(TableTerms):
         return (TableConfig({**config.properties, **additions}) if additions else config), additions
 
     def _check_agrees(self, config: TableConfig) -> None:
+        """Raise OptionConflictError if options of the write contradict the table; the error names each such option."""
         conflicts = []
         for name, term in TERMS.items():
             asked = getattr(self.asked, name)
@@ -77,13 +79,13 @@ class AdoptedTable(TableTerms):
             conflicts.append(
                 f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
             )
-        of_class = self.asked.payload.delete_marker if self.asked.payload else None
-        if of_class and marker is None:
+        class_marker = self.asked.payload.delete_marker if self.asked.payload else None
+        if class_marker and marker is None:
             conflicts.append(
-                f"{PAYLOAD_CLASS} means here that rows with {of_class} are deletes, and the table was made without it "
-                f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
+                f"{PAYLOAD_CLASS} means here that rows with {class_marker} are deletes, and the table was made without "
+                f"it ({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
             )
-        conflicts += self._differing_updates(config)
+        conflicts += self._update_mode_conflicts(config)
         time_options = config.time_options
         has_times = bool(self.asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
         for key, asked in self.asked.time_options.items():
@@ -97,7 +99,8 @@ class AdoptedTable(TableTerms):
                 "Leave these options out: after creation a write needs none.",
             )
 
-    def _differing_updates(self, config: TableConfig) -> list[str]:
+    def _update_mode_conflicts(self, config: TableConfig) -> list[str]:
+        """Return a sentence for each option of partial updates that contradicts the table; empty for none."""
         asked, stored = self.asked.partial_update_mode, config.partial_update_mode or NO_UPDATE_MODE
         differing = []
         if asked not in {None, stored}:
@@ -118,6 +121,10 @@ class AdoptedTable(TableTerms):
         return {option: text for option, text in self.asked.time_options.items() if option not in time_options}
 
     def _added_buckets(self, config: TableConfig) -> dict[str, str]:
+        """Return the bucket properties that the table lacks; empty if it stores them, or has an index without buckets.
+
+        Raises MissingOptionError if neither the table nor the options have the number of buckets.
+        """
         if config.generates_keys:
             self.check_no_index()
             return {}
@@ -127,7 +134,7 @@ class AdoptedTable(TableTerms):
         if config.bucket_count is not None:
             return {}
         if self.asked.bucket_count is None:
-            raise self._uncounted()
+            raise self._missing_count_error()
         hash_fields = self.asked.hash_fields or config.record_key_fields
         self.check_hash_fields(hash_fields, config.record_key_fields)
         return bucket_properties(self.asked.bucket_count, config.record_key_fields, hash_fields)
@@ -150,13 +157,18 @@ class AdoptedTable(TableTerms):
         return {INDEX_TYPE: named}
 
     def _as_inferred(self, config: TableConfig, inferred: InferredIndex) -> TableConfig:
+        """Return the properties with the index that the names of file groups show.
+
+        Raises if these names contradict each other, or show buckets, whose number they do not tell.
+        """
         if inferred.kind is None:
             raise mixed(inferred, self.path)
         if inferred.kind == BUCKET:
-            raise self._uncounted()
+            raise self._missing_count_error()
         return with_inferred(config, inferred)
 
-    def _uncounted(self) -> MissingOptionError:
+    def _missing_count_error(self) -> MissingOptionError:
+        """Return the error of a bucket table whose number of buckets no property and no option tells."""
         return MissingOptionError(
             f"The table {self.path} does not store its number of buckets, because Apache Hudi wrote none.",
             f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi stores it in the table.",

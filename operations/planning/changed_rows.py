@@ -18,6 +18,8 @@ from ..write_settings import RowOrigin
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
+    """Where a row is or would be: its key and its partition, which is empty in a table without partitions."""
+
     record_key: str
     partition_path: str
 
@@ -86,12 +88,12 @@ class ChangedRows:
         return RowOrigin(counted=self.counts, read=read, deletes_read=True, of_stored=of_stored)
 
     def plus(self, other: ChangedRows) -> ChangedRows:
-        """Return the changed rows of both together."""
+        """Return the counts of both added up, and the first place of each forbidden change that either has."""
         ours, theirs = asdict(self.counts), asdict(other.counts)
         counts = RowCounts(**{name: ours[name] + theirs[name] for name in ours})
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
-        wrong = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
-        return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in wrong})
+        forbidden = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
+        return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in forbidden})
 
 
 def check_changed_rows(changes: ChangedRows, table: str) -> None:

@@ -77,13 +77,13 @@ def table_schema(
                 "Write rows first.",
             )
         return table
-    fresh = canonical(incoming)
-    if table is None or makes_anew(request, operation):
-        return fresh
-    return evolved(table, _with_flag_as_kept(fresh, table), config, request.path, request.write.evolution)
+    incoming_columns = canonical(incoming)
+    if table is None or replaces_columns(request, operation):
+        return incoming_columns
+    return evolved(table, _with_delete_flag(incoming_columns, table), config, request.path, request.write.evolution)
 
 
-def makes_anew(request: WriteRequest, operation: str) -> bool:
+def replaces_columns(request: WriteRequest, operation: str) -> bool:
     """Return whether a write replaces all columns of the table with those of its rows."""
     only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
     return request.overwrite and operation == OVERWRITE_TABLE and not only_rows
@@ -96,26 +96,31 @@ def key_schema(
     if table is None:
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
-    mine, theirs = (pa.schema([column for column in schema if column.name in names]) for schema in (table, incoming))
+    key_columns, incoming_keys = (
+        pa.schema([column for column in schema if column.name in names]) for schema in (table, incoming)
+    )
     rules = EvolutionRules(set_null=True, number_to_text=number_to_text)
-    return evolved(mine, canonical(theirs), config, where, rules)
+    return evolved(key_columns, canonical(incoming_keys), config, where, rules)
 
 
 def evolved(
     table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str, rules: EvolutionRules = _NO_OPTIONS
 ) -> pa.Schema:
-    """Return some columns of a table after a write of rows with only these columns."""
+    """Return some columns of a table as they are after a write of rows with only these columns.
+
+    Raises SchemaMismatchError if the incoming columns do not fit; the error names each column and what to do.
+    """
     evolution = evolve(table, incoming, rules, _roles(config))
     if evolution.differences:
         raise SchemaMismatchError(
             f"The incoming columns do not fit the table {where}",
-            _advice(evolution.differences, by_option=evolution.by_option),
+            _cure(evolution.differences, by_option=evolution.by_option),
             evolution.differences,
         )
     return evolution.schema
 
 
-def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
+def _with_delete_flag(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
     """Return the incoming columns with the delete flag, nullable, only if the table keeps it."""
     rest = [column for column in incoming if column.name != IS_DELETED]
     if IS_DELETED not in table.names:
@@ -124,6 +129,7 @@ def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
 
 
 def _roles(config: TableConfig) -> dict[str, list[Role]]:
+    """Return what each key, partition and ordering column is for, because its role limits how its type may change."""
     roles: dict[str, list[Role]] = {}
     for name in config.record_key_fields:
         roles.setdefault(name, []).append(Role.KEY)
@@ -134,7 +140,8 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
     return roles
 
 
-def _advice(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
+def _cure(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
+    """Return what to do about differing columns, with the options that allow them."""
     missing = [difference.todo for difference in differences if difference.todo in {ADD, ADD_NOT_NULL}]
     ways = []
     if ADD in missing:
@@ -190,6 +197,7 @@ def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | 
 
 
 def _check_judge(schema: pa.Schema, name: str, role: str, fits: Callable[[pa.DataType], bool]) -> None:
+    """Refuse a column whose type does not fit its role; a missing column is no error here."""
     if name in schema.names and not fits(schema.field(name).type):
         raise UnsupportedTypeError(
             f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."

@@ -92,8 +92,8 @@ class ChangedPlaces:
     @property
     def replaced(self) -> Mask:
         """The places that one row leaves and another enters."""
-        gone: Mask = self.sums["goes"] + self.sums["leaves"] > 0
-        return gone & (self.sums["comes"] > 0)
+        left_places: Mask = self.sums["goes"] + self.sums["leaves"] > 0
+        return left_places & (self.sums["comes"] > 0)
 
     @property
     def again(self) -> Mask:
@@ -109,14 +109,14 @@ class ChangedPlaces:
         """Return the counts, and the first place of each conflict."""
         sums, replaced = self.sums, self.replaced
         changes, goes, comes = sums["stays"] + sums["leaves"], sums["goes"], sums["comes"]
-        several = (changes > 0) & (changes + goes > 1)
-        twice = self.places.column(f"{ROW}_count_distinct").to_numpy() > 1
+        several_changes = (changes > 0) & (changes + goes > 1)
+        held_twice = self.places.column(f"{ROW}_count_distinct").to_numpy() > 1
         # Several rows of a source may delete one row of the table.
-        deleted = np.where(changes > 0, 0, np.where(twice, goes, np.minimum(goes, 1)))
-        wrong: Mapping[str, Mask] = {
-            "matched_often": several & ~twice,
+        deleted = np.where(changes > 0, 0, np.where(held_twice, goes, np.minimum(goes, 1)))
+        forbidden: Mapping[str, Mask] = {
+            "matched_often": several_changes & ~held_twice,
             # If a row enters a place, the deletes there are left out, so the row would replace all rows of the place.
-            "held_twice": (several | (comes > 0)) & twice,
+            "held_twice": (several_changes | (comes > 0)) & held_twice,
             "crowded": sums["stays"] + comes > 1,
             "keeps_old": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
             "older": (sums[OLDER] > 0) | (replaced & self.outdone),
@@ -124,7 +124,7 @@ class ChangedPlaces:
         totals = {name: int(sums[name].sum()) for name in _SUMMED}
         totals |= {"deleted": int(deleted.sum()), "replaced": int(np.count_nonzero(replaced))}
         totals |= {"again": int(np.count_nonzero(self.again)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
-        return ChangedRows.of(totals, {name: self._first(places) for name, places in wrong.items()})
+        return ChangedRows.of(totals, {name: self._first(places) for name, places in forbidden.items()})
 
     def _first(self, where: Mask) -> RowPlace | None:
         """Return the least of some places with a key; None for none. The write itself refuses rows without a key."""
@@ -137,6 +137,7 @@ class ChangedPlaces:
 
 
 def _is_set(entries: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return which entries have a flag; a null counts as unset."""
     return pc.fill_null(entries.column(name), False)
 
 

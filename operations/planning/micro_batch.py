@@ -31,7 +31,10 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
 
 
 def with_notes(plan: WritePlan, lost: int, offsets: str) -> WritePlan:
-    """Return a planned write whose commit notes how many rows its stream skipped before, and the batch's offsets."""
+    """Return a planned write whose commit notes the batch's offsets, and how many rows its stream skipped before.
+
+    The commit gets no note for 0 rows or for empty offsets.
+    """
     notes = {LOST: str(lost) if lost else "", OFFSETS: offsets}
     extra = {**plan.settings.commit.extra_metadata, **{key: text for key, text in notes.items() if text}}
     commit = replace(plan.settings.commit, extra_metadata=extra)
@@ -83,6 +86,7 @@ def pending_batches(seen: SeenTable, query_id: str) -> Iterator[tuple[Instant, O
 
 
 def owner_of_batch(owner: Owner, batch: StreamBatch) -> Owner:
+    """Return the owner of a write with the ids of a micro-batch, by which the query's later runs find its instant."""
     return replace(
         owner,
         write_id=batch.write_id,

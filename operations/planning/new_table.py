@@ -55,8 +55,8 @@ class NewTable(TableTerms):
         self.check_hash_fields(self.asked.hash_fields, record_key)
         version = self.asked.or_default("version")
         self._check_merging(version)
-        of_class = self.asked.payload.delete_marker if self.asked.payload else None
-        marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else of_class)
+        class_marker = self.asked.payload.delete_marker if self.asked.payload else None
+        marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else class_marker)
         return TableConfig.new(
             replace(
                 self.asked,
@@ -86,6 +86,7 @@ class NewTable(TableTerms):
         return index_type
 
     def _check_creatable(self) -> None:
+        """Refuse a version, an index, a table type, a time zone or a merge mode with which pyhudi makes no table."""
         if self.asked.version not in {None, *VERSIONS}:
             raise UnsupportedOptionError(
                 f"{_VERSION}={self.asked.version} is given for the new table {self.path}, and pyhudi does not create "
@@ -168,17 +169,24 @@ class NewTable(TableTerms):
             )
 
     def _ordering_fields(self) -> tuple[str, ...]:
-        """Return the ordering fields; some payload classes bring their own."""
-        own = self.asked.payload.ordering_fields if self.asked.payload else ()
-        if own and self.asked.ordering_fields not in {None, own}:
+        """Return the ordering fields: those that the payload class brings, else those of the options; empty for none.
+
+        Raises OptionConflictError if both name fields and these differ.
+        """
+        class_fields = self.asked.payload.ordering_fields if self.asked.payload else ()
+        if class_fields and self.asked.ordering_fields not in {None, class_fields}:
             raise OptionConflictError(
-                f"{PAYLOAD_CLASS} orders the rows of the new table {self.path} by {shown(own)}, and "
+                f"{PAYLOAD_CLASS} orders the rows of the new table {self.path} by {shown(class_fields)}, and "
                 f"hoodie.table.ordering.fields names {shown(self.asked.ordering_fields)}.",
                 "Leave one of the two out.",
             )
-        return own or self.asked.ordering_fields or ()
+        return class_fields or self.asked.ordering_fields or ()
 
     def _merge_mode(self, ordering: tuple[str, ...]) -> str:
+        """Return the asked merge mode; without it, event time for a table with ordering fields, else commit time.
+
+        Raises OptionConflictError if event time is asked for and there is no ordering field.
+        """
         mode = self.asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
         if mode == "EVENT_TIME_ORDERING" and not ordering:
             raise OptionConflictError(
@@ -189,6 +197,10 @@ class NewTable(TableTerms):
         return mode
 
     def _partial_update_mode(self) -> str | None:
+        """Return how rows with missing values update stored rows; None if rows replace the stored rows whole.
+
+        The mode comes from its option or from the payload class. Raises if pyhudi or the table's keys do not allow it.
+        """
         mode = self.asked.partial_update_mode or (
             self.asked.payload.partial_update_mode if self.asked.payload else None
         )
@@ -226,6 +238,7 @@ class NewTable(TableTerms):
                 )
 
     def _check_curve(self) -> None:
+        """Refuse a sort curve without columns to sort by."""
         if self.asked.sort_curve is not None and not self.asked.sort_by:
             raise OptionConflictError(
                 f"{SORT_CURVE} is {self.asked.sort_curve} for the new table {self.path}, and no columns are named by "
@@ -234,17 +247,21 @@ class NewTable(TableTerms):
             )
 
     def _generator(self) -> KeyGeneratorType:
+        """Return the asked key generator; without it, the generator that fits the key and partition columns.
+
+        Raises OptionConflictError if the asked generator does not fit the columns.
+        """
         record_key, partition = self.asked.record_key_fields or (), self.asked.partition_fields or ()
         typed = self.asked.partition_types is not None
         generator = self.asked.key_generator or choose_key_generator(record_key, partition, is_typed=typed)
-        fits = {
+        fits_columns = {
             KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
             KeyGeneratorType.COMPLEX: True,
             KeyGeneratorType.NON_PARTITION: not partition,
             KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
             KeyGeneratorType.CUSTOM: typed or not partition,
         }[generator]
-        if fits and (generator is KeyGeneratorType.CUSTOM or not typed):
+        if fits_columns and (generator is KeyGeneratorType.CUSTOM or not typed):
             return generator
         cure = "Leave it out: it follows from the columns."
         if generator is KeyGeneratorType.CUSTOM:
@@ -265,10 +282,10 @@ class NewTable(TableTerms):
 
         Apache Hudi would take the zone of its machine.
         """
-        of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (
+        has_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (
             self.asked.partition_types or ()
         )
-        if not of_times:
+        if not has_times:
             if self.asked.time_options:
                 raise OptionConflictError(
                     f"{next(iter(self.asked.time_options))} says how the new table {self.path} makes partition "

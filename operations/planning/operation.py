@@ -54,30 +54,34 @@ def keeps_keys_unique(operation: str, config: TableConfig) -> bool:
     return operation == OVERWRITE and not config.generates_keys and index_for(config).is_global
 
 
-def makes_keyless(request: WriteRequest) -> bool:
+def asks_for_generated_keys(request: WriteRequest) -> bool:
     """Return whether a write that creates its table asks for generated keys: it names no key, and only inserts."""
     return not request.table.record_key_fields and (request.operation or "").upper() in {INSERT, BULK_INSERT}
 
 
 def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
+    """Return the operation of a write, by its option, its mode and the options for rows with existing keys.
+
+    Raises OptionConflictError if these contradict each other, or the table's generated keys.
+    """
     keys = request.write.keys
-    asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
+    asked_operation = (request.operation or _default_operation(request, generates_keys=generates_keys)).upper()
     if generates_keys:
-        return _without_keys(request, asked)
+        return _operation_without_keys(request, asked_operation)
     policy = _dup_policy(keys)
-    if asked == UPSERT and policy is not None and not request.overwrite:
+    if asked_operation == UPSERT and policy is not None and not request.overwrite:
         logger.warning("%s asks for an insert, so that the upsert of %s becomes one", _DUP_POLICY, request.path)
-        asked = INSERT
-    if asked == BULK_INSERT and policy is not None:
+        asked_operation = INSERT
+    if asked_operation == BULK_INSERT and policy is not None:
         raise OptionConflictError(
             f"{_DUP_POLICY} and hoodie.datasource.write.insert.drop.duplicates are about the operation insert; a "
             "bulk_insert looks no key up.",
             "Use the operation insert, or leave the option out.",
         )
-    _check_named(request, asked)
-    name = _in_mode_overwrite(asked) if request.overwrite else asked
+    _refuse_no_partitions(request, asked_operation)
+    name = _in_mode_overwrite(asked_operation) if request.overwrite else asked_operation
     if name in REPLACING:
-        fold = keys.combine_before_upsert if asked == UPSERT else keys.combine_before_insert
+        fold = keys.combine_before_upsert if asked_operation == UPSERT else keys.combine_before_insert
         rules = MergeRules(RowMeeting.ADD, fold=fold)
     elif name == BULK_INSERT:
         rules = MergeRules(RowMeeting.ADD, fold=keys.combine_before_insert)
@@ -85,11 +89,15 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
         rules = _insert_rules(keys, policy)
     else:
         rules = MergeRules(must_find=name == DELETE and not keys.delete_missing_ok)
-    return Operation(name, rules, sorts=asked == BULK_INSERT)
+    return Operation(name, rules, sorts=asked_operation == BULK_INSERT)
 
 
-def _without_keys(request: WriteRequest, asked: str) -> Operation:
-    if asked == UPSERT:
+def _operation_without_keys(request: WriteRequest, asked_operation: str) -> Operation:
+    """Return the operation of a write to a table with generated keys, which has no upserts and finds no duplicates.
+
+    Raises OptionConflictError for an upsert, and for options that look for rows of one key.
+    """
+    if asked_operation == UPSERT:
         raise OptionConflictError(
             f"The table {request.path} generates its keys, so that no row of an upsert could be found in it.",
             "Use the operation insert or bulk_insert; or make a table with hoodie.datasource.write.recordkey.field.",
@@ -102,43 +110,52 @@ def _without_keys(request: WriteRequest, asked: str) -> Operation:
             f"{_DUP_POLICY} to find.",
             "Leave these options out.",
         )
-    _check_named(request, asked)
-    name = _in_mode_overwrite(asked) if request.overwrite else asked
+    _refuse_no_partitions(request, asked_operation)
+    name = _in_mode_overwrite(asked_operation) if request.overwrite else asked_operation
     rules = (
         MergeRules(must_find=not keys.delete_missing_ok) if name == DELETE else MergeRules(RowMeeting.ADD, fold=False)
     )
-    return Operation(name, rules, sorts=asked == BULK_INSERT)
+    return Operation(name, rules, sorts=asked_operation == BULK_INSERT)
 
 
-def _check_named(request: WriteRequest, asked: str) -> None:
-    if asked == DELETE_PARTITION and request.write.replacement.partitions_to_delete == ():
+def _refuse_no_partitions(request: WriteRequest, asked_operation: str) -> None:
+    """Refuse a delete of partitions whose option names an empty list of partitions."""
+    if asked_operation == DELETE_PARTITION and request.write.replacement.partitions_to_delete == ():
         raise InvalidOptionError(
             f"hoodie.datasource.write.partitions.to.delete names no partition of the table {request.path}.",
             "Name partition paths, * for all, or leave the option out to delete the partitions of the rows.",
         )
 
 
-def _default(request: WriteRequest, *, generates_keys: bool) -> str:
+def _default_operation(request: WriteRequest, *, generates_keys: bool) -> str:
+    """Return the operation of a write that names none: by its mode, and by whether the table generates its keys."""
     if not request.overwrite:
         return "insert" if generates_keys else "upsert"
     return "insert_overwrite" if request.write.replacement.overwrite_mode == "dynamic" else "insert_overwrite_table"
 
 
 def _dup_policy(keys: KeySettings) -> RowMeeting | None:
+    """Return what an insert does with a row whose key exists: drop it or fail; None if it keeps both rows."""
     policy = _POLICIES.get(keys.insert_dup_policy)
     return RowMeeting.DROP if policy is None and keys.insert_drop_duplicates else policy
 
 
-def _in_mode_overwrite(asked: str) -> str:
-    if asked in {DELETE, DELETE_PARTITION}:
+def _in_mode_overwrite(asked_operation: str) -> str:
+    """Return the operation in mode overwrite, which replaces the whole table unless only partitions were asked for.
+
+    Raises OptionConflictError for an operation that only deletes.
+    """
+    if asked_operation in {DELETE, DELETE_PARTITION}:
         raise OptionConflictError(
-            f"The operation {asked.lower()} cannot be combined with mode overwrite, which replaces the whole table.",
-            f'Use mode("append") with the operation {asked.lower()}.',
+            f"The operation {asked_operation.lower()} cannot be combined with mode overwrite, which replaces the "
+            "whole table.",
+            f'Use mode("append") with the operation {asked_operation.lower()}.',
         )
-    return asked if asked == OVERWRITE else OVERWRITE_TABLE
+    return asked_operation if asked_operation == OVERWRITE else OVERWRITE_TABLE
 
 
 def _insert_rules(keys: KeySettings, policy: RowMeeting | None) -> MergeRules:
+    """Return how the rows of an insert meet rows with their keys: by the policy, as further rows, or merged."""
     if policy is not None:
         return MergeRules(policy, fold=keys.combine_before_insert)
     if keys.allow_duplicates_on_insert:

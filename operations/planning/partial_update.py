@@ -38,36 +38,38 @@ def partial_columns(
         )
     incoming = without_meta(request.schema)
     check_columns(config, incoming, operation.name, request.path)
-    fresh = pa.schema(
+    incoming_columns = pa.schema(
         [column for column in canonical(incoming) if column.name in table.names or column.name != IS_DELETED]
     )
-    strange = [column for column in fresh if column.name not in table.names]
-    mine = pa.schema([column for column in table if column.name in fresh.names])
-    if strange:
-        raise _misfit(
+    new_columns = [column for column in incoming_columns if column.name not in table.names]
+    table_columns = pa.schema([column for column in table if column.name in incoming_columns.names])
+    if new_columns:
+        raise _mismatch_error(
             request.path,
-            [ColumnDifference(column.name, ABSENT, sql_name(column.type), "drop it") for column in strange],
+            [ColumnDifference(column.name, ABSENT, sql_name(column.type), "drop it") for column in new_columns],
         )
-    after = evolved(mine, fresh, config, request.path)
-    wider = [
-        (column, after.field(column.name)) for column in mine if not alike(after.field(column.name).type, column.type)
+    merged_columns = evolved(table_columns, incoming_columns, config, request.path)
+    widened = [
+        (column, merged_columns.field(column.name))
+        for column in table_columns
+        if not alike(merged_columns.field(column.name).type, column.type)
     ]
-    if wider:
-        raise _misfit(
+    if widened:
+        raise _mismatch_error(
             request.path,
             [
                 ColumnDifference(before.name, sql_name(before.type), sql_name(now.type), "cast it to the table's type")
-                for before, now in wider
+                for before, now in widened
             ],
         )
-    fixed = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
-    if not set(mine.names) - fixed and IS_DELETED not in incoming.names:
+    fixed_columns = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
+    if not set(table_columns.names) - fixed_columns and IS_DELETED not in incoming.names:
         raise MissingColumnError(
             f"The rows of a partial update ({PARTIAL_UPDATE}) of the table {request.path} have no column beside those "
             f"of the key and the partition ({', '.join(incoming.names)}).",
             "Add the columns to update.",
         )
-    return tuple(mine.names)
+    return tuple(table_columns.names)
 
 
 def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
@@ -76,16 +78,17 @@ def _check_index(config: TableConfig, request: WriteRequest, operation: Operatio
     if deletes or not operation.rules.fold or not index_for(config).is_global:
         return
     mode = config.partial_update_mode
-    asked = f"{PARTIAL_UPDATE_MODE}={mode}" if mode else f"{PARTIAL_UPDATE}=true"
+    asked_option = f"{PARTIAL_UPDATE_MODE}={mode}" if mode else f"{PARTIAL_UPDATE}=true"
     if mode or request.write.partial_update:
         raise OptionConflictError(
             f"The table {request.path} has {INDEX_TYPE}={config.index_type}, under which a row may move to another "
-            f"partition, and {asked}, by which it would leave columns behind there.",
+            f"partition, and {asked_option}, by which it would leave columns behind there.",
             "Write whole rows, or use Apache Hudi for this write.",
         )
 
 
 def _check_options(config: TableConfig, request: WriteRequest, operation: str) -> None:
+    """Refuse a partial update by another operation than upsert, in a table or with options that contradict it."""
     if operation != UPSERT:
         raise OptionConflictError(
             f"{PARTIAL_UPDATE} is about the operation upsert, and this write of {request.path} is {operation.lower()}.",
@@ -103,11 +106,11 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
             f"late partial rows ({PARTIAL_UPDATE}) to other values than its queries show.",
             "Upsert whole rows, or use Apache Hudi for this write.",
         )
-    fills = {
+    null_options = {
         "hoodie.datasource.write.reconcile.schema": request.write.evolution.reconcile,
         "hoodie.write.set.null.for.missing.columns": request.write.evolution.set_null,
     }
-    for option, is_set in fills.items():
+    for option, is_set in null_options.items():
         if is_set:
             raise OptionConflictError(
                 f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} keeps their "
@@ -116,7 +119,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
             )
 
 
-def _misfit(where: str, differences: list[ColumnDifference]) -> SchemaMismatchError:
+def _mismatch_error(where: str, differences: list[ColumnDifference]) -> SchemaMismatchError:
+    """Return the error of a partial update whose rows have columns that the table lacks, or wider columns."""
     return SchemaMismatchError(
         f"The columns of a partial update do not fit the table {where}, which gets no new or wider columns by it",
         f"Do so in the DataFrame, or change the columns by a write without {PARTIAL_UPDATE} first.",

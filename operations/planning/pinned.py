@@ -31,9 +31,10 @@ class Pinned:
     rollbacks: tuple[PlannedRollback, ...]
 
     def rollbacks_first(self, others: OtherWriters, *, judges: bool = True) -> tuple[PlannedRollback, ...]:
-        """Return the rollbacks before the write: pending rollbacks, and with ``judges`` the rollbacks of dead writes.
+        """Return the rollbacks to carry out before the write.
 
-        Raises `ConcurrentWriteError` if a pending instant keeps the write out.
+        These are the pending rollbacks that no process is at work on, and with ``judges`` also rollbacks of dead
+        writes. Raises `ConcurrentWriteError` if a pending instant keeps the write out.
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
         dead = others.dead_before_write(self.timeline, victims) if judges else ()
@@ -44,7 +45,11 @@ class Pinned:
 
 
 def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
-    """Return the moment of a write: now, or the earlier moment from whose rows its rows were made."""
+    """Return the moment of a write: now, or the earlier moment from whose rows its rows were made.
+
+    Raises CommitConflictError if the timeline does not show that earlier moment any more. ``based_on`` is a completion
+    time, with a tally of the instants until then if pyhudi read the rows.
+    """
     # Read the archive before the timeline, so that an instant archived in between counts as archived since.
     archive = table.archive.state()
     now = table.timeline()

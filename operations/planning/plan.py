@@ -55,6 +55,7 @@ class WritePlan(RowPlan):
         return self.transaction.instant_time
 
     def at(self, instant_time: str) -> WritePlan:
+        """Return the plan with the time of its instant, which the first task chooses."""
         return replace(self, transaction=self.transaction.at(instant_time))
 
     def replaced_by(self, later: WritePlan) -> WritePlan:
@@ -87,6 +88,7 @@ class WritePlan(RowPlan):
         return replace(self, operation=DELETE, rules=rules, partial_columns=None, flagged=False, positioned=False)
 
     def requested(self, codec: Codec) -> bytes:
+        """Return the content of the requested file of the write's instant; empty for a commit or a delta commit."""
         if self.transaction.action != "replacecommit":
             return b""
         from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
@@ -101,12 +103,16 @@ def plan_write(request: WriteRequest) -> WritePlan:
 
 
 def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
-    """As `plan_write`, with the table as the write sees it, for a process that also carries the write out."""
+    """Return the plan of a write, and the table as the write sees it, for a process that also carries the write out.
+
+    Raises as `plan_write`.
+    """
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
-    return with_retries(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
+    return with_retries(partial(_plan_once, request, storage), lambda error: taken_since(storage, error) is not None)
 
 
-def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
+def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
+    """Return the plan of a write and the table that it sees, from one look at the table."""
     target = find_target(request, storage)
     table, config = target.table, target.config
     pinned = pin(table, request.write.patience, request.write.origin.based_on)
@@ -162,6 +168,7 @@ def buckets_by_partition(plan: RowPlan, partitions: Iterable[str]) -> dict[str, 
 
 
 def _action(config: TableConfig, operation: str) -> str:
+    """Return the action of the instant that a write becomes, by its operation and the type of its table."""
     if operation in REPLACING:
         return "replacecommit"
     return "deltacommit" if config.table_type == MERGE_ON_READ else "commit"

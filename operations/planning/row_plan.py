@@ -27,7 +27,7 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...writer.sort import check_sortable
 from ..write_settings import BulkInsertSort
-from .columns import check_columns, check_located, makes_anew, table_schema
+from .columns import check_columns, check_located, replaces_columns, table_schema
 from .operation import DELETE, DELETE_PARTITION, keeps_keys_unique, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
@@ -128,10 +128,12 @@ class RowPlan:
 
     @property
     def index(self) -> Index:
+        """The index by which the write finds file groups, with its bucket numbers and its settings for lookups."""
         return index_for(self.config, self.settings.lookup, self.numbers)
 
     @property
     def lookup(self) -> LookupIndex:
+        """The index, if it looks keys up; raises ValueError for an index that computes file groups."""
         index = lookup_for(self.config, self.settings.lookup)
         if index is None:
             raise ValueError(f"the index of {self.path} looks no key up")
@@ -139,10 +141,12 @@ class RowPlan:
 
     @property
     def opens_alone(self) -> bool:
+        """Whether each task writes to new file groups of its own, to which no other task adds rows."""
         return opens_alone(self.operation, self.rules, self.config)
 
     @property
     def keeps_keys_unique(self) -> bool:
+        """Whether a write that replaces partitions must not leave a key of its rows in another partition."""
         return keeps_keys_unique(self.operation, self.config)
 
     @property
@@ -168,10 +172,12 @@ class RowPlan:
 
     @property
     def schema(self) -> pa.Schema:
+        """The table's data columns after the write."""
         return pa.ipc.read_schema(pa.py_buffer(zlib.decompress(self.packed_schema)))
 
     @property
     def spec(self) -> RowSpec:
+        """What decides between two rows of a key in this write: their columns, ordering fields and delete marker."""
         order = DeleteOrder.OWN
         if self.settings.origin.deletes_read:
             order = DeleteOrder.STORED if self._held_order else DeleteOrder.NONE
@@ -180,14 +186,14 @@ class RowPlan:
             ordering = self._held_order if order is DeleteOrder.STORED and self.appends else ()
             values = pa.schema([self.schema.field(name).with_nullable(True) for name in ordering])
             return RowSpec(values, ordering, deletes=True, order=order)
-        flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
+        flag_columns = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
-        arrives = [pa.field(ARRIVES, pa.int8(), nullable=False)] if self.arriving else []
-        moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
+        arrival_columns = [pa.field(ARRIVES, pa.int8(), nullable=False)] if self.arriving else []
+        position_columns = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
         partial = self.partial_columns
-        own_columns = [column for column in self.schema if partial is None or column.name in partial]
-        columns, marker = pa.schema([*own_columns, *flag, *arrives, *moved]), self.config.delete_marker
-        return RowSpec(columns, ordering, deletes=False, marker=marker, order=order)
+        data_columns = [column for column in self.schema if partial is None or column.name in partial]
+        columns = pa.schema([*data_columns, *flag_columns, *arrival_columns, *position_columns])
+        return RowSpec(columns, ordering, deletes=False, marker=self.config.delete_marker, order=order)
 
     @property
     def looked_up_order(self) -> tuple[str, ...]:
@@ -197,6 +203,7 @@ class RowPlan:
 
     @property
     def _held_order(self) -> tuple[str, ...]:
+        """The ordering fields of which deletes in log files carry the stored values; empty if not all readers read them."""
         return delete_order(self.config, self.schema)
 
 
@@ -208,26 +215,26 @@ def plan_rows(
     ``stored_columns`` are the table's columns, None for a table that was never written. ``numbers`` are the numbers of
     buckets at the moment that the write sees.
     """
-    placed, merged = request.write.colocated, request.write.origin.counted is not None
-    request, moved = _without(request, POSITION, pa.int64(), placed)
-    request, located = _without(request, FILE_GROUP, pa.string(), placed)
-    request, arriving = _without(request, ARRIVES, pa.int8(), merged)
+    is_placed, is_merged = request.write.colocated, request.write.origin.counted is not None
+    request, has_positions = _without_column(request, POSITION, pa.int64(), is_placed)
+    request, located = _without_column(request, FILE_GROUP, pa.string(), is_placed)
+    request, arriving = _without_column(request, ARRIVES, pa.int8(), is_merged)
     config, operation, rules = target.config, target.operation.name, target.operation.rules
     schema = _columns(config, stored_columns, request, operation)
     partial = partial_columns(config, stored_columns, request, target.operation)
     index = index_for(config)
     # A row that moves to another partition leaves a delete in its old file group.
-    leaves = index.is_global and rules.meeting is RowMeeting.MERGE and operation != DELETE
+    leaves_deletes = index.is_global and rules.meeting is RowMeeting.MERGE and operation != DELETE
     return RowPlan(
         table=target.table,
         operation=operation,
         rules=replace(rules, known_only=partial is not None, of_stored=request.write.origin.of_stored),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
-        flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
-        positioned=target.operation.breaks_ties and (moved or index.is_global),
+        flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves_deletes),
+        positioned=target.operation.breaks_ties and (has_positions or index.is_global),
         located=located and index.needs_lookup,
         arriving=arriving,
-        settings=_of_table(request.write, target),
+        settings=_settings_for_table(request.write, target),
         partial_columns=partial,
         schema_changes=_schema_changes(request, operation, stored_columns, schema),
         numbers=numbers,
@@ -238,7 +245,8 @@ def plan_rows(
 def _schema_changes(
     request: WriteRequest, operation: str, before: pa.Schema | None, after: pa.Schema
 ) -> tuple[SchemaChange, ...]:
-    return () if before is None or makes_anew(request, operation) else changes_between(before, after)
+    """Return the columns that the write adds or widens; empty for a new table, or if it replaces all columns."""
+    return () if before is None or replaces_columns(request, operation) else changes_between(before, after)
 
 
 def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
@@ -248,7 +256,7 @@ def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
     return bucket_numbers(target.table, timeline) if target.exists else numbers_of_property(target.config)
 
 
-def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
+def _settings_for_table(settings: WriteSettings, target: Target) -> WriteSettings:
     """Return the settings; for a table whose index is only inferred, with bloom filters and a wider search.
 
     Apache Hudi gives each file of such a table a filter, and its bloom index fails on a file without a filter.
@@ -259,15 +267,19 @@ def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
     return replace(settings, output=replace(settings.output, bloom_filter=True))
 
 
-def _without(request: WriteRequest, name: str, kind: pa.DataType, made: bool) -> tuple[WriteRequest, bool]:
-    """Return the request without a column that only rows ``made`` by pyhudi have, and whether they have it."""
-    if not made or name not in request.schema.names:
+def _without_column(request: WriteRequest, name: str, kind: pa.DataType, is_made: bool) -> tuple[WriteRequest, bool]:
+    """Return the request without a column that only pyhudi makes, and whether it was there.
+
+    ``is_made`` says whether pyhudi made the rows; else the column is the user's, and stays. Raises UnsupportedTypeError
+    if pyhudi's column has another type.
+    """
+    if not is_made or name not in request.schema.names:
         return request, False
-    actual = request.schema.field(name).type
-    if actual not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
+    actual_type = request.schema.field(name).type
+    if actual_type not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
         raise UnsupportedTypeError(
             f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(kind)}, and these rows have one "
-            f"of {sql_name(actual)}.",
+            f"of {sql_name(actual_type)}.",
             "Leave the column as pyhudi made it, and give a column of your own another name.",
         )
     schema = pa.schema([field for field in request.schema if field.name != name])

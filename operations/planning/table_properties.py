@@ -35,6 +35,7 @@ def properties_to_write(plan: WritePlan) -> Properties:
 
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    """Refuse a table that another writer created meanwhile with other properties than this write would give it."""
     ours = plan.config.properties
     # The conflict check compares the columns. Properties that only some pyhudi releases add do not conflict.
     compared = {*ours, *theirs} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (ours.keys() & theirs.keys()))

@@ -24,15 +24,18 @@ class TableTerms:
     path: str
 
     def marker(self, stored: DeleteMarker | None) -> DeleteMarker | None:
-        """Return the delete marker of the options; the table's ``stored`` marker fills what they lack."""
+        """Return the delete marker of the options, a missing half from the table's ``stored`` marker; None without any.
+
+        Raises MissingOptionError if only one half is given and the table has no marker.
+        """
         field = self.asked.delete_field or (stored.field if stored else None)
         value = self.asked.delete_marker or (stored.value if stored else None)
         if field and value:
             return DeleteMarker(field, value)
         if field or value:
-            named, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+            given_key, absent_key = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
             raise MissingOptionError(
-                f"{named} is given for the table {self.path} without {missing}: the one names a column, the "
+                f"{given_key} is given for the table {self.path} without {absent_key}: the one names a column, the "
                 "other its value in rows that are deletes.",
                 "Give both or neither.",
             )
@@ -48,6 +51,7 @@ class TableTerms:
                 )
 
     def check_no_buckets(self, index_type: str) -> None:
+        """Refuse bucket options for a table whose index has no buckets."""
         for key, value in self._bucket_options():
             if value is not None:
                 raise OptionConflictError(
@@ -60,16 +64,18 @@ class TableTerms:
         return (BUCKET_COUNT, self.asked.bucket_count), (BUCKET_HASH_FIELDS, self.asked.hash_fields)
 
     def check_hash_fields(self, hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...]) -> None:
-        others = [name for name in hash_fields or () if name not in record_key]
-        if others:
+        """Refuse hash fields that are no columns of the record key: a delete by key needs the bucket, too."""
+        other_fields = [name for name in hash_fields or () if name not in record_key]
+        if other_fields:
             raise OptionConflictError(
-                f"{BUCKET_HASH_FIELDS} names {shown(tuple(others))}, which is not in the record key "
+                f"{BUCKET_HASH_FIELDS} names {shown(tuple(other_fields))}, which is not in the record key "
                 f"{shown(record_key)} of the table {self.path}.",
                 "Name record key columns only.",
             )
 
 
 def shown(value: object) -> str:
+    """Return the value of an option as an error shows it: texts quoted, enumerations and flags as users spell them."""
     if isinstance(value, KeyGeneratorType):
         return value.value
     if isinstance(value, tuple):

@@ -42,8 +42,8 @@ from .operation import (
     OVERWRITE_TABLE,
     UPSERT,
     Operation,
+    asks_for_generated_keys,
     choose_operation,
-    makes_keyless,
 )
 from .request import WriteRequest, WriteSettings
 from .table_terms import PAYLOAD_CLASS
@@ -84,10 +84,14 @@ def with_merge_rule(table: Table, asked: TableSettings) -> tuple[TableConfig, tu
     if not config.ordering_fields:
         return config, ()
     inferred = infer_merge_rule(table)
-    return config.with_payload(inferred.payload), (_notice(table, inferred),)
+    return config.with_payload(inferred.payload), (_notice_of_merge_rule(table, inferred),)
 
 
 def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
+    """Return the payload class that the options name, by the class or by the merge mode.
+
+    Raises if pyhudi does not merge by it, or it needs an ordering field that the table lacks.
+    """
     payload = asked.payload or PAYLOADS.get(DEFAULT_PAYLOADS.get(asked.merge_mode or "", ""))
     if payload is None:
         raise UnsupportedOptionError(
@@ -111,17 +115,18 @@ def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
     return payload
 
 
-def _notice(table: Table, inferred: InferredRule) -> str:
-    by = ", ".join(table.config.ordering_fields)
-    greatest, newest = f"the row with the greatest {by} wins", f"the newest row wins, whatever its {by}"
-    wins, other, otherwise = greatest, newest, "OverwriteWithLatestAvroPayload"
+def _notice_of_merge_rule(table: Table, inferred: InferredRule) -> str:
+    """Return the notice that the write notes an inferred merge rule, and how to choose the other rule."""
+    fields = ", ".join(table.config.ordering_fields)
+    greatest, newest = f"the row with the greatest {fields} wins", f"the newest row wins, whatever its {fields}"
+    wins, other_rule, other_class = greatest, newest, "OverwriteWithLatestAvroPayload"
     if inferred.payload.merge_mode != EVENT_TIME_ORDERING:
-        wins, other, otherwise = newest, greatest, "DefaultHoodieRecordPayload"
+        wins, other_rule, other_class = newest, greatest, "DefaultHoodieRecordPayload"
     return (
         f"The table {table.path} does not say which of two rows with one key wins. {wins[0].upper()}{wins[1:]}, as in "
         f"{inferred.release}, which wrote it last. The write notes that as {NOTED}="
-        f"{inferred.payload.java_class}, which Apache Hudi obeys, too. So that {other}, give "
-        f"{PAYLOAD_CLASS}={otherwise} with the first write, or change the property."
+        f"{inferred.payload.java_class}, which Apache Hudi obeys, too. So that {other_rule}, give "
+        f"{PAYLOAD_CLASS}={other_class} with the first write, or change the property."
     )
 
 
@@ -165,42 +170,48 @@ class Target:
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
-    """Return the table of a write after a check of the options; ``creates`` says whether the write may make a table."""
+    """Return the table of a write after a check of the options.
+
+    Without ``creates``, or for a delete, it raises TableNotFoundError if there is no table; else the target is the
+    table that the write makes.
+    """
     try:
         stored = load_config(storage)
     except TableNotFoundError:
         if not creates:
             raise
-        keyless = makes_keyless(request)
+        keyless = asks_for_generated_keys(request)
         operation = choose_operation(request, generates_keys=keyless)
         if operation.name in {DELETE, DELETE_PARTITION}:
             raise
         stored = None
     if stored is None:
-        new = NewTable(request.table, storage.path).config(generates_keys=keyless)
-        table = Table.of(storage, new)
+        new_config = NewTable(request.table, storage.path).config(generates_keys=keyless)
+        table = Table.of(storage, new_config)
         refuse_other_creation(table)
         return Target(table, False, {}, operation)
     operation = choose_operation(request, generates_keys=stored.generates_keys)
     check_supported(stored, storage.path, writing=True)
     refuse_left_behind(Table(storage, stored))
     typed = Table(storage, with_partition_types(Table(storage, stored), request.table))
-    spelt = with_inferred_key_encoding(typed).config
+    with_encoding = with_inferred_key_encoding(typed).config
     # A delete of partitions merges no rows, and notes nothing.
     merged, merge_notices = (
-        (spelt, ()) if operation.name == DELETE_PARTITION else with_merge_rule(Table(storage, spelt), request.table)
+        (with_encoding, ())
+        if operation.name == DELETE_PARTITION
+        else with_merge_rule(Table(storage, with_encoding), request.table)
     )
-    zone = infer_zone(typed, request.table.time_options)
+    inferred_zone = infer_zone(typed, request.table.time_options)
     asked, notices = with_number_by_rule(Table(storage, stored), request.table)
-    asked = replace(asked, time_options={**request.table.time_options, **zone})
+    asked = replace(asked, time_options={**request.table.time_options, **inferred_zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
         merged, lambda: infer_index(Table(storage, stored)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
-    noted = {option: text for option, text in merged.properties.items() if option not in stored.properties}
-    changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
+    noted_properties = {option: text for option, text in merged.properties.items() if option not in stored.properties}
+    changes = {} if operation.name == DELETE_PARTITION else {**noted_properties, **changes}
     inferred = is_unnoted(stored) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
     target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*merge_notices, *notices))
@@ -277,15 +288,16 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
     if asked_count in {None, stored_count} or table.config.index_type != BUCKET:
         return asked, ()
     numbers = bucket_numbers(table, table.timeline())
-    without = replace(asked, bucket_count=None)
+    without_count = replace(asked, bucket_count=None)
     if numbers.by_rule and numbers.default == asked_count:
-        return without, ()
+        return without_count, ()
     if asked_count and numbers.by_rescale:
-        return without, (_notice_of_rescale(table, asked_count, numbers),)
+        return without_count, (_notice_of_rescale(table, asked_count, numbers),)
     return asked, ()
 
 
 def _notice_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:
+    """Return the notice that the option names a number of buckets from before a rescale, and has no effect."""
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     return (
         f"{BUCKET_COUNT} is {asked} here, and the rescale {rule} gave the table {table.path} {numbers.default} "
