@@ -36,7 +36,11 @@ def check_archive(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
     return _CHECKS[type(archive)](archive, findings)
 
 
-def _check_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+def _instants_of_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+    """Return the instants of an archive of versions from 8 on, whose manifests list its files; report what is wrong.
+
+    Files that no manifest names, and files of the newest manifest that are missing, are findings.
+    """
     storage, folder = findings.storage, archive.folder
     content = storage.look(folder)
     for name in content.links:
@@ -64,7 +68,8 @@ def _check_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
     return tuple(by_identity[identity] for identity in sorted(by_identity))
 
 
-def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+def _instants_of_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+    """Return the instants of an archive of version 6, a folder of log files; report what is wrong."""
     storage, folder = findings.storage, archive.folder
     content, reader = storage.look(folder), LogArchive(storage, folder)
     for name in content.links:
@@ -92,37 +97,43 @@ def check_lost_archive(subject: Subject) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ArchiveCheck:
+    """Checks the manifests of an archive against its files; ``files`` are the files of the folder by their names."""
+
     folder: str
     files: Mapping[str, FileInfo]
     findings: Findings
 
     def check(self) -> set[str]:
-        """Compare the files with the manifest that readers use; return the names that any manifest lists."""
+        """Compare the files with the manifest that readers use; return the names that any manifest lists.
+
+        Readers use the manifest that the version file names; if it names none, the newest.
+        """
         manifests, files = Manifests(self.findings.storage, self.folder), self.files
         numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
-        said, version = manifests.version(), join(self.folder, VERSION_FILE)
-        if VERSION_FILE in files and said not in numbers:
+        stated_number, version = manifests.version(), join(self.folder, VERSION_FILE)
+        if VERSION_FILE in files and stated_number not in numbers:
             self._report(ARCHIVE_MANIFEST, version, "says no number of a manifest")
         elif VERSION_FILE not in files and numbers:
             self._report(ARCHIVE_BROKEN_OFF, version, "is missing")
         elif not numbers and any(map(is_archive_file, files)):
             self._report(ARCHIVE_MANIFEST, self.folder, "has files of an archive and no manifest")
-        current = said if said in numbers else max(numbers, default=0)
+        current = stated_number if stated_number in numbers else max(numbers, default=0)
         listed: set[str] = set()
         for number in numbers:
-            path, named = manifests.path(number), manifests.parse(number)
-            if named is None:
+            path, listed_files = manifests.path(number), manifests.parse(number)
+            if listed_files is None:
                 self._report(ARCHIVE_MANIFEST if number == current else ARCHIVE_BROKEN_OFF, path, "is not whole")
                 continue
-            listed |= {file.name for file in named}
+            listed |= {file.name for file in listed_files}
             if number > current:
-                self._report(ARCHIVE_BROKEN_OFF, path, f"lies ahead of {version}, which says {said}")
+                self._report(ARCHIVE_BROKEN_OFF, path, f"lies ahead of {version}, which says {stated_number}")
             if number >= current:
-                self._check_named(path, named)
+                self._check_listed_files(path, listed_files)
         return listed
 
-    def _check_named(self, manifest: str, named: tuple[ArchiveFile, ...]) -> None:
-        for file in named:
+    def _check_listed_files(self, manifest: str, listed_files: tuple[ArchiveFile, ...]) -> None:
+        """Report the files that a manifest lists and that are missing or of another size."""
+        for file in listed_files:
             info, path = self.files.get(file.name), join(self.folder, file.name)
             if info is None:
                 self._report(ARCHIVE_FILE_LOST, path, f"is gone, which {manifest} names")
@@ -134,6 +145,6 @@ class _ArchiveCheck:
 
 
 _CHECKS: Mapping[type[Archive], Callable[[Archive, Findings], tuple[Instant, ...]]] = {
-    LsmArchive: _check_lsm,
-    LogArchive: _check_logs,
+    LsmArchive: _instants_of_lsm,
+    LogArchive: _instants_of_logs,
 }

@@ -82,20 +82,20 @@ def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Fin
 
     ``states`` has each state of an instant that has a file.
     """
-    bodies = _Bodies(timeline, findings)
+    bodies = _BodyReader(timeline, findings)
     for part in _parts(sorted(states, key=lambda instant: instant.requested_time)):
         records = for_each(timeline.storage, bodies.read, part)
         completed = [
             (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
         ]
-        of_writes = [(instant, record) for instant, record in completed if instant.action in WRITE_ACTIONS]
-        _add_records(bodies.statements, timeline, of_writes)
+        completed_writes = [(instant, record) for instant, record in completed if instant.action in WRITE_ACTIONS]
+        _add_statements(bodies.statements, timeline, completed_writes)
     bodies.check_newest()
     return bodies.statements
 
 
 def read_archived_statements(subject: Subject, wanted: Sequence[Instant]) -> None:
-    """Add what archived writes state to ``subject.statements``; archived writes that do not parse count as silent."""
+    """Add what archived writes state to ``subject.statements``; archived writes that do not parse are noted as such."""
     codec = subject.timeline.files.codec
     for part in _parts(wanted):
         bodies: Mapping[Instant, bytes] = {}
@@ -108,7 +108,7 @@ def read_archived_statements(subject: Subject, wanted: Sequence[Instant]) -> Non
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
                     record = codec.decode_record(InstantBody(bodies[instant], f"the archived {called(instant)}"))
             records.append((instant, record))
-        _add_records(subject.statements, subject.timeline, records)
+        _add_statements(subject.statements, subject.timeline, records)
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
@@ -136,8 +136,8 @@ def undone_instants(subject: Subject) -> Mapping[str, Instant]:
         if instant.action in {"rollback", "restore"}:
             with subject.turning(TORN_INSTANT, instant):
                 record = read_record(subject.timeline, instant)
-                named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
-                victims |= {str(time): instant for time in named}
+                victim_times = record.get("commitsRollback") or record.get("instantsToRollback") or ()
+                victims |= {str(time): instant for time in victim_times}
     return victims
 
 
@@ -156,13 +156,14 @@ def _has_body(instant: Instant) -> bool:
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
 
 
-def _add_records(
+def _add_statements(
     statements: WriteStatements, timeline: Timeline, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]
 ) -> None:
+    """Add what writes state to the statements. A write whose record is None cannot be parsed, and is noted as such."""
     bodies = []
     for instant, record in records:
         if record is None:
-            statements.silent.add(instant.requested_time)
+            statements.unparsable.add(instant.requested_time)
             continue
         bodies.append((instant, _files_of(statements, instant, record)))
         statements.operations[instant.requested_time] = str(record.get("operationType") or "")
@@ -181,6 +182,7 @@ def _given_up(record: Mapping[str, Any]) -> set[str]:
 
 
 def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
+    """Return the files of a write's body, and add to the statements what it says about each data file."""
     time = instant.requested_time
     stats: dict[str, list[Stat]] = {}
     by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in record.get("extraMetadata") or ())
@@ -193,8 +195,8 @@ def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str
         statements.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, stat.get("numWrites"))
         for name in stat.get("logFiles") or ():
             statements.files.setdefault(join(partition, name), NamedFile(time, 0))
-        for other, size in (stat.get("cdcStats") or {}).items():
-            statements.files[other] = NamedFile(time, size)
+        for change_file, size in (stat.get("cdcStats") or {}).items():
+            statements.files[change_file] = NamedFile(time, size)
     for partition, of_partition in stats.items():
         for _, name, stated in logs_in(of_partition, instant, by_pyhudi):
             statements.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
@@ -202,13 +204,16 @@ def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str
 
 
 def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each write statistic of a write's record with its partition path."""
     for partition, stats in (record.get("partitionToWriteStats") or {}).items():
         for stat in stats:
             yield partition, stat
 
 
 @dataclass
-class _Bodies:
+class _BodyReader:
+    """Reads the files of a timeline's instants, checks each, and gathers what completed writes state."""
+
     timeline: Timeline
     findings: Findings
     statements: WriteStatements = field(default_factory=WriteStatements)
@@ -238,17 +243,23 @@ class _Bodies:
 
     @cached_property
     def _newest(self) -> Mapping[tuple[str, str], Instant]:
+        """The newest state of each instant, by requested time and group of actions."""
         return {(instant.requested_time, instant.group): instant for instant in self.timeline.instants}
 
     def _report_empty(self, instant: Instant) -> None:
-        who = _CHOKES.get((instant.action, instant.state))
-        over = self._newest[instant.requested_time, instant.group].state == State.COMPLETED
-        if who is None or (instant.state == State.REQUESTED and over):
+        """Report an empty file, if any engine fails on it.
+
+        A requested file does no harm once its instant is complete.
+        """
+        failing_engine = _CHOKES.get((instant.action, instant.state))
+        is_complete = self._newest[instant.requested_time, instant.group].state == State.COMPLETED
+        if failing_engine is None or (instant.state == State.REQUESTED and is_complete):
             return
-        cleaned = (instant.action, instant.state) == ("clean", State.COMPLETED)
-        self._report(EMPTY_CLEAN if cleaned else EMPTY_INSTANT, instant, f"is empty: {who}")
+        is_clean = (instant.action, instant.state) == ("clean", State.COMPLETED)
+        self._report(EMPTY_CLEAN if is_clean else EMPTY_INSTANT, instant, f"is empty: {failing_engine}")
 
     def _check_commit(self, instant: Instant, record: Mapping[str, Any]) -> None:
+        """Report what engines fail on in a completed write, and statistics that do not fit their files."""
         time = instant.requested_time
         for name in ("extraMetadata", "partitionToWriteStats"):
             if name in record and record[name] is None:
@@ -263,9 +274,9 @@ class _Bodies:
             file, group = stat.get("path"), stat.get("fileId")
             if not file:
                 continue
-            named, rule = data_file(file, changes=True), slice_rule(self.timeline)
-            fits = named is not None and named.file_id == group and rule.may_be_of(named, time)
-            if not fits or split(file)[0] != partition:
+            parsed_file, rule = data_file(file, changes=True), slice_rule(self.timeline)
+            fits_name = parsed_file is not None and parsed_file.file_id == group and rule.may_be_of(parsed_file, time)
+            if not fits_name or split(file)[0] != partition:
                 what = f"names the file {file} for the file group {group} of the partition {partition!r}"
                 self._report(STAT_MISMATCH, instant, what, file)
             if not stat.get("fileSizeInBytes"):
@@ -274,7 +285,7 @@ class _Bodies:
     def check_newest(self) -> None:
         """Check that the newest completed write names the table's columns: Apache Hudi and hudi-rs read them there."""
         newest = self.timeline.writes[-1] if self.timeline.writes else None
-        if newest is None or newest.requested_time in self.statements.silent:
+        if newest is None or newest.requested_time in self.statements.unparsable:
             return
         with self.findings.turning(TORN_INSTANT, file=self.timeline.files.path(newest), instant=newest.requested_time):
             record = read_record(self.timeline, newest)

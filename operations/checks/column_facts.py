@@ -54,10 +54,10 @@ def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: C
         present = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
         by_footer = {field.name: _by_footer(reader, field) for field in present if change is None}
         stated = {name: facts for name, facts in by_footer.items() if facts is not None}
-        left = pa.schema([field for field in present if field.name not in stated])
-        if not len(left):
+        unstated = pa.schema([field for field in present if field.name not in stated])
+        if not len(unstated):
             return stated
-        return {**stated, **facts_of_rows(reader.batches(left), left, change)}
+        return {**stated, **facts_of_rows(reader.batches(unstated), unstated, change)}
 
 
 def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
@@ -71,7 +71,7 @@ def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Chan
         names = columns_of(block).names
         present = pa.schema([field for field in wanted if field.name in names])
         for name, facts in facts_of_rows(BlockContent(storage, block).rows(present), present, change).items():
-            merged[name] = _both(merged[name], facts) if name in merged else facts
+            merged[name] = _joined_facts(merged[name], facts) if name in merged else facts
     return merged
 
 
@@ -84,14 +84,15 @@ def facts_of_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, change: 
             column = column if change is None else change(column)
             span = pc.min_max(column)
             facts = ColumnFacts(len(column), column.null_count, span["min"], span["max"])
-            by_column[field.name] = _both(by_column[field.name], facts) if field.name in by_column else facts
+            by_column[field.name] = _joined_facts(by_column[field.name], facts) if field.name in by_column else facts
     for field in schema:
         nothing = pa.scalar(None, field.type)
         by_column.setdefault(field.name, ColumnFacts(0, 0, nothing, nothing))
     return by_column
 
 
-def _both(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
+def _joined_facts(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
+    """Return the facts of two parts of a column as the facts of both."""
     least = pc.min_element_wise(first.least, other.least)
     return ColumnFacts(
         first.rows + other.rows, first.nulls + other.nulls, least, pc.max_element_wise(first.greatest, other.greatest)

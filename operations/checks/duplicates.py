@@ -59,18 +59,22 @@ class _Scope:
     slices: list[FileSlice]
 
     def check(self) -> None:
+        """Report the keys that several rows of the slices have.
+
+        First it looks for hashes that occur several times, then it compares the keys with these hashes.
+        """
         passes = sum(map(self._count, self.slices)) // MOST_HASHES + 1
-        repeated = np.concatenate([self._twice(part, passes) for part in range(passes)])[:MOST_COMPARED]
+        repeated = np.concatenate([self._repeated_hashes(part, passes) for part in range(passes)])[:MOST_COMPARED]
         if not len(repeated):
             return
         tables = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
         logged = any(file_slice.logs for file_slice in self.slices)
         schema = latest_schema(self.subject.config, self.subject.timeline) if logged else None
         for number, file_slice in enumerate(self.slices):
-            repeated_rows = _of_keys(self._rows(file_slice), repeated)
+            repeated_rows = _with_hashes(self._rows(file_slice), repeated)
             if repeated_rows and file_slice.logs:
                 # A row of the base file that a log file deletes is no row of the table.
-                repeated_rows = _of_keys(self._merged(file_slice, schema or pa.schema([])), repeated)
+                repeated_rows = _with_hashes(self._merged(file_slice, schema or pa.schema([])), repeated)
             tables += [
                 rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in repeated_rows
             ]
@@ -82,10 +86,11 @@ class _Scope:
             self._report(groups)
 
     def _count(self, file_slice: FileSlice) -> int:
+        """Return the number of rows in the base file of a slice."""
         with BaseFileReader(self.subject.storage, file_slice.base_file.path) as reader:
             return reader.rows
 
-    def _twice(self, part: int, passes: int) -> Hashes:
+    def _repeated_hashes(self, part: int, passes: int) -> Hashes:
         """Return the hashes that occur several times, among those of one part of the range."""
         counted = [np.zeros(0, np.uint64)]
         for file_slice in self.slices:
@@ -113,21 +118,21 @@ class _Scope:
         """Report duplicates as errors if only upserts wrote them, and as warnings if an insert may have added them."""
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
-        adding = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
+        adding_times = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
         parents = pc.list_parent_indices(times)
-        added = np.zeros(groups.num_rows, np.bool_)
-        added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
+        may_be_added = np.zeros(groups.num_rows, np.bool_)
+        may_be_added[parents.filter(pc.is_in(times.flatten(), pa.array(adding_times, pa.string()))).to_numpy()] = True
         if subject.index is not None and subject.index.needs_lookup:
             # A write folds the rows of a key. If it wrote several rows of it, it found the key in several file groups.
             copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
             one_write = pc.equal(pc.list_value_length(times), 1)
-            added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
-        for check, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
-            listed = groups.filter(pa.array(chosen))
-            if listed.num_rows:
-                first = listed.column(RECORD_KEY)[0].as_py()  # one value, to be named
-                copies = listed.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
-                what = f"{self.where} has {listed.num_rows} record keys several times, {first!r} {copies} times."
+            may_be_added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
+        for check, is_of_check in ((DUPLICATE_KEY, ~may_be_added), (KEY_ADDED_TWICE, may_be_added)):
+            duplicates = groups.filter(pa.array(is_of_check))
+            if duplicates.num_rows:
+                first = duplicates.column(RECORD_KEY)[0].as_py()  # one value, to be named
+                copies = duplicates.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
+                what = f"{self.where} has {duplicates.num_rows} record keys several times, {first!r} {copies} times."
                 subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:
@@ -138,7 +143,8 @@ class _Scope:
         return not operation or operation in _ADD
 
 
-def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
+def _with_hashes(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
+    """Return the rows whose keys have one of some hashes, as tables; batches without such rows are left out."""
     tables = []
     for rows in batches:
         wanted = np.isin(hash64(rows.column(RECORD_KEY)), hashes)

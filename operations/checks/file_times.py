@@ -39,29 +39,29 @@ def check_file_times(subject: Subject) -> None:
 
 def late_files(subject: Subject) -> Iterator[LateFile]:
     """Yield each completed instant whose file is younger than the next base file of its file group, once."""
-    untimed = {
+    without_completion_time = {
         completed.requested_time: completed
         for completed in subject.timeline.completed
         if completed.completion_time is None
     }
-    if not untimed:
+    if not without_completion_time:
         return
     files, zone = subject.timeline.files, subject.config.timezone
     parsed = ((files.layout.parse(split(info.path)[1]), info) for info in subject.storage.list(files.folder))
-    changed = {
+    modified_times = {
         instant.requested_time: format_time(int(info.modified * 1000), zone)
         for instant, info in parsed
         if instant is not None and instant.state == State.COMPLETED
     }
     reported: set[str] = set()
-    for log, begun, until in _followed(subject):
-        modified = changed.get(begun, "")
-        if begun in untimed.keys() - reported and modified >= until:
+    for log, begun, until in _superseded_logs(subject):
+        modified = modified_times.get(begun, "")
+        if begun in without_completion_time.keys() - reported and modified >= until:
             reported.add(begun)
-            yield LateFile(untimed[begun], modified, until, log)
+            yield LateFile(without_completion_time[begun], modified, until, log)
 
 
-def _followed(subject: Subject) -> Iterator[tuple[LogFile, str, str]]:
+def _superseded_logs(subject: Subject) -> Iterator[tuple[LogFile, str, str]]:
     """Yield a log file of each slice that has a later slice, with the base instants of both slices."""
     for group in subject.live:
         for before, after in pairwise(group.slices):

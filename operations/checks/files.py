@@ -75,6 +75,7 @@ def check_folders(subject: Subject) -> None:
 
 
 def _check_metafile(subject: Subject, partition: str) -> None:
+    """Report a partition metafile that does not parse, or states another depth than the folder has."""
     path = metafile_of(partition)
     with subject.findings.turning(METAFILE_CORRUPT, file=path):
         metafile = parse_partition_metafile(subject.storage.read(path, MOST_OF_A_NOTE), path)
@@ -96,10 +97,10 @@ def check_files(subject: Subject) -> None:
     read_archived_statements(
         subject, [write for write in writes if subject.deep or write.replaces or write.requested_time in times]
     )
-    returned = _returned(subject, {instant.requested_time for instant in replacements})
-    undone = {time: instant.requested_time for time, instant in undone_instants(subject).items()}
+    replaced_by_archived = _replaced_by_archived(subject, {instant.requested_time for instant in replacements})
+    undone_by = {time: instant.requested_time for time, instant in undone_instants(subject).items()}
     for info in _data_files(subject):
-        _check_file(subject, info, undone, returned)
+        _check_file(subject, info, undone_by, replaced_by_archived)
     with subject.findings.turning(NOT_CHECKED):
         _check_lost(subject)
     with subject.findings.turning(NOT_CHECKED):
@@ -107,6 +108,7 @@ def check_files(subject: Subject) -> None:
 
 
 def _data_files(subject: Subject) -> Iterator[FileInfo]:
+    """Yield the data files of all folders, of change data too; folders that are no partitions included."""
     folders = subject.folders
     return (
         info
@@ -129,46 +131,59 @@ class _Replaced:
         return time if time is not None and made_by < time else None
 
 
-def _returned(subject: Subject, archived: set[str]) -> _Replaced:
+def _replaced_by_archived(subject: Subject, archived: set[str]) -> _Replaced:
     """Return the file groups that only archived replacecommits replaced: readers see them again."""
     active = {instant.requested_time for instant in subject.timeline.writes}
-    gone: dict[tuple[str, str], str] = {}
+    replaced_groups: dict[tuple[str, str], str] = {}
     for instant, groups in subject.statements.written.replaced_by.items():
         if instant.requested_time in archived and instant.requested_time not in active:
-            gone |= dict.fromkeys(groups, instant.requested_time)
-    return _Replaced(gone)
+            replaced_groups |= dict.fromkeys(groups, instant.requested_time)
+    return _Replaced(replaced_groups)
 
 
-def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], returned: _Replaced) -> None:
+def _check_file(
+    subject: Subject, info: FileInfo, undone_by: Mapping[str, str], replaced_by_archived: _Replaced
+) -> None:
+    """Report a file whose write is undone, unknown or never completed, or which differs from what its write states.
+
+    Files of pending writes are no finding; those of damaged log files and of a lost archive are reported elsewhere.
+    """
     time, statements = subject.maker(info.path), subject.statements
     instant = subject.timeline.find(time)
     if instant is not None and instant.is_write and instant.state != State.COMPLETED:
         return
-    replaced = returned.by(info, time)
+    replaced_by = replaced_by_archived.by(info, time)
     if subject.is_complete(time):
-        named = statements.files.get(info.path)
-        knows_files = time not in statements.silent and (subject.deep or not subject.is_archived(time))
-        if replaced is not None:
+        stated_file = statements.files.get(info.path)
+        knows_files = time not in statements.unparsable and (subject.deep or not subject.is_archived(time))
+        if replaced_by is not None:
             _report_if_there(
                 subject,
                 REPLACED_SHOWN,
                 info,
-                f"still exists, though the archived replacecommit {replaced} replaced its file group",
+                f"still exists, though the archived replacecommit {replaced_by} replaced its file group",
             )
-        elif named is None and knows_files:
+        elif stated_file is None and knows_files:
             _report_if_there(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
-        elif named is not None and named.log is not None and not named.log.allows_size(info.size):
+        elif stated_file is not None and stated_file.log is not None and not stated_file.log.allows_size(info.size):
             pass  # `check_logs` reports a damaged log file.
-        elif named is not None and named.log is not None and info.size > named.size and _may_append(subject):
+        elif (
+            stated_file is not None
+            and stated_file.log is not None
+            and info.size > stated_file.size
+            and _may_append(subject)
+        ):
             pass
-        elif named is not None and named.size and named.size != info.size:
+        elif stated_file is not None and stated_file.size and stated_file.size != info.size:
             check = LOG_SIZE if base_file(info.path) is None else SIZE_MISMATCH
-            _report_if_there(subject, check, info, f"has {info.size} bytes, and the write {time} says {named.size}")
-    elif _is_left_by_an_undo(subject, info, time in undone):
+            _report_if_there(
+                subject, check, info, f"has {info.size} bytes, and the write {time} says {stated_file.size}"
+            )
+    elif _is_left_by_an_undo(subject, info, time in undone_by):
         pass
-    elif time in undone:
+    elif time in undone_by:
         _report_if_there(
-            subject, ROLLED_BACK_FILE, info, f"still exists, though {undone[time]} undid its instant {time}"
+            subject, ROLLED_BACK_FILE, info, f"still exists, though {undone_by[time]} undid its instant {time}"
         )
     elif subject.timeline.is_committed(time) and subject.lost_archive:
         pass  # `check_lost_archive` reports that its instant may have been archived.
@@ -203,11 +218,12 @@ def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) 
 
 
 def _check_lost(subject: Subject) -> None:
+    """Report the files of newest slices that are gone, with whether a clean took them."""
     view = subject.view()
-    lost = [file for partition in view.named_partitions() for file in view.lost(partition)]
-    lost = [file for file in lost if not subject.storage.exists(file.path)]
-    cleaned = _cleaned(subject) if lost else frozenset()
-    for file in lost:
+    lost_files = [file for partition in view.named_partitions() for file in view.lost(partition)]
+    lost_files = [file for file in lost_files if not subject.storage.exists(file.path)]
+    cleaned = _cleaned(subject) if lost_files else frozenset()
+    for file in lost_files:
         made_by = subject.maker(file.path)
         if not subject.is_complete(made_by):
             continue

@@ -64,6 +64,7 @@ class Findings:
 
     @property
     def gathered(self) -> tuple[Finding, ...]:
+        """All findings until now, in the order in which the checks found them."""
         return tuple(self._gathered)
 
     def is_old(self, modified: float | None) -> bool:
@@ -71,6 +72,7 @@ class Findings:
         return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
+        """Add a finding; ``what`` may have characters of a damaged file, and becomes one line."""
         self._gathered.append(Finding(check, _valid(one_line(what)), _valid(file), _valid(instant)))
 
     @contextmanager

@@ -47,15 +47,23 @@ def check_footers(subject: Subject) -> None:
     listed = (base_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     newest = {group.newest.base.path: group.id for group in subject.live if group.newest.base is not None}
-    for_each(subject.storage, lambda file: _check(subject, file, schema, newest), wanted)
+    for_each(subject.storage, lambda file: _check_footer(subject, file, schema, newest), wanted)
 
 
-def differs(said: str, actual: str) -> bool:
+def differs(stated: str, actual: str) -> bool:
     """Return whether a footer's bound of record keys is wrong both in Java's order of strings and in that of bytes."""
-    return said != actual and max(said, default="") < _FIRST_SURROGATE and max(actual, default="") < _FIRST_SURROGATE
+    return (
+        stated != actual and max(stated, default="") < _FIRST_SURROGATE and max(actual, default="") < _FIRST_SURROGATE
+    )
 
 
-def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: Mapping[str, FileGroupId]) -> None:
+def _check_footer(
+    subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: Mapping[str, FileGroupId]
+) -> None:
+    """Report what is wrong with the footer of one base file: its columns, its key-values, its bounds of keys.
+
+    ``schema`` is None if the table's columns are unknown; ``newest`` are the base files of newest slices.
+    """
     if not file.path.endswith(".parquet"):
         subject.findings.add(
             NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other files.", file=file.path
@@ -65,9 +73,9 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
         with BaseFileReader(subject.storage, file.path) as reader:
             columns = reader.parquet.schema_arrow
             footer = dict(reader.parquet.metadata.metadata or {})
-            named = subject.statements.files.get(file.path)
-            if named is not None and named.rows is not None and named.rows != reader.rows:
-                what = f"{file.path} has {reader.rows} rows, and the write {file.instant_time} says {named.rows}."
+            stated_file = subject.statements.files.get(file.path)
+            if stated_file is not None and stated_file.rows is not None and stated_file.rows != reader.rows:
+                what = f"{file.path} has {reader.rows} rows, and the write {file.instant_time} says {stated_file.rows}."
                 subject.tell(ROW_COUNT, file, what)
             bounds = None if RECORD_KEY not in columns.names else _bounds_in_statistics(reader)
         _check_columns(subject, file, columns, schema)
@@ -81,17 +89,19 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
 
 
 def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:
-    first = columns.names[: len(META_COLUMNS)]
-    if tuple(first) != META_COLUMNS:
-        what = f"{file.path} begins with the columns {', '.join(first)}."
+    """Report a base file without the meta columns in front, or whose columns cannot be read as the table's."""
+    first_columns = columns.names[: len(META_COLUMNS)]
+    if tuple(first_columns) != META_COLUMNS:
+        what = f"{file.path} begins with the columns {', '.join(first_columns)}."
         subject.tell(META_COLUMNS_WRONG, file, what)
     if schema is not None:
         with subject.turning(COLUMNS_MISFIT, file):
-            empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in columns], schema=columns)
-            conform(empty, schema, fill_missing=True)
+            no_rows = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in columns], schema=columns)
+            conform(no_rows, schema, fill_missing=True)
 
 
 def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes]) -> None:
+    """Report an Avro schema that does not parse, and a bloom filter that readers cannot use."""
     if _AVRO_SCHEMA in footer:
         with subject.turning(FOOTER_INVALID, file):
             _parse(footer[_AVRO_SCHEMA])
@@ -138,13 +148,13 @@ def check_bounds(
     subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
 ) -> None:
     """Compare the bounds of record keys in a footer with those of the keys."""
-    said = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
-    if (said[0] is None) is not (said[1] is None):
+    stated = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
+    if (stated[0] is None) is not (stated[1] is None):
         what = f"{file.path} has only one of {MIN_KEY} and {MAX_KEY} in its footer."
         subject.tell(FOOTER_INVALID, file, what)
-    if bounds is None or said[0] is None or said[1] is None:
+    if bounds is None or stated[0] is None or stated[1] is None:
         return
-    least, greatest = said[0].decode(errors="replace"), said[1].decode(errors="replace")
+    least, greatest = stated[0].decode(errors="replace"), stated[1].decode(errors="replace")
     if differs(least, bounds[0]) or differs(greatest, bounds[1]):
         actual = f"from {bounds[0]!r} to {bounds[1]!r}"
         subject.tell(

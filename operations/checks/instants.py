@@ -63,15 +63,17 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
 
 
 def check_instants(subject: Subject) -> None:
+    """Report what is wrong with the instants on the timeline, by the names of their files."""
     _check_times(subject)
     _check_order(subject)
-    _check_twins(subject)
+    _check_completed_twice(subject)
     _check_states(subject)
     _check_archived(subject)
     _check_left_behind(subject)
 
 
 def _check_times(subject: Subject) -> None:
+    """Report a completed instant without completion time, a time that is none, and a time in the future."""
     zone, now_s = subject.config.timezone, subject.storage.now()
     for instant in subject.timeline.instants:
         path = subject.path(instant)
@@ -105,7 +107,11 @@ def _check_order(subject: Subject) -> None:
             subject.tell(OUT_OF_ORDER, instant, what)
 
 
-def _check_twins(subject: Subject) -> None:
+def _check_completed_twice(subject: Subject) -> None:
+    """Report instants with two completed files, and times that instants of different kinds share.
+
+    A savepoint shares the time of the write that it keeps.
+    """
     completed: dict[tuple[str, str], list[Instant]] = defaultdict(list)
     groups: dict[str, set[str]] = defaultdict(set)
     for instant in subject.states:
@@ -113,13 +119,13 @@ def _check_twins(subject: Subject) -> None:
             completed[instant.requested_time, instant.group].append(instant)
         if instant.group != _SAVEPOINT:
             groups[instant.requested_time].add(instant.group)
-    for (time, group), twins in sorted(completed.items()):
-        if len(twins) > 1:
-            names = ", ".join(sorted(subject.path(twin) for twin in twins))
+    for (time, group), same_instants in sorted(completed.items()):
+        if len(same_instants) > 1:
+            names = ", ".join(sorted(subject.path(twin) for twin in same_instants))
             subject.findings.add(
                 COMPLETED_TWICE,
-                f"The {group} {time} has {len(twins)} completed files: {names}.",
-                file=subject.path(twins[1]),
+                f"The {group} {time} has {len(same_instants)} completed files: {names}.",
+                file=subject.path(same_instants[1]),
                 instant=time,
             )
     for time, actions in sorted(groups.items()):
@@ -141,12 +147,17 @@ def _check_states(subject: Subject) -> None:
 
 
 def _check_left_behind(subject: Subject) -> None:
+    """Report each instant that lies where the version before an upgrade had its timeline."""
     for path in left_behind(subject.table):
         what = f"An upgrade of the table left {path} behind, or an older release of an engine wrote it since."
         subject.findings.add(LEFT_BEHIND, what, file=path, instant=split(path)[1].partition(".")[0])
 
 
 def _check_archived(subject: Subject) -> None:
+    """Report instants that are in the archive and still on the timeline.
+
+    A completed instant there does no harm, but a writer would roll back an instant that looks pending.
+    """
     for instant in subject.timeline.instants:
         if not subject.in_archive(instant):
             continue

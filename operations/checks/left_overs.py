@@ -30,21 +30,22 @@ def check_left_overs(subject: Subject) -> None:
             subject.storage.look(heartbeat.ROOT).names,
         ),
     }
-    for what, (root, names) in listings.items():
+    for noun, (root, names) in listings.items():
         for time in names:
             path = join(root, time)
             if time.isdecimal() and time not in pending and _is_deserted(subject, path):
                 subject.findings.add(
-                    LEFT_OVER, f"{path}: {what} of the instant {time}, which is not pending.", file=path, instant=time
+                    LEFT_OVER, f"{path}: {noun} of the instant {time}, which is not pending.", file=path, instant=time
                 )
     if subject.findings.is_old(subject.storage.modified(LOCK)):
         subject.findings.add(LOCK_LEFT, f"{LOCK} is old.", file=LOCK)
 
 
 def _is_deserted(subject: Subject, path: str) -> bool:
+    """Return whether a left-over, and all files below it, have not changed for long."""
     times = [info.modified for info in subject.storage.list(path, recursive=True, strict=False)]
-    own = subject.storage.modified(path)
-    return subject.findings.is_old(max([*times, *([] if own is None else [own])], default=0.0))
+    folder_modified = subject.storage.modified(path)
+    return subject.findings.is_old(max([*times, *([] if folder_modified is None else [folder_modified])], default=0.0))
 
 
 def check_checksums(subject: Subject) -> None:
@@ -59,17 +60,18 @@ def check_checksums(subject: Subject) -> None:
 
 
 def _check_checksum(subject: Subject, path: str) -> None:
-    beside = sidecar(path)
+    """Report a file that does not fit the checksum file beside it; a file without a checksum file passes."""
+    checksum_path = sidecar(path)
     with subject.findings.turning(STALE_CHECKSUM, file=path):
         try:
-            fits = _fits(subject.storage, path, subject.storage.read(beside))
+            is_right = _has_checksums(subject.storage, path, subject.storage.read(checksum_path))
         except FileNotFoundError:
             return
-        if not fits:
-            subject.findings.add(STALE_CHECKSUM, f"{path} does not fit {beside}.", file=path)
+        if not is_right:
+            subject.findings.add(STALE_CHECKSUM, f"{path} does not fit {checksum_path}.", file=path)
 
 
-def _fits(storage: Storage, path: str, sums: bytes) -> bool:
+def _has_checksums(storage: Storage, path: str, sums: bytes) -> bool:
     """Return whether a file has the checksums of ``ChecksumFileSystem``: a CRC-32 for every ``size`` bytes."""
     size = int.from_bytes(sums[4:8], "big")
     if not sums.startswith(_MAGIC) or size < 1:

@@ -48,12 +48,12 @@ def check_logs(subject: Subject) -> None:
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     shows, is_committed = subject.table.format.slices.shows, subject.timeline.is_committed
     hidden = [file for file in files if not shows(file, is_committed)]
-    for_each(subject.storage, lambda file: _check_passed_over(subject, file), hidden)
+    for_each(subject.storage, lambda file: _check_hidden_rows(subject, file), hidden)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
         # A deep check looks at all keys. In other slices, the footers of base files name two keys.
-        alone = [file_slice for file_slice in slices.values() if file_slice.base is None]
-        for_each(subject.storage, lambda file_slice: _check_bucket(subject, file_slice), alone)
+        without_base = [file_slice for file_slice in slices.values() if file_slice.base is None]
+        for_each(subject.storage, lambda file_slice: _check_bucket(subject, file_slice), without_base)
     for instant in subject.timeline.pending:
         if instant.action in COMPACTING:
             with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
@@ -68,35 +68,40 @@ def data_blocks(subject: Subject, file: LogFile) -> Iterator[LogBlock]:
 
 
 def _check_blocks(subject: Subject, file: LogFile) -> None:
+    """Report torn blocks, blocks of other instants, and a log file that holds less than its write states.
+
+    A file that a repair gave up is no finding.
+    """
     if file.path in subject.statements.given_up:
         return
-    named = subject.statements.files.get(file.path)
-    stated = None if named is None else named.log
-    shared = not log_names(subject.timeline).says_maker
-    file = replace(file, stated=None if stated is None else replace(stated, shared=shared))
+    stated_file = subject.statements.files.get(file.path)
+    stated = None if stated_file is None else stated_file.log
+    is_shared = not log_names(subject.timeline).says_maker
+    file = replace(file, stated=None if stated is None else replace(stated, shared=is_shared))
     with subject.turning(FILE_CORRUPT, file):
-        torn, makers = [], subject.table.format.makers([file], subject.timeline, opens=True)
+        torn_blocks, makers = [], subject.table.format.makers([file], subject.timeline, opens=True)
         for block in read_blocks(subject.storage, file.path):
             if block.type == BlockType.CORRUPT:
-                torn.append(f"{block.content_size} bytes from byte {block.offset} on are no block")
-            elif block.instant_time not in makers and not shared:
+                torn_blocks.append(f"{block.content_size} bytes from byte {block.offset} on are no block")
+            elif block.instant_time not in makers and not is_shared:
                 what = f"{file.path} has a block of the instant {block.instant_time!r} at byte {block.offset}."
                 subject.tell(BLOCK_INSTANT, file, what)
-        lost = _lost(subject, file)
-        if lost:
-            subject.tell(LOG_DAMAGED, file, lost)
-        for what in () if lost else torn:
+        damage = _damage_of(subject, file)
+        if damage:
+            subject.tell(LOG_DAMAGED, file, damage)
+        for what in () if damage else torn_blocks:
             check = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
             subject.tell(check, file, f"{file.path} is not whole: {what}.")
 
 
-def _check_passed_over(subject: Subject, file: LogFile) -> None:
+def _check_hidden_rows(subject: Subject, file: LogFile) -> None:
     """Look for rows of completed writes in a log file that readers skip."""
     with subject.turning(FILE_CORRUPT, file):
         instant_times = {block.instant_time for block in data_blocks(subject, file)}
-        lost = sorted(filter(subject.is_complete, instant_times))
-        if lost:
-            what = f"{file.path} has the name of no completed write, and holds rows of the completed {shown(lost)}."
+        completed_times = sorted(filter(subject.is_complete, instant_times))
+        if completed_times:
+            of_writes = f"the completed {shown(completed_times)}"
+            what = f"{file.path} has the name of no completed write, and holds rows of {of_writes}."
             subject.tell(LOG_PASSED_OVER, file, what)
 
 
@@ -120,7 +125,7 @@ def _some_keys(subject: Subject, block: LogBlock) -> pa.Array:
     return pa.array([], pa.string()) if rows is None else plain(rows.column(RECORD_KEY))
 
 
-def _lost(subject: Subject, file: LogFile) -> str:
+def _damage_of(subject: Subject, file: LogFile) -> str:
     """Return what a log file lacks of what its instant states, in words; empty if readers accept the file."""
     try:
         for _ in read_log(subject.storage, file):
@@ -137,11 +142,11 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
     completed_at = CompletionTimes(subject.timeline)
     for operation in plan.operations if plan is not None else ():
         partition, file_id = operation.partition_path or "", operation.file_id or ""
-        planned = {path for name in _names(operation) if data_file(path := join(partition, name)) is not None}
-        gone = [path for path in planned if not subject.is_there(path)]
+        planned = {path for name in _planned_names(operation) if data_file(path := join(partition, name)) is not None}
+        lost_paths = [path for path in planned if not subject.is_there(path)]
         group = f"the file group {file_id} of the partition {partition!r}"
-        if gone:
-            what = f"The {called(compaction)} names {shown(gone)} of {group}, which does not exist any more."
+        if lost_paths:
+            what = f"The {called(compaction)} names {shown(lost_paths)} of {group}, which does not exist any more."
             subject.tell(PLAN_FILE_LOST, compaction, what)
         file_slice = slices.get(FileGroupId(partition, file_id))
         if file_slice is None and (partition, file_id) not in subject.statements.written.replaced:
@@ -152,18 +157,18 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             continue
         if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
-        due = {log.path for log in file_slice.logs if is_merged(log, compaction.requested_time, completed_at)}
-        due |= {file_slice.base.path} if file_slice.base is not None else set()
-        wrong = due ^ {path for path in planned if path not in gone}
-        if wrong:
+        mergeable = {log.path for log in file_slice.logs if is_merged(log, compaction.requested_time, completed_at)}
+        mergeable |= {file_slice.base.path} if file_slice.base is not None else set()
+        differing = mergeable ^ {path for path in planned if path not in lost_paths}
+        if differing:
             what = (
                 f"The compaction {compaction.requested_time} and the table do not agree on which files {group} had "
-                f"at the compaction's requested time: {shown(wrong)}."
+                f"at the compaction's requested time: {shown(differing)}."
             )
             subject.tell(PLAN_MISFIT, compaction, what)
 
 
-def _names(operation: CompactionOperation) -> list[str]:
+def _planned_names(operation: CompactionOperation) -> list[str]:
     """Return the names of the files that an operation merges. Plans of old releases hold paths."""
     paths = (operation.data_file_path, *operation.delta_file_paths)
     return [path.rpartition("/")[2] for path in paths if path]

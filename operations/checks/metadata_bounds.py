@@ -47,13 +47,14 @@ class StatedBounds:
 
     @classmethod
     def read(cls, judged: MetadataSubject, partition: str) -> StatedBounds | None:
+        """Return the bounds of a partition of the metadata table; None if it has no record."""
         parts = list(judged.entries(judged.metadata.partition(partition)))
         if not parts:
             return None
         records = joined(parts)
         bounds = records.field("ColumnStatsMetadata")
-        stated = bounds.is_valid()
-        return cls(records.field("key").filter(stated), bounds.filter(stated))
+        has_bounds = bounds.is_valid()
+        return cls(records.field("key").filter(has_bounds), bounds.filter(has_bounds))
 
     @cached_property
     def key_tails(self) -> pa.StringArray:
@@ -61,9 +62,11 @@ class StatedBounds:
         return pc.utf8_slice_codeunits(self.keys, _OF_COLUMN)
 
     def of_column(self, column: str) -> StatedBounds:
+        """Return the bounds of one column."""
         return self.some(pc.starts_with(self.keys, hash_of_column(column)))
 
     def some(self, chosen: pa.Array) -> StatedBounds:
+        """Return the bounds of chosen records."""
         return StatedBounds(self.keys.filter(chosen), self.bounds.filter(chosen))
 
 
@@ -71,6 +74,7 @@ FactsOfFile = tuple[DataFile, ColumnFacts]
 
 
 def _columns(pairs: Sequence[FactsOfFile], kind: pa.DataType) -> pa.Table:
+    """Return the facts of some files as a table with a row for each file."""
     facts = [fact for _, fact in pairs]
     return pa.table(
         {
@@ -106,20 +110,23 @@ class TrueBounds:
         return self.facts.column(name).combine_chunks()
 
     def some(self, chosen: Mask) -> TrueBounds:
-        selected = pa.array(chosen)
+        """Return the true bounds of chosen files or partitions."""
+        chosen_array = pa.array(chosen)
         names = [self.names[at] for at in np.flatnonzero(chosen).tolist()]  # O(files)
-        return TrueBounds(self.keys.filter(selected), names, self.facts.filter(selected))
+        return TrueBounds(self.keys.filter(chosen_array), names, self.facts.filter(chosen_array))
 
 
 def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> None:
     """Compare `column_stats` with all files of completed writes, and `partition_stats` with the newest slices."""
     stated = {name: bounds for name in names if (bounds := StatedBounds.read(judged, name)) is not None}
     by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
-    every = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
-    prefixes = pc.unique(pc.utf8_slice_codeunits(every, 0, _OF_COLUMN)).to_pylist()  # O(columns)
+    all_keys = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
+    prefixes = pc.unique(pc.utf8_slice_codeunits(all_keys, 0, _OF_COLUMN)).to_pylist()  # O(columns)
     # Apache Hudi 0.15 counts nulls of nested columns, too, and has no bounds of them.
-    flat = [field for field in judged.schema if not pa.types.is_nested(field.type)]
-    wanted = pa.schema([field for field in flat if hash_of_column(field.name) in prefixes and _is_kept(judged, field)])
+    plain_columns = [field for field in judged.schema if not pa.types.is_nested(field.type)]
+    wanted = pa.schema(
+        [field for field in plain_columns if hash_of_column(field.name) in prefixes and _is_kept(judged, field)]
+    )
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
     of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in wanted}
@@ -128,18 +135,18 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     for at in range(0, len(files), _FILES_AT_ONCE):
         chunk = files[at : at + _FILES_AT_ONCE]
         facts = for_each(judged.subject.storage, lambda file: facts_of(judged, file, wanted), chunk, computes=True)
-        stating = newest - _of_some_columns(judged, chunk, facts, wanted)
+        stating_all = newest - _with_missing_columns(judged, chunk, facts, wanted)
         for column in wanted:
             pairs = with_facts(chunk, facts, column.name)
             if by_file is not None:
                 missing = _check_files(judged, column, pairs, of_files[column.name])
-                for path in missing & stating:
+                for path in missing & stating_all:
                     lacking.setdefault(path, []).append(column.name)
             if by_partition is not None:
                 in_newest = [(file, fact) for file, fact in pairs if file.path in newest]
                 in_partitions[column.name].append(TrueBounds.of_partitions(in_newest, column.type))
     for path, columns in lacking.items():
-        if by_file is None or _says_nothing_rightly(judged.committed[path], by_file):
+        if by_file is None or _needs_no_bounds(judged.committed[path], by_file):
             continue
         judged.add(
             METADATA_BOUNDS_MISSING, COLUMN_STATS, f"{path} has no bounds of {shown(columns)}, as other files have."
@@ -157,7 +164,7 @@ def _is_kept(judged: MetadataSubject, column: pa.Field) -> bool:
     return defined is None or column.name in defined.columns
 
 
-def _says_nothing_rightly(file: DataFile, stated: StatedBounds) -> bool:
+def _needs_no_bounds(file: DataFile, stated: StatedBounds) -> bool:
     """Return whether a file is a log file without any bounds, as of partial rows: readers keep its slice then."""
     if not isinstance(file, LogFile):
         return False
@@ -173,7 +180,7 @@ def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change:
     return {}
 
 
-def _of_some_columns(
+def _with_missing_columns(
     judged: MetadataSubject, files: Sequence[DataFile], facts: Sequence[Facts], wanted: pa.Schema
 ) -> set[str]:
     """Return the log files whose rows may lack columns: a writer states no bounds of these columns.
@@ -203,11 +210,11 @@ def _check_files(
     """Report wrong bounds and counts of files in one column, and return the files without bounds of it."""
     if not len(stated.keys):
         return set()
-    true = TrueBounds.of(pairs, column.type)
-    is_stated, bounds = compare(judged, COLUMN_STATS, column, true, stated)
+    true_bounds = TrueBounds.of(pairs, column.type)
+    is_stated, bounds = compare(judged, COLUMN_STATS, column, true_bounds, stated)
     # Writers of partial updates count other rows of log files.
     in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[is_stated]
-    true_stated = true.some(is_stated)
+    true_stated = true_bounds.some(is_stated)
     wrong = np.zeros(len(in_base), np.bool_)
     for count, fact in (("valueCount", "rows"), ("nullCount", "nulls")):
         counted = pc.fill_null(bounds.field(count), -1).to_numpy()
@@ -218,30 +225,30 @@ def _check_files(
         what = f"{true_stated.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
         what += f"not {counted_rows} with {counted_nulls}."
         judged.add(METADATA_COUNTS, COLUMN_STATS, what)
-    return {name for name, has_bounds in zip(true.names, is_stated, strict=True) if not has_bounds}
+    return {name for name, has_bounds in zip(true_bounds.names, is_stated, strict=True) if not has_bounds}
 
 
 def compare(
     judged: MetadataSubject,
     partition: str,
     column: pa.Field,
-    true: TrueBounds,
+    true_bounds: TrueBounds,
     stated: StatedBounds,
     *,
     tells_wide: bool = True,
 ) -> tuple[Mask, pa.StructArray]:
     """Report bounds that do not contain the values, and, with ``tells_wide``, tight bounds that contain more.
 
-    Return which of ``true`` have stated bounds, and these bounds, in the same order.
+    Return which of ``true_bounds`` have stated bounds, and these bounds, in the same order.
     """
-    at = pc.index_in(true.keys, value_set=stated.key_tails)
-    is_stated = at.is_valid().to_numpy(zero_copy_only=False)
-    bounds = stated.bounds.take(at.drop_null())
-    true = true.some(is_stated)
-    spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_of_logs(bounds), column.type)
-    least, greatest = true.column("least"), true.column("greatest")
-    has_nulls = true.column("nulls").to_numpy() > 0
-    has_values = true.column("nulls").to_numpy() < true.column("rows").to_numpy()
+    positions = pc.index_in(true_bounds.keys, value_set=stated.key_tails)
+    is_stated = positions.is_valid().to_numpy(zero_copy_only=False)
+    bounds = stated.bounds.take(positions.drop_null())
+    true_bounds = true_bounds.some(is_stated)
+    spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_bounds_of_logs(bounds), column.type)
+    least, greatest = true_bounds.column("least"), true_bounds.column("greatest")
+    has_nulls = true_bounds.column("nulls").to_numpy() > 0
+    has_values = true_bounds.column("nulls").to_numpy() < true_bounds.column("rows").to_numpy()
     narrow = has_nulls & ~spans.nulls | has_values & ~spans.values
     if not pa.types.is_floating(column.type):
         # Apache Hudi states other bounds of floats with NaN than their values have; readers know that.
@@ -249,16 +256,17 @@ def compare(
     narrow |= mask(pc.greater(spans.least, least)) | mask(pc.less(spans.greatest, greatest))
     wide = mask(pc.less(spans.least, least)) & ~_may_be_cut(least)
     wide |= mask(pc.greater(spans.greatest, greatest)) & ~_may_be_cut(greatest)
-    wide &= _tight(bounds) & tells_wide
+    wide &= _is_tight(bounds) & tells_wide
     for check, wrong, how in (
         (METADATA_BOUNDS, narrow, "do not contain"),
         (METADATA_BOUNDS_WIDE, wide & ~narrow, "are called tight, and are wider than"),
     ):
         for number in np.flatnonzero(wrong).tolist():  # O(wrong files)
-            said = f"{_value(spans.least, number)!r} to {_value(spans.greatest, number)!r}"
-            is_so = f"{_value(least, number)!r} to {_value(greatest, number)!r}"
-            nulls = f" with {_value(true.column('nulls'), number)} nulls"
-            what = f"the bounds of {column.name} in {true.names[number]!r}, {said}, {how} {is_so}{nulls}."
+            stated_text = f"{_value(spans.least, number)!r} to {_value(spans.greatest, number)!r}"
+            true_text = f"{_value(least, number)!r} to {_value(greatest, number)!r}"
+            nulls = f" with {_value(true_bounds.column('nulls'), number)} nulls"
+            what = f"the bounds of {column.name} in {true_bounds.names[number]!r}, {stated_text}, "
+            what += f"{how} {true_text}{nulls}."
             judged.add(check, partition, what)
     return is_stated, bounds
 
@@ -270,7 +278,7 @@ def _may_be_cut(values: pa.Array) -> Mask:
     return mask(pc.greater(pc.binary_length(values), MOST_OF_A_BOUND))
 
 
-def _as_of_logs(bounds: pa.StructArray) -> pa.StructArray:
+def _as_bounds_of_logs(bounds: pa.StructArray) -> pa.StructArray:
     """Return records as if they were of log files: readers do not doubt these for what a footer may have lacked."""
     columns = [
         pa.array(np.zeros(len(bounds), np.int64)) if field.name in _IN_DOUBT else bounds.field(field.name)
@@ -284,16 +292,16 @@ def _value(values: pa.Array, at: int) -> object:
     return values[at].as_py()  # one value a call
 
 
-def _tight(bounds: pa.StructArray) -> Mask:
+def _is_tight(bounds: pa.StructArray) -> Mask:
     """Return which bounds are called tight and can be believed.
 
     Apache Hudi 1.0 widens tight bounds by file groups that were replaced since. Its records have no type of values.
     """
-    tight = pc.and_(_says(bounds, "isTightBound"), _says(bounds, "valueType"))
+    tight = pc.and_(_has_value(bounds, "isTightBound"), _has_value(bounds, "valueType"))
     return mask(pc.and_(tight, bounds.field("isTightBound"))) if any_in(tight) else mask(tight)
 
 
-def _says(bounds: pa.StructArray, name: str) -> pa.BooleanArray:
+def _has_value(bounds: pa.StructArray, name: str) -> pa.BooleanArray:
     """Return which records have a value in a field that older releases do not know."""
     if name in [field.name for field in children(bounds.type)]:
         return bounds.field(name).is_valid()
@@ -307,15 +315,15 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     wrong names instead, which lack as many characters in front as the partition's path has.
     """
     committed = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
-    left = pc.invert(pc.is_in(stated.key_tails, value_set=committed))
+    is_left = pc.invert(pc.is_in(stated.key_tails, value_set=committed))
     # Records of 0.15 do not say whether they are tight.
-    left = pc.and_(left, _says(stated.bounds, "isTightBound"))
+    is_left = pc.and_(is_left, _has_value(stated.bounds, "isTightBound"))
     defined = judged.indexes.get(COLUMN_STATS) if partition == COLUMN_STATS else None
     if defined is not None:
         # A column that left the definition keeps its records, and no reader asks for them.
         of_defined = pc.is_in(stated.bounds.field("columnName"), value_set=pa.array(defined.columns, pa.string()))
-        left = pc.and_(left, of_defined)
-    tails, names = stated.key_tails.filter(left), stated.bounds.field("fileName").filter(left)
+        is_left = pc.and_(is_left, of_defined)
+    tails, names = stated.key_tails.filter(is_left), stated.bounds.field("fileName").filter(is_left)
     pairs = pa.table({"rest": tails, "name": names}).group_by(["rest", "name"]).aggregate([])
     partitions = {hash_of_partition(path): path for path in judged.subject.folders.partitions}
     for pair in pairs.to_pylist():  # O(files)
@@ -346,18 +354,18 @@ def _check_partitions(
     if not len(stated.keys):
         return
     by_path = together(parts or [TrueBounds.of_partitions([], column.type)])
-    true = TrueBounds(pa.array(map(hash_of_partition, by_path.names), pa.string()), by_path.names, by_path.facts)
-    is_stated, _ = compare(judged, PARTITION_STATS, column, true, stated)
-    for name, has_bounds in zip(true.names, is_stated, strict=True):
+    true_bounds = TrueBounds(pa.array(map(hash_of_partition, by_path.names), pa.string()), by_path.names, by_path.facts)
+    is_stated, _ = compare(judged, PARTITION_STATS, column, true_bounds, stated)
+    for name, has_bounds in zip(true_bounds.names, is_stated, strict=True):
         if not has_bounds:
             what = f"the partition {key_of_partition(name)!r} has no bounds of {column.name}, as others have."
             judged.add(METADATA_BOUNDS_MISSING, PARTITION_STATS, what)
     # A partition keeps its bounds until a clean deletes its files. Bounds that are not tight stay for as long as an
     # older write is pending, which might add files.
     has_files = {hash_of_partition(split(path)[0]) for path in judged.committed}
-    left = pc.invert(pc.is_in(stated.key_tails, value_set=pa.array(sorted(has_files), pa.string())))
-    left = pc.and_(left, pa.array(_tight(stated.bounds)))
-    for name in stated.bounds.field("fileName").filter(left).to_pylist():  # O(partitions)
+    is_left = pc.invert(pc.is_in(stated.key_tails, value_set=pa.array(sorted(has_files), pa.string())))
+    is_left = pc.and_(is_left, pa.array(_is_tight(stated.bounds)))
+    for name in stated.bounds.field("fileName").filter(is_left).to_pylist():  # O(partitions)
         judged.add(
             METADATA_LEFT, PARTITION_STATS, f"it has bounds of {column.name} in {name!r}, which is no partition."
         )

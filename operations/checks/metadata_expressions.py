@@ -39,12 +39,13 @@ def check_expression_index(judged: MetadataSubject, name: str) -> None:
         )
         change = None
     if is_filter:
-        check_filters(judged, name, column or pa.field("", pa.string()), change or _nothing)
+        check_filters(judged, name, column or pa.field("", pa.string()), change or _no_values)
     else:
         _check_bounds(judged, name, column, change)
 
 
-def _nothing(values: pa.Array) -> pa.Array:
+def _no_values(values: pa.Array) -> pa.Array:
+    """Return no value, in place of an expression that pyhudi cannot compute, so that no filter lacks a value."""
     return values.slice(0, 0)
 
 
@@ -54,6 +55,10 @@ def _of_ascii(change: Change) -> Change:
 
 
 def _check_bounds(judged: MetadataSubject, name: str, column: pa.Field | None, change: Change | None) -> None:
+    """Compare the bounds of an expression with the values in files and partitions.
+
+    Without column or change, which pyhudi cannot compute, it only looks for bounds of files that are gone.
+    """
     stated = StatedBounds.read(judged, name)
     if stated is None:
         return
@@ -67,8 +72,8 @@ def _check_bounds(judged: MetadataSubject, name: str, column: pa.Field | None, c
         judged.subject.storage, lambda file: facts_of(judged, file, pa.schema([column]), change), files, computes=True
     )
     pairs = with_facts(files, facts, column.name)
-    true = TrueBounds.of(pairs, column.type)
-    compare(judged, name, column, true, stated, tells_wide=False)
+    true_bounds = TrueBounds.of(pairs, column.type)
+    compare(judged, name, column, true_bounds, stated, tells_wide=False)
     parts = together([TrueBounds.of_partitions([pair for pair in pairs if pair[0].path in newest], column.type)])
     keys = pa.array([hash_of_partition(_OF_PARTITIONS) + hash_of_partition(path) for path in parts.names], pa.string())
     compare(judged, name, column, TrueBounds(keys, parts.names, parts.facts), stated, tells_wide=False)

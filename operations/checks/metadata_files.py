@@ -56,21 +56,26 @@ def _listing(judged: MetadataSubject) -> Listing:
 def _check_partition(
     judged: MetadataSubject, partition: str, files: Mapping[str, DataFile], sizes: Mapping[str, int]
 ) -> None:
-    named = {join(partition, name): size for name, size in sizes.items()}
-    for path, size in named.items():
+    """Compare the listed sizes of a partition's files with its files; report extra, missing and differing files.
+
+    A file that a pending clean deletes, or that a writer removed since the listing, is no finding.
+    """
+    size_by_path = {join(partition, name): size for name, size in sizes.items()}
+    for path, size in size_by_path.items():
         file = files.get(path)
-        if file is None and not _is_going(judged, path) and not judged.subject.storage.exists(path):
+        if file is None and not _may_be_gone(judged, path) and not judged.subject.storage.exists(path):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and it is not there")
         elif file is not None and _is_foreign(judged, file):
             _add(judged, METADATA_FILE_EXTRA, path, "lists it, and no completed write made it")
-        elif file is not None and file.size != size and not _is_another(judged, file, size):
+        elif file is not None and file.size != size and not _is_replaced_by_other(judged, file, size):
             _add(judged, METADATA_FILE_SIZE, path, f"says {size} bytes, and it has {file.size}")
     for path, file in files.items():
-        if path not in named and _is_needed(judged, file) and judged.subject.storage.exists(path):
+        if path not in size_by_path and _is_needed(judged, file) and judged.subject.storage.exists(path):
             _add(judged, METADATA_FILE_MISSING, path, f"does not list it, which the write {_maker(judged, path)} made")
 
 
-def _is_going(judged: MetadataSubject, path: str) -> bool:
+def _may_be_gone(judged: MetadataSubject, path: str) -> bool:
+    """Return whether a listed file may be missing: a pending clean deletes it, or `check_files` reports its loss."""
     return path in judged.absent or path in judged.leaving
 
 
@@ -80,6 +85,7 @@ def _add(judged: MetadataSubject, check: Check, path: str, what: str) -> None:
 
 
 def _maker(judged: MetadataSubject, path: str) -> str:
+    """Return the requested time of the youngest instant that wrote a file; empty if none did."""
     return max(judged.makers[path], default="")
 
 
@@ -98,12 +104,12 @@ def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
     if not makers or not all(map(subject.is_complete, makers)):
         return False
     unread = any(
-        time in subject.statements.silent or (subject.is_archived(time) and not subject.deep) for time in makers
+        time in subject.statements.unparsable or (subject.is_archived(time) and not subject.deep) for time in makers
     )
     return unread or file.path in subject.statements.files
 
 
-def _is_another(judged: MetadataSubject, file: DataFile, size: int) -> bool:
+def _is_replaced_by_other(judged: MetadataSubject, file: DataFile, size: int) -> bool:
     """Return whether a file is another than its write made, which `check_files` reports."""
     named = judged.subject.statements.files.get(file.path)
     return named is not None and named.size == size

@@ -28,7 +28,7 @@ def check_filters_of_metadata(judged: MetadataSubject) -> None:
         if file is None or file.path in seen:
             continue
         with judged.subject.unreadable(file.path), BaseFileReader(judged.subject.storage, file.path) as reader:
-            if _in_footer(reader) is not None:
+            if _filter_in_footer(reader) is not None:
                 judged.add(METADATA_FILTER_MISSING, BLOOM_FILTERS, f"there is none of {file.path}.")
 
 
@@ -59,9 +59,13 @@ def check_filters(
 def _check_filter(
     judged: MetadataSubject, partition: str, file: BaseFile, entry: Any, column: pa.Field, change: Change | None
 ) -> None:
+    """Report a filter that cannot be read, or lacks a value of the column in its file.
+
+    A filter that equals the filter in the file's footer is not compared with rows: `check_rows` does that.
+    """
     text = bytes(entry["bloomFilter"] or b"")
     with BaseFileReader(judged.subject.storage, file.path) as reader:
-        in_footer = _in_footer(reader)
+        in_footer = _filter_in_footer(reader)
         if change is None and (text == in_footer or (not text and in_footer is None)):
             return
         try:
@@ -71,13 +75,14 @@ def _check_filter(
             return
         for rows in reader.batches(pa.schema([column])):
             values = plain(rows.column(column.name)).drop_null()
-            lacking = pa.array(~bloom.may_hold(values if change is None else change(values)))
-            if pc.any(lacking, min_count=0).as_py():  # one value a batch
-                value = values.filter(lacking)[0].as_py()  # one value, to be named
+            is_lacking = pa.array(~bloom.may_hold(values if change is None else change(values)))
+            if pc.any(is_lacking, min_count=0).as_py():  # one value a batch
+                value = values.filter(is_lacking)[0].as_py()  # one value, to be named
                 judged.add(METADATA_FILTER, partition, f"the filter of {file.path} lacks {value!r} in {column.name}.")
                 return
 
 
-def _in_footer(reader: BaseFileReader) -> bytes | None:
+def _filter_in_footer(reader: BaseFileReader) -> bytes | None:
+    """Return the bloom filter of record keys in a base file's footer; None without."""
     footer = dict(reader.parquet.metadata.metadata or {})
     return footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())

@@ -49,8 +49,8 @@ def check_record_index(judged: MetadataSubject) -> None:
         slices = [each for each in judged.newest if path is None or each.partition_path == unquote(path)]
         _RecordIndex(judged, partition, file_ids, slices).check()
     paths = {unquote(path) for path in indexed if path is not None}
-    without = [] if None in indexed else [each for each in judged.newest if each.partition_path not in paths]
-    for partition_path in sorted({each.partition_path for each in without}):
+    unindexed_slices = [] if None in indexed else [each for each in judged.newest if each.partition_path not in paths]
+    for partition_path in sorted({each.partition_path for each in unindexed_slices}):
         what = f"it has no file group for the partition {partition_path!r}, which has rows."
         judged.add(METADATA_KEY_MISSING, RECORD_INDEX, what)
 
@@ -65,6 +65,7 @@ class _RecordIndex:
     slices: Sequence[FileSlice]
 
     def check(self) -> None:
+        """Compare rows and entries, in as many passes as memory needs, each with a part of the index's file groups."""
         passes = min(passes_for(self.judged, self.slices), len(self.file_ids))
         for part in range(passes):
             rows = self._rows(part, passes)
@@ -104,27 +105,33 @@ class _RecordIndex:
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
     def _compare(self, row_keys: pa.Array, row_numbers: Any, keys: pa.Array, numbers: Any) -> None:
-        every = pa.concat_arrays([row_keys, keys]).dictionary_encode()
-        indices = every.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        """Report rows without an entry, entries without a row, and entries that lead to another file group.
+
+        ``row_numbers`` and ``numbers`` are the numbers of the slices that rows are in, and that entries name.
+        """
+        all_keys = pa.concat_arrays([row_keys, keys]).dictionary_encode()
+        indices = all_keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         of_rows, of_entries = indices[: len(row_keys)], indices[len(row_keys) :]
-        missing = ~_has(of_entries, len(every.dictionary))[of_rows]
-        left = ~_has(of_rows, len(every.dictionary))[of_entries]
+        is_missing = ~_is_among(of_entries, len(all_keys.dictionary))[of_rows]
+        is_left = ~_is_among(of_rows, len(all_keys.dictionary))[of_entries]
         slice_count = len(self.slices) + 1
         # If a key has several rows, which is a finding of its own, its entry leads to one of them.
-        astray = ~left & ~np.isin(of_entries * slice_count + numbers, of_rows * slice_count + row_numbers)
-        if missing.any():
-            what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(missing))}, which is in"
-            self._add(METADATA_KEY_MISSING, what, row_numbers[np.argmax(missing)])
-        if left.any():
-            what = f"it has record keys of no row: {first_of(keys, pa.array(left))}, which it says is in"
-            self._add(METADATA_KEY_LEFT, what, numbers[np.argmax(left)])
+        astray = ~is_left & ~np.isin(of_entries * slice_count + numbers, of_rows * slice_count + row_numbers)
+        if is_missing.any():
+            what = f"it lacks the record keys of rows: {first_of(row_keys, pa.array(is_missing))}, which is in"
+            self._add(METADATA_KEY_MISSING, what, row_numbers[np.argmax(is_missing)])
+        if is_left.any():
+            what = f"it has record keys of no row: {first_of(keys, pa.array(is_left))}, which it says is in"
+            self._add(METADATA_KEY_LEFT, what, numbers[np.argmax(is_left)])
         if astray.any():
             first = np.argmax(astray)
-            is_in = row_numbers[np.argmax(of_rows == of_entries[first])]
+            row_number = row_numbers[np.argmax(of_rows == of_entries[first])]
             what = (
                 f"it leads to other file groups than those of the rows: {first_of(keys, pa.array(astray))}, which is in"
             )
-            self._add(METADATA_KEY_PLACE, f"{what} {self._group_in_words(is_in)} and said to be in", numbers[first])
+            self._add(
+                METADATA_KEY_PLACE, f"{what} {self._group_in_words(row_number)} and said to be in", numbers[first]
+            )
 
     def _add(self, check: Any, what: str, number: int) -> None:
         self.judged.add(check, RECORD_INDEX, f"{what} {self._group_in_words(number)}.")
@@ -136,7 +143,8 @@ class _RecordIndex:
         return f"the file group {file_slice.file_id} of the partition {file_slice.partition_path!r}"
 
 
-def _has(indices: Any, count: int) -> Mask:
+def _is_among(indices: Any, count: int) -> Mask:
+    """Return for each number below ``count`` whether some indices have it."""
     present = np.zeros(count, np.bool_)
     present[indices] = True
     return present
@@ -179,54 +187,58 @@ def check_secondary_index(judged: MetadataSubject, name: str) -> None:
         judged.subject.findings.add(NOT_CHECKED, what)
         return
     column = judged.schema.field(fields[0])
-    of_entries, of_rows = _pairs, _spelt(column)
+    of_entries, of_rows = _pairs_of_entries, _pairs_of_rows(column)
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
         # It is not documented how Apache Hudi spells other values, so only the record keys are compared.
-        of_entries, of_rows = _keys_of_pairs, _escaped_keys
+        of_entries, of_rows = _keys_of_entries, _escaped_keys
     passes = passes_for(judged, judged.newest)
     columns = pa.schema([*_KEYS, *([column] if column.name != RECORD_KEY else [])])
     for part in range(passes):
-        texts: list[pa.Array] = [pa.array([], pa.string())]
+        row_texts: list[pa.Array] = [pa.array([], pa.string())]
         for file_slice in judged.newest:
             with judged.subject.unreadable(file_slice.files[0]):
-                texts += [_part(of_rows(rows), part, passes) for rows in judged.rows(file_slice, columns)]
+                row_texts += [_of_part(of_rows(rows), part, passes) for rows in judged.rows(file_slice, columns)]
                 continue
             return
-        said = [pa.array([], pa.string())]
+        entry_texts = [pa.array([], pa.string())]
         for records in judged.entries(judged.metadata.partition(name)):
-            said.append(_part(of_entries(records), part, passes))
-        _compare_pairs(judged, name, column.name, pa.concat_arrays(texts), pa.concat_arrays(said))
+            entry_texts.append(_of_part(of_entries(records), part, passes))
+        _compare_pairs(judged, name, column.name, pa.concat_arrays(row_texts), pa.concat_arrays(entry_texts))
 
 
-def _compare_pairs(judged: MetadataSubject, name: str, column: str, rows: pa.Array, said: pa.Array) -> None:
-    missing, left = pc.invert(pc.is_in(rows, value_set=said)), pc.invert(pc.is_in(said, value_set=rows))
-    if any_in(missing):
-        what = f"it lacks values of {column} with the record keys of their rows: {first_of(rows, missing)}."
+def _compare_pairs(judged: MetadataSubject, name: str, column: str, rows: pa.Array, entries: pa.Array) -> None:
+    """Report pairs of rows that the index lacks, and pairs of the index that no row has."""
+    is_missing, is_left = pc.invert(pc.is_in(rows, value_set=entries)), pc.invert(pc.is_in(entries, value_set=rows))
+    if any_in(is_missing):
+        what = f"it lacks values of {column} with the record keys of their rows: {first_of(rows, is_missing)}."
         judged.add(METADATA_VALUE_MISSING, name, what)
-    if any_in(left):
-        what = f"it has values of {column} that their rows do not have, or of no row: {first_of(said, left)}."
+    if any_in(is_left):
+        what = f"it has values of {column} that their rows do not have, or of no row: {first_of(entries, is_left)}."
         judged.add(METADATA_VALUE_LEFT, name, what)
 
 
-def _part(texts: pa.StringArray, part: int, passes: int) -> pa.StringArray:
+def _of_part(texts: pa.StringArray, part: int, passes: int) -> pa.StringArray:
+    """Return the texts of one part of the hashes' range; all texts for a single pass."""
     if passes == 1:
         return texts
     return texts.filter(pa.array(hash64(texts) % np.uint64(passes) == part))
 
 
-def _pairs(records: pa.StructArray) -> pa.StringArray:
+def _pairs_of_entries(records: pa.StructArray) -> pa.StringArray:
     return records.field("key")
 
 
-def _keys_of_pairs(records: pa.StructArray) -> pa.StringArray:
+def _keys_of_entries(records: pa.StructArray) -> pa.StringArray:
+    """Return the record keys of an index's entries, as the entries spell them."""
     return escaped_record_keys(records.field("key"))
 
 
 def _escaped_keys(rows: pa.RecordBatch) -> pa.StringArray:
+    """Return the record keys of rows as entries of the index spell them."""
     return escaped(plain(rows.column(RECORD_KEY)))
 
 
-def _spelt(column: pa.Field) -> Callable[[pa.RecordBatch], pa.StringArray]:
+def _pairs_of_rows(column: pa.Field) -> Callable[[pa.RecordBatch], pa.StringArray]:
     """Return a function that returns the pairs of rows, spelled as in keys of the index."""
 
     def spelt(rows: pa.RecordBatch) -> pa.StringArray:

@@ -123,10 +123,10 @@ class MetadataSubject:
         """Report the keys of a file group whose hash leads to another file group."""
         if not partition.kind.by_hash:
             return
-        astray = groups_of(keys, count) != group_number
-        if astray.any():
-            first = keys[int(astray.argmax())].as_py()  # one value, to be named
-            what = f"the file group {file_id} has {int(astray.sum())} keys of other file groups, {first!r} first."
+        misplaced = groups_of(keys, count) != group_number
+        if misplaced.any():
+            first = keys[int(misplaced.argmax())].as_py()  # one value, to be named
+            what = f"the file group {file_id} has {int(misplaced.sum())} keys of other file groups, {first!r} first."
             self.add(METADATA_MISPLACED, partition.name, what)
 
 
@@ -142,4 +142,5 @@ def name_of(path: str) -> str:
 
 
 def any_in(chosen: pa.Array) -> bool:
+    """Return whether a mask has any True; a mask without rows has none."""
     return bool(pc.any(chosen, min_count=0).as_py())  # one value a call

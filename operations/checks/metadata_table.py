@@ -47,6 +47,7 @@ def check_metadata(subject: Subject) -> None:
 
 
 def _is_behind(subject: Subject, metadata: MetadataTable) -> bool:
+    """Return whether the metadata table lacks completed writes, and report each."""
     lacking = metadata.lacks()
     for time in lacking:
         instant = subject.timeline.find(time)
@@ -57,21 +58,25 @@ def _is_behind(subject: Subject, metadata: MetadataTable) -> bool:
 
 
 def _check_partitions(judged: MetadataSubject) -> None:
-    checks: dict[str, Callable[[], None]] = {FILES: partial(check_files_of_metadata, judged)}
+    """Check each partition of the metadata table: the list of files always, all others in a deep check.
+
+    A partition of an unknown kind is a finding.
+    """
+    check_by_name: dict[str, Callable[[], None]] = {FILES: partial(check_files_of_metadata, judged)}
     if judged.subject.deep:
-        checks |= _deep_checks(judged)
+        check_by_name |= _deep_checks(judged)
     for name in judged.metadata.names:
         if kind_of(name) is None:
             what = f"The metadata table has a partition {name}, which this pyhudi does not know."
             judged.subject.findings.add(NOT_CHECKED, what, file=join(FOLDER, name))
-        elif name in checks:
+        elif name in check_by_name:
             with judged.subject.findings.turning(METADATA_DAMAGED, file=join(FOLDER, name)):
-                checks[name]()
+                check_by_name[name]()
 
 
 def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
     """Return the checks by footers and rows; those by rows only if no write completed since the listing."""
-    names, reason = judged.metadata.names, _not_of_one_moment(judged)
+    names, reason = judged.metadata.names, _why_not_comparable(judged)
     of_bounds = [name for name in (COLUMN_STATS, PARTITION_STATS) if name in names]
     if reason:
         of_bounds = [name for name in of_bounds if name == COLUMN_STATS]
@@ -93,8 +98,8 @@ def _deep_checks(judged: MetadataSubject) -> dict[str, Callable[[], None]]:
     }
 
 
-def _not_of_one_moment(judged: MetadataSubject) -> str:
-    """Return why rows and the metadata table are not of one moment; empty as a rule."""
+def _why_not_comparable(judged: MetadataSubject) -> str:
+    """Return why rows and the metadata table cannot be compared: they are not of one moment; empty if they can."""
     if judged.absent:
         return f"{min(judged.absent)} was not there when the table's folders were listed"
     return "" if judged.metadata.is_of_now() else "a write completed meanwhile"

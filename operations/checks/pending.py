@@ -58,7 +58,7 @@ def check_pending(subject: Subject) -> None:
                 subject.tell(PENDING_RESTORE, instant, what)
             elif instant.action in _WRITES and not _is_clustering(subject, instant):
                 _check_write(subject, instant)
-            elif subject.findings.is_old(_touched(subject, instant)):
+            elif subject.findings.is_old(_last_change(subject, instant)):
                 action = CLUSTERING if instant.action in _WRITES else instant.action
                 why = _IN_THE_WAY.get(action, "nothing waits for it")
                 what = f"The {action} {instant.requested_time} is pending: {why}."
@@ -84,7 +84,8 @@ def kept_by_savepoints(subject: Subject) -> dict[str, str]:
     return savepoint_by_path
 
 
-def _touched(subject: Subject, instant: Instant) -> float | None:
+def _last_change(subject: Subject, instant: Instant) -> float | None:
+    """Return when the newest file of a pending instant's states was changed; None if it has none any more."""
     times = [subject.storage.modified(subject.path(instant.at(state))) for state in (State.REQUESTED, State.INFLIGHT)]
     return max((time for time in times if time is not None), default=None)
 
@@ -105,18 +106,18 @@ def _check_write(subject: Subject, instant: Instant) -> None:
         # Only a newer release can tell whether its writer lives.
         return
     if liveness.alive and not subject.findings.is_old(
-        _touched(subject, instant) if liveness.beat is None else liveness.beat
+        _last_change(subject, instant) if liveness.beat is None else liveness.beat
     ):
         return
-    sign = "its writer may live" if liveness.alive else "its writer is dead"
-    what = f"The {called(instant)} is pending, and {sign} ({liveness.reason})."
+    verdict = "its writer may live" if liveness.alive else "its writer is dead"
+    what = f"The {called(instant)} is pending, and {verdict} ({liveness.reason})."
     subject.tell(PENDING_WRITE, instant, what)
 
 
 def _check_claims(subject: Subject) -> None:
     """Look for file groups that two pending services want, and for replaced file groups in a clustering's plan."""
     replaced = subject.statements.written.replaced
-    claims: dict[FileGroupId, Instant] = {}
+    claim_by_group: dict[FileGroupId, Instant] = {}
     for instant in subject.timeline.pending:
         clusters = False
         with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
@@ -126,8 +127,8 @@ def _check_claims(subject: Subject) -> None:
         record: Mapping[str, Any] = {}
         with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
             record = read_record(subject.timeline, instant.at(State.REQUESTED))
-        for group in _claimed(record):
-            other = claims.setdefault(group, instant)
+        for group in _claimed_groups(record):
+            other = claim_by_group.setdefault(group, instant)
             shown = f"the file group {group.file_id} of the partition {group.partition_path!r}"
             if other is not instant:
                 what = f"The {called(instant)} and the {called(other)} both want {shown}."
@@ -137,7 +138,8 @@ def _check_claims(subject: Subject) -> None:
                 subject.tell(PLAN_REPLACED, instant, what)
 
 
-def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
+def _claimed_groups(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
+    """Yield the file groups that the plan of a compaction, a log compaction or a clustering names."""
     operations = record.get("operations") or ()
     groups = (record.get("clusteringPlan") or {}).get("inputGroups") or ()
     for operation in [*operations, *(file_slice for group in groups for file_slice in group.get("slices") or ())]:
@@ -164,6 +166,10 @@ def _check_cleans(subject: Subject) -> None:
 
 
 def _check_rollbacks(subject: Subject) -> None:
+    """Report instants that a completed rollback names and that are still on the timeline.
+
+    An instant that completed after the rollback is no finding: a plan may be carried out again.
+    """
     for instant in subject.timeline.completed:
         if instant.action != "rollback":
             continue
@@ -178,12 +184,12 @@ def _check_rollbacks(subject: Subject) -> None:
             }
             for victim_time in record.get("commitsRollback") or ():
                 victim = subject.timeline.find(victim_time)
-                done_again = victim is not None and (
+                is_repeated = victim is not None and (
                     victim.visible_since > instant.visible_since or victim_time in plans
                 )
                 if (
                     victim is not None
-                    and not done_again
+                    and not is_repeated
                     and (victim.state == State.COMPLETED or victim.action in _WRITES)
                 ):
                     what = f"The {called(instant)} is complete, and the {called(victim)} is still on the timeline."
@@ -191,6 +197,7 @@ def _check_rollbacks(subject: Subject) -> None:
 
 
 def _check_savepoints(subject: Subject) -> None:
+    """Report savepoints whose files are gone, and savepoints of writes that no timeline and no archive has."""
     for path, time in sorted(kept_by_savepoints(subject).items()):
         if not subject.is_there(path):
             subject.findings.add(
@@ -205,12 +212,16 @@ def _check_savepoints(subject: Subject) -> None:
 
 
 def _check_decision(subject: Subject) -> None:
+    """Report the newest decision if it cannot be read, or no writer has carried it out for long.
+
+    A decision is the file by which writers agree on the table's next step; the next writer carries it out.
+    """
     numbers = decisions.numbers(subject.storage)
     if not numbers:
         return
     path = decisions.path_of(numbers[-1])
     with subject.findings.turning(DECISION_UNREADABLE, file=path):
-        decision = _whole(subject, path)
+        decision = _whole_decision(subject, path)
         if (
             decision is not None
             and _is_open(subject, decision)
@@ -230,7 +241,7 @@ def _is_open(subject: Subject, decision: Decision) -> bool:
     return any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending)
 
 
-def _whole(subject: Subject, path: str) -> Decision | None:
+def _whole_decision(subject: Subject, path: str) -> Decision | None:
     """Return a decision; None, with a finding, if it is still half-made after the time for which writers wait."""
     until_s = monotonic() + min(decisions.HALF_MADE_S, max(subject.findings.stale_s, 0.0))
     while True:

@@ -99,6 +99,7 @@ def check_properties(subject: Subject) -> None:
 
 
 def _check_partition_fields(subject: Subject) -> None:
+    """Report partitions that the table's partition fields do not explain."""
     config, findings = subject.config, subject.findings
     partitions = set(subject.folders.partitions)
     if not config.partition_fields:
@@ -110,11 +111,13 @@ def _check_partition_fields(subject: Subject) -> None:
             )
         return
     if "" in partitions:
-        by = ", ".join(config.partition_fields)
-        findings.add(PARTITION_NAME, f"The table is partitioned by {by}, and its root is a partition.", file=METAFILE)
-    styled = config.hive_style and not config.flag(key.SLASH_DATES)
+        fields = ", ".join(config.partition_fields)
+        findings.add(
+            PARTITION_NAME, f"The table is partitioned by {fields}, and its root is a partition.", file=METAFILE
+        )
+    names_columns = config.hive_style and not config.flag(key.SLASH_DATES)
     for partition in sorted(partitions - {""}):
-        if styled and parse_partition_path(partition, config) is None:
+        if names_columns and parse_partition_path(partition, config) is None:
             findings.add(
                 PARTITION_NAME,
                 f"The partition {partition!r} does not name the values of {', '.join(config.partition_fields)}.",

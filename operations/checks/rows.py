@@ -43,47 +43,51 @@ _SPELT_OTHERWISE = (key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES)
 
 
 def check_rows(subject: Subject) -> None:
+    """Check the rows of all files of the newest slices.
+
+    If pyhudi cannot make the table's keys and paths, which is a finding, rows are not compared with these.
+    """
     config = subject.config
     keys: KeyGenerator | None = None
     with subject.findings.turning(NOT_CHECKED):
-        odd = [option for option in _SPELT_OTHERWISE if config.flag(option)]
-        if odd:
+        other_spellings = [option for option in _SPELT_OTHERWISE if config.flag(option)]
+        if other_spellings:
             subject.findings.add(
-                NOT_CHECKED, f"With {odd[0]}=true record keys and paths were not compared with the rows."
+                NOT_CHECKED, f"With {other_spellings[0]}=true record keys and paths were not compared with the rows."
             )
         else:
-            spelt = with_inferred_key_encoding(Table(subject.storage, config))
-            keys = KeyGenerator(spelt.config, latest_schema(config, subject.timeline))
+            with_encoding = with_inferred_key_encoding(Table(subject.storage, config))
+            keys = KeyGenerator(with_encoding.config, latest_schema(config, subject.timeline))
 
     def check(group: FileGroup) -> None:
         newest = group.newest
         if newest.base is not None:
-            _Rows(subject, newest, newest.base, newest.base.name, keys).check_base(newest.base)
+            _RowCheck(subject, newest, newest.base, newest.base.name, keys).check_base(newest.base)
         for log in newest.logs:
             # Rows of log files carry the file group's id instead of a file name.
-            _Rows(subject, newest, log, newest.file_id, keys).check_log(log)
+            _RowCheck(subject, newest, log, newest.file_id, keys).check_log(log)
 
     for_each(subject.storage, check, subject.live)
 
 
 @dataclass
-class _Rows:
+class _RowCheck:
     """Checks the rows of one file of a slice.
 
     Attributes:
-        own_name: The file name that the rows have to carry.
+        expected_name: The file name that the rows have to carry.
         keys: Makes record keys and partition paths of the rows; None if they cannot be checked.
-        wrong: The number of wrong rows of each check.
-        first: The first wrong value of each check, with what is wrong.
+        wrong_counts: The number of wrong rows of each check.
+        first_wrong: The first wrong value of each check, with what is wrong.
     """
 
     subject: Subject
     slice: FileSlice
     file: DataFile
-    own_name: str
+    expected_name: str
     keys: KeyGenerator | None
-    wrong: dict[Check, int] = field(default_factory=dict)
-    first: dict[Check, str] = field(default_factory=dict)
+    wrong_counts: dict[Check, int] = field(default_factory=dict)
+    first_wrong: dict[Check, str] = field(default_factory=dict)
 
     def check_base(self, file: BaseFile) -> None:
         """Check the rows of a base file, and the bounds and the bloom filter of its footer."""
@@ -97,7 +101,7 @@ class _Rows:
                     self._check(rows)
                     stored = plain(rows.column(RECORD_KEY))
                     if bloom is not None and not stored.null_count:
-                        self._count(
+                        self._add_wrong(
                             BLOOM_MISS, ~bloom.may_hold(stored), stored, "is not in the bloom filter of the footer"
                         )
                     span = pc.min_max(stored)
@@ -109,6 +113,7 @@ class _Rows:
         self._report()
 
     def check_log(self, file: LogFile) -> None:
+        """Check the rows and the keys of deletes in a log file, except for blocks that an undo took back."""
         with self.subject.unreadable(file.path):
             # Blocks that an undone instant appended stay in the file.
             for block in data_blocks(self.subject, file):
@@ -121,16 +126,18 @@ class _Rows:
                     self._check(rows, whole=not block.is_partial)
         self._report()
 
-    def _count(self, check: Check, wrong: Mask, values: pa.Array, wanted: str) -> None:
+    def _add_wrong(self, check: Check, wrong: Mask, values: pa.Array, complaint: str) -> None:
+        """Add rows that are wrong by a check; keep the value of the first, with what is wrong with it."""
         positions = np.flatnonzero(wrong)
         if len(positions):
             value = values[int(positions[0])].as_py()  # one value, to be named
-            self.wrong[check] = self.wrong.get(check, 0) + len(positions)
-            self.first.setdefault(check, f"{value!r} {wanted}")
+            self.wrong_counts[check] = self.wrong_counts.get(check, 0) + len(positions)
+            self.first_wrong.setdefault(check, f"{value!r} {complaint}")
 
     def _report(self) -> None:
-        for check, count in self.wrong.items():
-            what = f"{self.file.path} has {count} wrong rows; of the first, {self.first[check]}."
+        """Report each check by which the file has wrong rows, with their number and the first wrong value."""
+        for check, count in self.wrong_counts.items():
+            what = f"{self.file.path} has {count} wrong rows; of the first, {self.first_wrong[check]}."
             self.subject.tell(check, self.file, what)
 
     def _check(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
@@ -138,36 +145,39 @@ class _Rows:
         self._check_meta(rows)
         stored = plain(rows.column(RECORD_KEY))
         if stored.null_count:
-            self._count(KEY_MISMATCH, mask(pc.is_null(stored)), stored, "is no record key")
+            self._add_wrong(KEY_MISMATCH, mask(pc.is_null(stored)), stored, "is no record key")
             return
         self._check_buckets(stored)
         if self.keys is not None and whole:
             self._check_made(rows, self.keys)
 
     def _check_buckets(self, stored: pa.Array) -> None:
+        """Check that keys belong to the bucket of their file group; without buckets there is nothing to check."""
         index, group = self.subject.index, self.slice.group
         if index is not None and index.number_of(group) is not None:
             misplaced = np.zeros(len(stored), np.bool_)
             misplaced[index.misfits(stored, group)] = True
-            self._count(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(group)}")
+            self._add_wrong(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(group)}")
 
     def _check_meta(self, rows: pa.RecordBatch) -> None:
-        for column, check, right in (
-            (FILE_NAME, FILE_NAME_COLUMN, self.own_name),
+        """Check the meta columns: file name, partition path, and commit times of completed instants."""
+        for column, check, expected in (
+            (FILE_NAME, FILE_NAME_COLUMN, self.expected_name),
             (PARTITION_PATH, PARTITION_COLUMN, self.slice.partition_path),
         ):
             values = plain(rows.column(column))
-            wrong = ~mask(pc.equal(values, right))
-            self._count(check, wrong, values, f"is in {column}, where {right!r} is right")
+            wrong = ~mask(pc.equal(values, expected))
+            self._add_wrong(check, wrong, values, f"is in {column}, where {expected!r} is right")
         times = plain(rows.column(COMMIT_TIME))
         distinct = pc.unique(times).to_pylist()  # O(instants)
-        strange = [time for time in distinct if not self._may_have_written(time)]
-        if strange:
-            wrong = mask(pc.is_in(times, pa.array(strange, pa.string())))
-            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.subject.maker(self.file.path)}"
-            self._count(COMMIT_TIME_COLUMN, wrong, times, wanted)
+        unknown_times = [time for time in distinct if not self._may_have_written(time)]
+        if unknown_times:
+            wrong = mask(pc.is_in(times, pa.array(unknown_times, pa.string())))
+            complaint = f"is in {COMMIT_TIME}, and is no completed instant before {self.subject.maker(self.file.path)}"
+            self._add_wrong(COMMIT_TIME_COLUMN, wrong, times, complaint)
 
     def _may_have_written(self, time: str | None) -> bool:
+        """Return whether a completed instant of a commit time may have written a row of the file."""
         if time is None or time > self.subject.maker(self.file.path):
             return False
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
@@ -177,15 +187,15 @@ class _Rows:
         subject = self.subject
         try:
             if not subject.config.generates_keys:
-                stored, made = plain(rows.column(RECORD_KEY)), keys.record_keys(rows)
-                wrong = mask(pc.not_equal(stored, made))
-                self._count(KEY_MISMATCH, wrong, stored, "is another record key than its columns make")
+                stored, made_keys = plain(rows.column(RECORD_KEY)), keys.record_keys(rows)
+                wrong = mask(pc.not_equal(stored, made_keys))
+                self._add_wrong(KEY_MISMATCH, wrong, stored, "is another record key than its columns make")
             paths = keys.partition_paths(rows).cast(pa.string())
             # With a global index, a row may stay in the partition that held its key before.
-            strays = mask(pc.not_equal(paths, self.slice.partition_path)) & (
+            in_other_partition = mask(pc.not_equal(paths, self.slice.partition_path)) & (
                 subject.index is None or not subject.index.is_global
             )
-            self._count(PARTITION_COLUMN, strays, paths, "is the partition that its columns make")
+            self._add_wrong(PARTITION_COLUMN, in_other_partition, paths, "is the partition that its columns make")
         except NullKeyError as error:
             subject.tell(KEY_MISMATCH, self.file, f"{self.file.path}: {error.what}")
         except PyHudiError as error:

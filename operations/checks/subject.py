@@ -74,7 +74,7 @@ class WriteStatements:
 
     Attributes:
         files: The data files that they name, by path.
-        silent: Requested times of writes that cannot be parsed, so that their files are unknown.
+        unparsable: Requested times of writes that cannot be parsed, so that their files are unknown.
         operations: Each write's operation, by its requested time.
         given_up: The damaged log files that repairs gave up.
         merged: Requested times of the writes whose file slices they merged, or the text that Apache Hudi has for none.
@@ -82,7 +82,7 @@ class WriteStatements:
 
     files: dict[str, NamedFile] = field(default_factory=dict)
     written: Written = field(default_factory=Written)
-    silent: set[str] = field(default_factory=set)
+    unparsable: set[str] = field(default_factory=set)
     operations: dict[str, str] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     merged: set[str] = field(default_factory=set)
@@ -136,6 +136,7 @@ class Subject:
         return instant.identity in self._archived
 
     def is_complete(self, requested_time: str) -> bool:
+        """Return whether a write is complete, on the timeline or in the archive."""
         instant = self.timeline.find(requested_time)
         on_timeline = instant is not None and instant.is_write and instant.state == State.COMPLETED
         return on_timeline or self.is_archived(requested_time)
@@ -151,12 +152,14 @@ class Subject:
         return path in self._listed or self.storage.exists(path)
 
     def tell(self, check: Check, about: Instant | DataFile, what: str) -> None:
-        file, time = self._named(about)
+        """Report something about an instant or a data file, with its path and its requested time."""
+        file, time = self._path_and_time(about)
         self.findings.add(check, what, file=file, instant=time)
 
     @contextmanager
     def turning(self, check: Check, about: Instant | DataFile) -> Iterator[None]:
-        file, time = self._named(about)
+        """Turn an error in reading something of an instant or a data file into a finding about it."""
+        file, time = self._path_and_time(about)
         with self.findings.turning(check, file=file, instant=time):
             yield
 
@@ -171,7 +174,8 @@ class Subject:
             what = f"{file.path} has the record key {key!r}, which does not belong to {index.rival_key(group)}."
             self.tell(WRONG_BUCKET, file, what)
 
-    def _named(self, about: Instant | DataFile) -> tuple[str, str]:
+    def _path_and_time(self, about: Instant | DataFile) -> tuple[str, str]:
+        """Return the path of an instant's file or of a data file, and the requested time of the instant behind it."""
         if isinstance(about, Instant):
             return self.timeline.files.path(about), about.requested_time
         return about.path, self.maker(about.path)
@@ -208,6 +212,7 @@ class Subject:
 
     @cached_property
     def _listed(self) -> frozenset[str]:
+        """The paths of all files in partitions, as they were when the folders were listed."""
         return frozenset(info.path for files in self.folders.partitions.values() for info in files)
 
     @cached_property
@@ -268,8 +273,10 @@ def walk(storage: Storage) -> Folders:
                 partitions[folder] = content.files
             else:
                 nested[folder] = outer
-            around = folder if folder in partitions else outer
-            below += [(join(folder, name), around) for name in content.folders if folder or name != META_FOLDER]
+            outer_partition = folder if folder in partitions else outer
+            below += [
+                (join(folder, name), outer_partition) for name in content.folders if folder or name != META_FOLDER
+            ]
         level = below
     return Folders(partitions, nested, plain, tuple(links))
 

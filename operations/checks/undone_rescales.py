@@ -22,13 +22,13 @@ class UndoneRescale:
 
     Attributes:
         undone_by: The rollback or the restore.
-        since: The writes of other engines that completed since then, and may have followed the rule.
+        later_writes: The writes of other engines that completed since then, and may have followed the rule.
         what: What is wrong, for `validate` and `repair`.
     """
 
     file: RuleFile
     undone_by: Instant
-    since: tuple[Instant, ...]
+    later_writes: tuple[Instant, ...]
     what: str
 
 
@@ -38,12 +38,12 @@ def undone_rescales(subject: Subject) -> tuple[UndoneRescale, ...]:
         return ()
     files = rules_without_instant(subject.table, subject.timeline)
     victims = undone_instants(subject) if files else {}
-    in_use = [file for file in files if file.instant_time in victims and (file.for_java or _noted(subject))]
-    return tuple(_described(subject, file, victims[file.instant_time]) for file in in_use)
+    in_use = [file for file in files if file.instant_time in victims and (file.for_java or _is_noted(subject))]
+    return tuple(_with_sentence(subject, file, victims[file.instant_time]) for file in in_use)
 
 
-def _noted(subject: Subject) -> bool:
-    """Return whether the property has another number than the rule in force, which pyhudi follows."""
+def _is_noted(subject: Subject) -> bool:
+    """Return whether the property has another number than the rule that pyhudi follows."""
     numbers = subject.numbers
     return (
         numbers is not None
@@ -53,8 +53,9 @@ def _noted(subject: Subject) -> bool:
     )
 
 
-def _described(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRescale:
-    since = tuple(
+def _with_sentence(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRescale:
+    """Return an undone rescale with the writes that may have followed its rule, and the sentence of its finding."""
+    later_writes = tuple(
         instant
         for instant in subject.timeline.writes
         if instant.visible_since > undone_by.visible_since and not is_by_pyhudi(subject, instant)
@@ -62,7 +63,7 @@ def _described(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRe
     what_stays = file.path if file.for_java else f"{key.BUCKET_COUNT}={subject.config.bucket_count}"
     what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {what_stays} "
     what += "stays, which Apache Hudi follows."
-    if since:
-        named = ", ".join(map(called, since))
+    if later_writes:
+        named = ", ".join(map(called, later_writes))
         what += f" These writes may have put keys into other buckets than those of their rows: {named}."
-    return UndoneRescale(file, undone_by, since, what)
+    return UndoneRescale(file, undone_by, later_writes, what)

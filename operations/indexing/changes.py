@@ -75,8 +75,8 @@ def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | Non
         return None, ()
     undone = tuple(identity for identity in timeline.vanished(seen) if not archive.holds(identity))
     archived = archive.since(timeline, seen)
-    since = (*timeline.completed_since(seen), *archived)
-    if undone or any(instant.action == "restore" for instant in since):
+    instants_since = (*timeline.completed_since(seen), *archived)
+    if undone or any(instant.action == "restore" for instant in instants_since):
         return None, undone
     writes = _writes(archive, timeline, seen, archived)
     return (None if writes is None else _touched(writes)), ()
@@ -91,12 +91,14 @@ def _writes(
         for instant in timeline.completed_since(seen)
         if instant.action in WRITE_ACTIONS
     ]
-    gone = [instant for instant in archived if instant.action in WRITE_ACTIONS]
-    bodies = archive.bodies(gone)
-    if len(bodies) < len(gone):
+    archived_writes = [instant for instant in archived if instant.action in WRITE_ACTIONS]
+    bodies = archive.bodies(archived_writes)
+    if len(bodies) < len(archived_writes):
         return None
     decode = timeline.files.decode_commit
-    named = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
+    named = {
+        instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in archived_writes
+    }
     return [*active, *(decode(instant, body) for instant, body in named.items())]
 
 
@@ -124,6 +126,7 @@ def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[Group
 
 
 def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
+    """Return the distinct record keys of a slice's rows, as readers see them; none for a slice that does not exist."""
     if file_slice is None:
         return pa.array([], pa.string())
     if file_slice.logs:
@@ -135,4 +138,5 @@ def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
 
 
 def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return the distinct keys of some arrays; a null is no key."""
     return pc.unique(pa.chunked_array(parts, pa.string()).drop_null())

@@ -56,6 +56,8 @@ class SliceName:
 
 @dataclass(slots=True)
 class _KnownSlice:
+    """A slice, its keys, and the number of the last lookup that used them."""
+
     name: SliceName
     keys: KeySet
     last: int
@@ -71,6 +73,7 @@ class KnownSlices:
 
     @property
     def nbytes(self) -> int:
+        """How many bytes of keys all tables have together."""
         with self._lock:
             return sum(known.keys.nbytes for known in self._all())
 
@@ -80,9 +83,14 @@ class KnownSlices:
             self._lookups += 1
 
     def has(self, table: TableName) -> bool:
+        """Return whether any slice of a table is known."""
         return table in self._tables
 
     def keys_of(self, table: TableName, name: SliceName) -> KeySet | None:
+        """Return the keys of a slice, and count this as use; None if the process does not know this very slice.
+
+        An older slice of the same file group is dropped, because no later lookup asks for it.
+        """
         with self._lock:
             groups = self._tables.get(table, {})
             entry = groups.get(name.group)
@@ -108,14 +116,15 @@ class KnownSlices:
             for name, keys in slices.items():
                 groups[name.group] = _KnownSlice(name, keys, self._lookups)
             nbytes = sum(known.keys.nbytes for known in self._all())
-            every = [(path, known) for path, groups in self._tables.items() for known in groups.values()]
-            for path, entry in sorted(every, key=lambda place: place[1].last):
+            known_slices = [(path, known) for path, groups in self._tables.items() for known in groups.values()]
+            for path, entry in sorted(known_slices, key=lambda place: place[1].last):
                 if nbytes <= most:
                     break
                 nbytes -= entry.keys.nbytes
                 self._drop(path, entry.name.group)
 
     def forget(self, table: TableName) -> None:
+        """Drop all slices of a table, because another table is made at its path."""
         with self._lock:
             self._tables.pop(table, None)
 
@@ -123,6 +132,7 @@ class KnownSlices:
         return [known for groups in self._tables.values() for known in groups.values()]
 
     def _drop(self, table: TableName, group: FileGroupId) -> None:
+        """Drop the known slice of a file group, and the table once it has no other."""
         groups = self._tables[table]
         del groups[group]
         if not groups:
@@ -150,6 +160,7 @@ class KeysOfWrite:
     written: dict[SliceName, KeySet] = field(default_factory=dict)
 
     def keys_of(self, file_slice: FileSlice) -> KeySet | None:
+        """Return the keys of a slice, known before or read by this write; None if neither has them."""
         name = SliceName.of(file_slice)
         keys = KNOWN_SLICES.keys_of(self.table, name)
         return self.read.get(name) if keys is None else keys
@@ -179,6 +190,7 @@ class KeysOfWrite:
             self.read[SliceName.of(file_slice)] = hits.all_keys
 
     def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
+        """Return which keys each slice holds; it reads only the slices whose keys are unknown."""
         hits = self.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
         storage, sees = seen.storage, seen.view.sees

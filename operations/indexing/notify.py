@@ -46,7 +46,10 @@ def catch_up(index: Index, table: Table) -> None:
 
 
 def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
-    """Update an index after a commit, so that the next write need not; a failure is logged as a warning."""
+    """Update an index after a commit, so that the next write need not.
+
+    A failure does not fail the completed write: it is logged as a warning, and the next write updates the index first.
+    """
     try:
         catch_up(index_for(table.config, settings), table)
     except Exception:

@@ -36,6 +36,8 @@ def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known_keys: KeysOf
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
+    """The answer of an index of another package, and what it is checked against."""
+
     tags: Tags
     rows: KeyedRows
     seen: SeenTable
@@ -80,9 +82,9 @@ class _Answer:
         of_groups = np.array([numbers.get(group.partition_path, -1) for group in tags.groups] or [-1], np.int64)
         codes = np.asarray(tags.codes)
         located = np.flatnonzero(codes != NOT_FOUND)
-        strange = located[of_groups[codes[located]] != np.asarray(rows.paths.indices)[located]]
-        if len(strange):
-            row = int(strange[0])
+        misplaced = located[of_groups[codes[located]] != np.asarray(rows.paths.indices)[located]]
+        if len(misplaced):
+            row = int(misplaced[0])
             key, path = rows.record_keys[row].as_py(), rows.paths[row].as_py()  # one value, for the error
             raise self._misfit(
                 f"is not global, and says that the key {key!r} of partition {path!r} is in partition "
@@ -90,6 +92,7 @@ class _Answer:
             )
 
     def _misfit(self, what: str) -> IndexMisfitError:
+        """Return the error of an answer that does not fit the table."""
         table = self.seen.table
         return IndexMisfitError(
             f"The index {table.config.index_type} of the table {table.path} {what}.",

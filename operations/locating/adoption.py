@@ -41,8 +41,10 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
         return
     view = seen.view
-    wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
-    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
+    needed_columns = {root_of(field) for field in plan.config.partition_fields} if times else set()
+    schema = pa.schema(
+        [pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in needed_columns)]
+    )
     slices = (file_slice for partition in view.partitions() for file_slice in view.slices(partition).values())
     for file_slice in islice(slices, _FILES_LOOKED_INTO):
         for file, rows in some_rows(plan.storage, file_slice, schema):
@@ -62,8 +64,10 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     """
     all_rows = plan.config.may_spell_keys_twice
     most_files, most_batches = (None, None) if all_rows else (_FILES_LOOKED_INTO, 1)
-    wanted = {root_of(field) for field in plan.config.record_key_fields}
-    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
+    key_columns = {root_of(field) for field in plan.config.record_key_fields}
+    schema = pa.schema(
+        [pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in key_columns)]
+    )
     keys = KeyGenerator(plan.config, plan.schema)
     paths = sorted(partitions)
     if paths and plan.lookup.is_global:
@@ -80,7 +84,8 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     for_each(plan.storage, look, files)
 
 
-def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
+def misfit_error(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
+    """Return the error of a file group that is no bucket of its partition, or a second file group of a bucket."""
     file = file_slice.data_files[0]
     count = computed_index_for(plan.config, plan.numbers).count_of(file_slice.partition_path)
     return UnsupportedTableError(
@@ -91,19 +96,21 @@ def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
+    """Refuse a number of buckets by which the file group is no bucket, or a key of the file is in a wrong bucket."""
     index = computed_index_for(plan.config, plan.numbers)
     if index.number_of(file_slice.group) is None:
-        raise misfit(plan, file_slice)
+        raise misfit_error(plan, file_slice)
     check_bucket(index, rows.column(RECORD_KEY), file_slice.group, file)
 
 
 def _check_partition(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
+    """Refuse time options by which a row of a file would belong to another partition than its file does."""
     config = plan.config
     paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
-    misfits = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))
-    if not len(misfits):
+    misplaced = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))
+    if not len(misplaced):
         return
-    row = int(misfits[0])
+    row = int(misplaced[0])
     field = config.partition_fields[config.partition_types.index(PartitionType.TIMESTAMP)]
     value = values_of(rows, field)[row].as_py()  # one value, for the error
     path = paths[row].as_py()  # one value, for the error

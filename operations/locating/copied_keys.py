@@ -14,36 +14,39 @@ from ...writer.moved_rows import OldRows
 def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
     """Raise `DuplicateKeyError` if rows were made of only some of the stored rows of a key.
 
+    The check counts stored rows only of keys that several file groups hold, or that a file group holds several times.
     ``incoming`` are all rows of the write, ``rows`` the rows that were looked up.
     """
     anywhere = index.is_global
     repeating = np.zeros(len(tags.groups) + 1, np.bool_)
     # An index of another package does not tell how often a file group holds a key.
     repeating[[*tags.repeating] if isinstance(index, TableLookup) else slice(len(tags.groups))] = True
-    several = np.union1d(tags.copied, np.flatnonzero(repeating[tags.codes]))
-    if not len(several):
+    repeated_rows = np.union1d(tags.copied, np.flatnonzero(repeating[tags.codes]))
+    if not len(repeated_rows):
         return
-    chosen = several[np.unique(_places(rows, several, anywhere), return_index=True)[1]]
-    further = np.isin(tags.copied, chosen)
-    of_pair = np.append(chosen, tags.copied[further])
-    codes = np.append(tags.codes[chosen], tags.copy_codes[further])
-    keys = rows.record_keys.take(pa.array(of_pair))
+    one_of_each = repeated_rows[np.unique(_places(rows, repeated_rows, anywhere), return_index=True)[1]]
+    is_copy = np.isin(tags.copied, one_of_each)
+    pair_rows = np.append(one_of_each, tags.copied[is_copy])
+    codes = np.append(tags.codes[one_of_each], tags.copy_codes[is_copy])
+    keys = rows.record_keys.take(pa.array(pair_rows))
     stored = np.zeros(len(rows), np.int64)
-    np.add.at(stored, of_pair, old.stored(keys, tags.groups, codes))
-    every = KeyedRows(
-        pa.concat_arrays([rows.record_keys.take(pa.array(chosen)), incoming.record_keys]),
+    np.add.at(stored, pair_rows, old.stored(keys, tags.groups, codes))
+    all_rows = KeyedRows(
+        pa.concat_arrays([rows.record_keys.take(pa.array(one_of_each)), incoming.record_keys]),
         pa.concat_arrays(
-            [rows.paths.take(pa.array(chosen)).dictionary_decode(), incoming.paths.dictionary_decode()]
+            [rows.paths.take(pa.array(one_of_each)).dictionary_decode(), incoming.paths.dictionary_decode()]
         ).dictionary_encode(),
     )
-    places = _places(every, np.arange(len(every)), anywhere)
-    made = np.bincount(places[len(chosen) :], minlength=int(places.max()) + 1)[places[: len(chosen)]]
-    partly = np.flatnonzero((stored[chosen] > 1) & (stored[chosen] > made))
-    if len(partly):
-        row = int(chosen[partly[0]])
+    places = _places(all_rows, np.arange(len(all_rows)), anywhere)
+    made_counts = np.bincount(places[len(one_of_each) :], minlength=int(places.max()) + 1)[places[: len(one_of_each)]]
+    partial_places = np.flatnonzero((stored[one_of_each] > 1) & (stored[one_of_each] > made_counts))
+    if len(partial_places):
+        row = int(one_of_each[partial_places[0]])
         where = "" if anywhere else f"partition {rows.paths[row].as_py()!r} of "  # one value, for the error
         key = rows.record_keys[row].as_py()  # one value, for the error
-        raise only_some(key, int(stored[row]), int(made[partly[0]]), f"{where}the table {old.storage.path}")
+        raise only_some(
+            key, int(stored[row]), int(made_counts[partial_places[0]]), f"{where}the table {old.storage.path}"
+        )
 
 
 def _places(rows: KeyedRows, at: Positions, anywhere: bool) -> Positions:

@@ -72,6 +72,7 @@ class SlicesByGroup:
         self._slices: dict[str, dict[str, FileSlice]] = {}
 
     def find(self, group: FileGroupId) -> FileSlice | None:
+        """Return the newest slice of a file group; None if the table lacks the group, or the write looks at no file."""
         path = group.partition_path
         if path not in self._slices:
             self._slices[path] = {} if self._view is None else self._view.slices(path)
@@ -105,24 +106,30 @@ def refuse_clustered(
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the file groups that the write changes, each with its rows with found and with new keys."""
-    waiting: dict[FileGroupId, GroupRows] = dict(rows.matched)
-    joined: set[FileGroupId] = set()
+    """Return the file groups that the write changes, each with its rows with found and with new keys.
+
+    A file group that gets new keys, or holds a key several times, is rewritten instead of appended to.
+    """
+    rows_by_group: dict[FileGroupId, GroupRows] = dict(rows.matched)
+    groups_to_rewrite: set[FileGroupId] = set()
     shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
-    for group, placed in _placed(plan, local, shares, rows.new).items():
-        matched_rows = waiting.get(group, GroupRows())
+    for group, new_rows in _new_rows_by_group(plan, local, shares, rows.new).items():
+        matched_rows = rows_by_group.get(group, GroupRows())
         # Matched and new rows have different keys, so their order does not matter.
-        waiting[group] = GroupRows(matched_rows.pieces + placed.pieces, matched_rows.memory + placed.memory)
-        joined.add(group)
-    joined |= rows.repeating
+        rows_by_group[group] = GroupRows(matched_rows.pieces + new_rows.pieces, matched_rows.memory + new_rows.memory)
+        groups_to_rewrite.add(group)
+    groups_to_rewrite |= rows.repeating
     jobs, slices, clustered = [], SlicesByGroup(view), clustered_groups(timeline)
-    for group in sorted(waiting):
+    for group in sorted(rows_by_group):
         file_slice = slices.find(group)
         refuse_clustered(plan, clustered, group)
         if file_slice is None and group in rows.matched:
             raise unknown_group(plan, group)
         jobs.append(
-            (FileGroupWrite(group, file_slice, rewrites=file_slice is not None and group in joined), waiting[group])
+            (
+                FileGroupWrite(group, file_slice, rewrites=file_slice is not None and group in groups_to_rewrite),
+                rows_by_group[group],
+            )
         )
     return jobs
 
@@ -130,7 +137,7 @@ def jobs_of(
 def jobs_of_groups(
     plan: WritePlan, view: FileView, timeline: Timeline, rows: Mapping[FileGroupId, GroupRows]
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the work for rows of existing file groups."""
+    """Return the jobs for rows of existing file groups, each with its rows."""
     slices, clustered = SlicesByGroup(view), clustered_groups(timeline)
     jobs = []
     for group in sorted(rows):
@@ -159,13 +166,13 @@ def shares_of(
         return {}
     groups = GroupSizes()
     if view is not None:
-        held = {
+        held_groups_to_leave = {
             group
             for group, holder in {**held_groups(pending_compactions(timeline)), **clustered_groups(timeline)}.items()
             if _keeps_its_room(holder)
         }
         appends = config.table_type == MERGE_ON_READ
-        groups = GroupSizes.of(view, counts, sizes, held=held, appends=appends)
+        groups = GroupSizes.of(view, counts, sizes, held=held_groups_to_leave, appends=appends)
     return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
 
 
@@ -177,9 +184,13 @@ def _keeps_its_room(holder: Instant) -> bool:
     return forbids(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM})))
 
 
-def _placed(
+def _new_rows_by_group(
     plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
 ) -> dict[FileGroupId, GroupRows]:
+    """Return the rows with new keys by the file group that takes them, as the shares of each partition say.
+
+    If a partition has one share, its rows stay as they are; else they are cut by the hashes of their keys.
+    """
     rows_by_group: dict[FileGroupId, GroupRows] = {}
     buffers = open_buffers(plan, local, "dealt")
     try:

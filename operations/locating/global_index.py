@@ -42,12 +42,12 @@ class FoldTask:
         tagger = self.tagger
         for rows in whole_runs(batches, 1):
             deciding, deletes = _deciding(tagger.spec, rows, text_column(rows, 0))
-            starts = _starts(rows, 2)
+            starts = _run_starts(rows, 2)
             goes = np.zeros(rows.num_rows, np.bool_)
             # Without a fold, all rows of one key and partition path have the same places.
             goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
-            number = np.cumsum(starts) - 1
-            wanted = goes | (starts & (np.bincount(number[goes], minlength=number[-1] + 1) == 0)[number])
+            run_numbers = np.cumsum(starts) - 1
+            wanted = goes | (starts & (np.bincount(run_numbers[goes], minlength=run_numbers[-1] + 1) == 0)[run_numbers])
             columns = [*rows.columns, pa.array(goes), pa.array(deletes & tagger.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
             yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(wanted))
@@ -94,8 +94,13 @@ class ResolveTask:
             yield self._resolved(rows)
 
     def _resolved(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        first = _starts(rows, 2)
-        number, at = np.cumsum(first) - 1, pa.array(np.flatnonzero(first))
+        """Return the places of the rows of whole keys, as `__call__` yields them.
+
+        The parts are in this order: rows for places that hold their key, rows for new places, deletes of keys in places
+        that they leave, and rows that go nowhere.
+        """
+        is_first = _run_starts(rows, 2)
+        number, at = np.cumsum(is_first) - 1, pa.array(np.flatnonzero(is_first))
         keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
         with_group = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
         groups, codes = _groups(rows.take(pa.array(with_group)), 3, 4)
@@ -103,19 +108,25 @@ class ResolveTask:
         live, wins, since = (rows.column(column).take(pa.array(with_group)) for column in (5, 6, 7))
         states = PairState(mask(live), mask(wins), plain(since).to_numpy())
         pairs = _Pairs(number[with_group], codes, len(groups), states)
-        deletes = mask(rows.column(2))[np.flatnonzero(first)]
+        deletes = mask(rows.column(2))[np.flatnonzero(is_first)]
         resolved = self.tagger.resolve(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
-        lost = np.ones(len(keys), np.bool_)
-        lost[np.concatenate([resolved.rows, resolved.new, resolved.leaving])] = False
-        nowhere = np.flatnonzero(lost)
+        goes_nowhere = np.ones(len(keys), np.bool_)
+        goes_nowhere[np.concatenate([resolved.rows, resolved.new, resolved.leaving])] = False
+        nowhere = np.flatnonzero(goes_nowhere)
         parts = (resolved.rows, resolved.new, resolved.leaving, nowhere)
         kind = np.repeat(np.arange(4), [len(part) for part in parts])
         places = np.full(len(kind), NOT_FOUND, np.int64)
         places[kind == 0], places[kind == 2] = resolved.codes, resolved.left
         of_row = pa.array(np.concatenate(parts))
-        own = paths.take(of_row)
+        own_paths = paths.take(of_row)
         partitions, ids = group_columns(groups, places)
-        columns = [keys.take(of_row), own, pc.if_else(pa.array(kind == 1), own, partitions), ids, pa.array(kind == 2)]
+        columns = [
+            keys.take(of_row),
+            own_paths,
+            pc.if_else(pa.array(kind == 1), own_paths, partitions),
+            ids,
+            pa.array(kind == 2),
+        ]
         return pa.RecordBatch.from_arrays(columns, names=["key", "path", "partition", "file_id", "leaves"])
 
 
@@ -129,6 +140,7 @@ class _Pairs:
     states: PairState
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
+        """Return the state of each wanted pair, which must be among the known pairs."""
         pairs = self.rows * self.width + self.codes
         order = np.argsort(pairs, kind="stable")
         at = order[np.searchsorted(pairs[order], rows * self.width + codes)]
@@ -140,10 +152,10 @@ def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.R
     """Yield the same rows in batches that end only where the value of one of the first, sorted columns changes."""
     held: list[pa.RecordBatch] = []
     for batch in rechunk(iter(batches)):
-        if held and not _continues(held[-1], batch, columns):
+        if held and not _continues_run(held[-1], batch, columns):
             yield concat(held)
             held = []
-        last = int(np.flatnonzero(_starts(batch, columns))[-1])
+        last = int(np.flatnonzero(_run_starts(batch, columns))[-1])
         if last:
             yield concat([*held, batch.slice(0, last)])
             held = []
@@ -152,12 +164,14 @@ def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.R
         yield concat(held)
 
 
-def _continues(before: pa.RecordBatch, after: pa.RecordBatch, columns: int) -> bool:
+def _continues_run(before: pa.RecordBatch, after: pa.RecordBatch, columns: int) -> bool:
+    """Return whether the first row of a batch has the values of the last row before it in the first columns."""
     ends = (before.column(number)[-1].as_py() for number in range(columns))  # one value a batch
     return all(end == after.column(number)[0].as_py() for number, end in enumerate(ends))  # one value a batch
 
 
-def _starts(rows: pa.RecordBatch, columns: int) -> Mask:
+def _run_starts(rows: pa.RecordBatch, columns: int) -> Mask:
+    """Return which rows begin a run: a row whose first columns differ from those of the row before it."""
     starts = np.ones(rows.num_rows, np.bool_)
     starts[1:] = False
     for number in range(columns):
@@ -183,14 +197,18 @@ def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[F
     paths, names = partitions.dictionary.to_pylist(), ids.dictionary.to_pylist()  # O(file groups)
     combined = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
     pairs, codes = np.unique(combined, return_inverse=True)
-    named = [FileGroupId(paths[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
-    order = sorted(range(len(named)), key=named.__getitem__)
+    distinct_groups = [FileGroupId(paths[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
+    order = sorted(range(len(distinct_groups)), key=distinct_groups.__getitem__)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    return tuple(named[number] for number in order), rank[codes]
+    return tuple(distinct_groups[number] for number in order), rank[codes]
 
 
 def _tags(count: int, groups: tuple[FileGroupId, ...], rows: Positions, codes: Buckets) -> Tags:
+    """Return the file groups of keys by their sorted positions: the first group of each, then its further groups.
+
+    A key without any group has the code `NOT_FOUND`.
+    """
     first = np.unique(rows, return_index=True)[1]
     home: Buckets = np.full(count, NOT_FOUND, np.int32)
     home[rows[first]] = codes[first]

@@ -31,7 +31,7 @@ from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import BinRouter, KeyRouter, LocationRouter, OwnRouter, PlacedRouter, Route, Router
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from .adoption import check_new_properties, misfit
+from .adoption import check_new_properties, misfit_error
 from .file_group_writes import refuse_clustered
 
 # The numbers of new file groups begin here. An existing file group has its position in the partition, which is smaller.
@@ -91,6 +91,7 @@ class FileGroups(Routing):
 
     @cached_property
     def seen(self) -> SeenTable:
+        """The table as of the watermark, opened when the first file group needs it, and checked for new properties."""
         seen = self._see()
         check_new_properties(self._plan, seen)
         return seen
@@ -100,6 +101,7 @@ class FileGroups(Routing):
         return clustered_groups(self.seen.timeline)
 
     def job(self, route: Route) -> FileGroupWrite:
+        """Return the work for the rows of one route. Raises if a pending clustering holds the file group."""
         if route not in self._jobs:
             job = self._jobs[route] = self._find(route)
             if job.file_slice is not None:
@@ -108,7 +110,7 @@ class FileGroups(Routing):
 
     @abstractmethod
     def _find(self, route: Route) -> FileGroupWrite:
-        """Return the work for the rows of one route."""
+        """Return the work for the rows of one route, whose file group may be new."""
 
     def _slices_of(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids."""
@@ -122,10 +124,13 @@ class FileGroups(Routing):
         return self._slices[partition_path]
 
     def _new(self, partition_path: str, number: int) -> FileGroupId:
+        """Return the id of a new file group; the same instant, partition and number give the same id in any attempt."""
         return FileGroupId(partition_path, new_file_id(self._plan.instant_time, partition_path, number))
 
 
 class Bucketed(FileGroups):
+    """The hash of a key gives its bucket, and each bucket is one file group of its partition."""
+
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
         self._index = computed_index_for(plan.config, plan.numbers)
@@ -147,13 +152,17 @@ class Bucketed(FileGroups):
         return FileGroupWrite(self._index.place(self._plan.instant_time, path, number), None)
 
     def _slice_by_bucket(self, partition_path: str) -> dict[int, FileSlice]:
+        """Return the newest slice of each bucket of a partition; a bucket without rows is missing.
+
+        Raises UnsupportedTableError if a file group is of no bucket, or a bucket has two file groups.
+        """
         if partition_path not in self._numbered:
             buckets: dict[int, FileSlice] = {}
             count = self._index.count_of(partition_path) or 0
             for file_slice in self._slices_of(partition_path):
                 bucket = self._index.number_of(file_slice.group)
                 if bucket is None or bucket >= count or bucket in buckets:
-                    raise misfit(self._plan, file_slice)
+                    raise misfit_error(self._plan, file_slice)
                 buckets[bucket] = file_slice
             self._numbered[partition_path] = buckets
         return self._numbered[partition_path]
@@ -199,11 +208,11 @@ class Located(FileGroups):
         Raises `PlacementError` if rows of one file group contradict each other, and `CommitConflictError` if the table
         has no such file group.
         """
-        rest = name.removeprefix(NEW_GROUP)
-        is_new = rest != name
-        if is_new and _NUMBER.fullmatch(rest):
-            return _FIRST_NEW + int(rest)
-        position = self._position_by_file_id(partition_path).get(rest)
+        without_prefix = name.removeprefix(NEW_GROUP)
+        is_new = without_prefix != name
+        if is_new and _NUMBER.fullmatch(without_prefix):
+            return _FIRST_NEW + int(without_prefix)
+        position = self._position_by_file_id(partition_path).get(without_prefix)
         if position is None:
             raise CommitConflictError(
                 f"Rows for the table {self._plan.path} were placed for the file group {name!r} of partition "
@@ -212,8 +221,8 @@ class Located(FileGroups):
             )
         if self._rewritten.setdefault(Route(partition_path, position), is_new) != is_new:
             raise PlacementError(
-                f"Some rows for the file group {rest} of the table {self._plan.path} say in {FILE_GROUP} that it takes "
-                "new keys in, and others do not.",
+                f"Some rows for the file group {without_prefix} of the table {self._plan.path} say in {FILE_GROUP} "
+                "that it takes new keys in, and others do not.",
                 "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
             )
         return position
@@ -232,6 +241,7 @@ class Located(FileGroups):
         return position
 
     def _find(self, route: Route) -> FileGroupWrite:
+        """Return the work for a route: a new file group, or the existing file group at the route's position."""
         path, number = route
         if number >= _FIRST_NEW:
             return FileGroupWrite(self._new(path, number - _FIRST_NEW), None)
@@ -247,6 +257,7 @@ class Located(FileGroups):
 
 
 def routing_of(plan: WritePlan, see: Callable[[], SeenTable]) -> Routing:
+    """Return how the rows of a write find their file groups, by the table's index and where the rows come from."""
     if plan.opens_alone:
         return Generated(plan, see)
     if plan.names_places:

@@ -57,8 +57,8 @@ class KeyReadings:
         """
         rows = None
         for name, texts in columns:
-            rows = _either(rows, _named_in(texts, self.fields[self.fields.index(name) + 1 :]))
-            rows = _either(rows, _any(pc.or_(pc.equal(texts, NULL_KEY), pc.equal(texts, EMPTY_KEY))))
+            rows = _union(rows, _rows_with_next_column(texts, self.fields[self.fields.index(name) + 1 :]))
+            rows = _union(rows, _true_rows(pc.or_(pc.equal(texts, NULL_KEY), pc.equal(texts, EMPTY_KEY))))
         return rows
 
     def shared(self, columns: Sequence[KeyPart]) -> Mask | None:
@@ -68,25 +68,27 @@ class KeyReadings:
         """
         rows = self.refused(columns)
         for name, texts in columns:
-            rows = _either(rows, _named_in(texts, self.fields[1 : self.fields.index(name) + 1]))
-            rows = _either(rows, _any(pc.fill_null(pc.equal(texts, ""), True)))
+            rows = _union(rows, _rows_with_next_column(texts, self.fields[1 : self.fields.index(name) + 1]))
+            rows = _union(rows, _true_rows(pc.fill_null(pc.equal(texts, ""), True)))
         return rows
 
     def is_refused(self, field: str, text: str | None) -> bool:
         """Return whether `refused` finds a value of a key column."""
         later = self.fields[self.fields.index(field) + 1 :]
-        return text in {NULL_KEY, EMPTY_KEY} or any(_next_name(name) in (text or "") for name in later)
+        return text in {NULL_KEY, EMPTY_KEY} or any(_next_column_text(name) in (text or "") for name in later)
 
 
-def _next_name(name: str) -> str:
+def _next_column_text(name: str) -> str:
+    """Return the text that begins the next column in a record key of several columns."""
     return f",{name}:"
 
 
-def _named_in(texts: pa.StringArray, names: Sequence[str]) -> Mask | None:
+def _rows_with_next_column(texts: pa.StringArray, names: Sequence[str]) -> Mask | None:
+    """Return which texts contain the beginning of one of the later columns; None if none does."""
     rows = None
     for name in names:
-        if _is_in_buffer(texts, _next_name(name).encode()):
-            rows = _either(rows, _any(pc.match_substring(texts, _next_name(name))))
+        if _is_in_buffer(texts, _next_column_text(name).encode()):
+            rows = _union(rows, _true_rows(pc.match_substring(texts, _next_column_text(name))))
     return rows
 
 
@@ -96,11 +98,13 @@ def _is_in_buffer(texts: pa.StringArray, part: bytes) -> bool:
     return re.search(re.escape(part), data.data) is not None
 
 
-def _any(rows: pa.BooleanArray) -> Mask | None:
+def _true_rows(rows: pa.BooleanArray) -> Mask | None:
+    """Return a mask as numpy has it, a null as False; None if no row is True."""
     return mask(pc.fill_null(rows, False)) if pc.any(rows).as_py() else None  # O(1)
 
 
-def _either(left: Mask | None, right: Mask | None) -> Mask | None:
+def _union(left: Mask | None, right: Mask | None) -> Mask | None:
+    """Return the rows of either mask; None, which means no row, adds none."""
     if left is None or right is None:
         return right if left is None else left
     return np.asarray(left | right)
@@ -142,27 +146,34 @@ class SharedKeys:
         return cls(plan, KeyGenerator(plan.config, schema), KeyReadings(fields), texts, opened) if texts else None
 
     def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
-        """Check rows, of which some are deletes. Raises `DataError` for a new row that could share its key."""
+        """Check rows, of which some are deletes. Raises `DataError` for a new row that could share its key.
+
+        Rows that are right only if the stored row of their key has the same values wait for `finish`.
+        """
         texts = self.keys.texts(rows, self.texts)
         if self.plan.rules.meeting is not RowMeeting.MERGE:
             deletes = np.zeros(rows.num_rows, np.bool_)
         refused = self.readings.refused(texts)
-        of_table = self.plan.settings.origin.counted is not None
-        if refused is not None and not of_table and (refused & ~deletes).any():
+        is_of_table = self.plan.settings.origin.counted is not None
+        if refused is not None and not is_of_table and (refused & ~deletes).any():
             raise self._refusal(self.keys.texts(rows, self.readings.fields), int(np.flatnonzero(refused & ~deletes)[0]))
-        if not of_table and not deletes.any():
+        if not is_of_table and not deletes.any():
             return
         shared = self.readings.shared(texts)
         if shared is None:
             return
-        positions = np.flatnonzero(shared if of_table else shared & deletes)
+        positions = np.flatnonzero(shared if is_of_table else shared & deletes)
         if len(positions):
             new = np.zeros(rows.num_rows, np.bool_) if refused is None else refused & ~deletes
             at = pa.array(positions)
-            given = [text for _, text in self.keys.texts(rows.take(at), self.readings.fields)]
-            own = [routes.record_keys.take(at), routes.paths.take(at).cast(pa.string()), pa.array(new[positions])]
-            names = [RECORD_KEY, _PATH, _NEW, *_numbered("given", len(given))]
-            self._waiting.append(pa.table([*own, *given], names=names))
+            key_texts = [text for _, text in self.keys.texts(rows.take(at), self.readings.fields)]
+            route_columns = [
+                routes.record_keys.take(at),
+                routes.paths.take(at).cast(pa.string()),
+                pa.array(new[positions]),
+            ]
+            names = [RECORD_KEY, _PATH, _NEW, *_column_names("given", len(key_texts))]
+            self._waiting.append(pa.table([*route_columns, *key_texts], names=names))
             if sum(table.nbytes for table in self._waiting) > _MOST_WAITING:
                 self.finish()
 
@@ -175,27 +186,30 @@ class SharedKeys:
             local = open_storage(folder, durable=False)
             stored = pa.Table.from_batches(self._stored(waiting, local), self._stored_schema())
         is_global = index_for(self.plan.config).is_global
-        by = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
+        key_columns = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
         stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
             "found", pa.repeat(pa.scalar(True), stored.num_rows)
         )
-        met = waiting.join(stored, by, join_type="left outer").combine_chunks()
-        differs = pa.repeat(pa.scalar(False), met.num_rows)
+        joined_rows = waiting.join(stored, key_columns, join_type="left outer").combine_chunks()
+        differs = pa.repeat(pa.scalar(False), joined_rows.num_rows)
         fields = self.readings.fields
-        for mine, theirs in zip(_numbered("given", len(fields)), _numbered("kept", len(fields)), strict=True):
-            differs = pc.or_(differs, _differ(met.column(mine), met.column(theirs)))
-        has_row = pc.fill_null(met.column("found"), False)
-        other = np.flatnonzero(mask(pc.and_(has_row, differs)))
-        if len(other):
-            raise self._other_row(met, int(other[0]))
-        new = np.flatnonzero(mask(pc.and_(pc.invert(has_row), met.column(_NEW))))
-        if len(new):
-            names = zip(fields, _numbered("given", len(fields)), strict=True)
-            texts = [(name, met.column(column).combine_chunks()) for name, column in names]
-            raise self._refusal(texts, int(new[0]))
+        for incoming_name, stored_name in zip(
+            _column_names("given", len(fields)), _column_names("kept", len(fields)), strict=True
+        ):
+            differs = pc.or_(differs, _texts_differ(joined_rows.column(incoming_name), joined_rows.column(stored_name)))
+        has_row = pc.fill_null(joined_rows.column("found"), False)
+        differing_rows = np.flatnonzero(mask(pc.and_(has_row, differs)))
+        if len(differing_rows):
+            raise self._other_row(joined_rows, int(differing_rows[0]))
+        unstored_rows = np.flatnonzero(mask(pc.and_(pc.invert(has_row), joined_rows.column(_NEW))))
+        if len(unstored_rows):
+            names = zip(fields, _column_names("given", len(fields)), strict=True)
+            texts = [(name, joined_rows.column(column).combine_chunks()) for name, column in names]
+            raise self._refusal(texts, int(unstored_rows[0]))
 
     def _stored_schema(self) -> pa.Schema:
-        names = [RECORD_KEY, _PATH, *_numbered("kept", len(self.readings.fields))]
+        """Return the columns of `_stored`: record key, partition path, and the text of each key column."""
+        names = [RECORD_KEY, _PATH, *_column_names("kept", len(self.readings.fields))]
         return pa.schema([pa.field(name, pa.string()) for name in names])
 
     def _stored(self, waiting: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
@@ -220,7 +234,7 @@ class SharedKeys:
         """Return the file slices that may hold stored rows of some keys."""
         index = self.plan.index
         paths = waiting.column(_PATH).combine_chunks().dictionary_encode()
-        named = paths.dictionary.to_pylist()  # O(partitions)
+        partition_paths = paths.dictionary.to_pylist()  # O(partitions)
         keyed = KeyedRows(waiting.column(RECORD_KEY).combine_chunks(), paths)
         if isinstance(index, TableLookup):
             groups = set(index.tag(keyed, seen.view, seen.storage).groups)
@@ -229,7 +243,9 @@ class SharedKeys:
             return [file_slice for file_slice in candidates if file_slice.group in groups]
         if index.is_global:
             return seen.view.all_slices()
-        slices = [(number, each) for number, path in enumerate(named) for each in seen.view.slices(path).values()]
+        slices = [
+            (number, each) for number, path in enumerate(partition_paths) for each in seen.view.slices(path).values()
+        ]
         computed = as_computed(index)
         if computed is None:
             return [file_slice for _, file_slice in slices]
@@ -238,23 +254,25 @@ class SharedKeys:
         return [each for number, each in slices if (number, index.number_of(each.group)) in wanted]
 
     def _refusal(self, texts: Sequence[KeyPart], row: int) -> DataError:
+        """Return the error of a row by the texts of its key columns; it names the columns that are to blame."""
         values = {name: column[row].as_py() for name, column in texts}  # O(columns)
         wrong = [name for name, text in values.items() if self.readings.is_refused(name, text)]
         noun = "columns" if len(wrong) > 1 else "column"
-        return refusal(self.plan.path, _spelled(values), f"the {noun} {', '.join(map(repr, wrong))}")
+        return refusal(self.plan.path, _values_in_words(values), f"the {noun} {', '.join(map(repr, wrong))}")
 
-    def _other_row(self, met: pa.Table, row: int) -> DataError:
+    def _other_row(self, joined_rows: pa.Table, row: int) -> DataError:
+        """Return the error of a change whose stored row has the same key and other values; it names both values."""
         fields = self.readings.fields
-        mine, theirs = (
+        incoming_values, stored_values = (
             {
-                name: met.column(column)[row].as_py()  # O(columns), for the error
-                for name, column in zip(fields, _numbered(what, len(fields)), strict=True)
+                name: joined_rows.column(column)[row].as_py()  # O(columns), for the error
+                for name, column in zip(fields, _column_names(what, len(fields)), strict=True)
             }
             for what in ("given", "kept")
         )
         return DataError(
-            f"A row for the table {self.plan.path}, to be deleted or changed, has {_spelled(mine)}. The stored row of "
-            f"the same record key has {_spelled(theirs)}.",
+            f"A row for the table {self.plan.path}, to be deleted or changed, has {_values_in_words(incoming_values)}. "
+            f"The stored row of the same record key has {_values_in_words(stored_values)}.",
             f"Give the stored row's values to change that row; or let the key alone decide, as in Apache Hudi, by "
             f"{OPTION}=true.",
         )
@@ -269,15 +287,16 @@ def refusal(table: str, row: str, wrong: str) -> DataError:
     )
 
 
-def _numbered(name: str, count: int) -> list[str]:
+def _column_names(name: str, count: int) -> list[str]:
+    """Return ``count`` names of columns: the name with the numbers from 0 on."""
     return [f"{name}{number}" for number in range(count)]
 
 
-def _differ(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> pa.ChunkedArray:
+def _texts_differ(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return where two texts differ; null equals null alone."""
     one_null = pc.xor(pc.is_null(mine), pc.is_null(theirs))
     return pc.or_(one_null, pc.fill_null(pc.not_equal(mine, theirs), False))
 
 
-def _spelled(values: dict[str, str | None]) -> str:
+def _values_in_words(values: dict[str, str | None]) -> str:
     return ", ".join(f"{name}={text!r}" for name, text in values.items())

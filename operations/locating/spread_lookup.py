@@ -44,6 +44,7 @@ class LookTask:
     room: int = 0
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
+        """Return what each slice of each pair of keys and slices holds, in order."""
         storage, sees = self.table.storage, self.table.timeline.is_committed
         hits, room = [], Room(self.room)
         for keys, slices in share:
@@ -94,10 +95,11 @@ class SpreadLookup:
     known_keys: KeysOfWrite | None = None
 
     def tag(self, rows: KeyedRows) -> Tags:
+        """Return the file groups of each row's key."""
         return self.index.tag_by(rows, self.table.view, self.look)
 
     def look(self, units: Sequence[Unit]) -> list[Hits]:
-        """Return which keys each slice holds."""
+        """Return which keys each slice holds; tasks read only slices whose keys this process does not know."""
         known_keys = self.known_keys
         if known_keys is None:
             return self._look_by_tasks(units)
@@ -111,6 +113,7 @@ class SpreadLookup:
         return [hits[number] for number in range(len(units))]
 
     def _look_by_tasks(self, units: Sequence[Unit], room: int = 0) -> list[Hits]:
+        """Return which keys each slice holds; the tasks' results have all keys of the slices, up to ``room`` bytes."""
         size = max(1, math.ceil(len(units) / self.most))
         shares = list(_shares(units, size, self.index.settings.keys_per_task))
         task = LookTask(self.table, self.index, room // max(len(shares), 1))
@@ -129,15 +132,16 @@ class SpreadLookup:
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
         ranges = [key_range for found in self.spread(RangesTask(self.table), shares) for key_range in found]
-        apart = {
+        groups_without = {
             file_slice.group
             for file_slice, key_range in zip(logless, ranges, strict=True)
-            if key_range is not None and not _meet(key_range, spans[file_slice.partition_path])
+            if key_range is not None and not _may_hold(key_range, spans[file_slice.partition_path])
         }
-        return [file_slice for file_slice in slices if file_slice.group not in apart]
+        return [file_slice for file_slice in slices if file_slice.group not in groups_without]
 
 
-def _meet(key_range: KeyRange, span: tuple[str, str]) -> bool:
+def _may_hold(key_range: KeyRange, span: tuple[str, str]) -> bool:
+    """Return whether a file with a range of keys may hold a key from the least to the greatest wanted key."""
     # Every order of texts agrees on which keys lie beyond these bounds of a file.
     return key_range.least <= span[1] and span[0] <= key_range.greatest
 
@@ -170,16 +174,16 @@ def text_column(rows: pa.RecordBatch, number: int) -> pa.StringArray:
 def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wanted]]:
     """Yield the work of each task: at most ``size`` slices and ``keys`` pairs of a key and a slice."""
     share: list[_Wanted] = []
-    last: pa.StringArray | None = None
+    last_wanted: pa.StringArray | None = None
     slices, pairs = 0, 0
     for wanted, file_slice in units:
         if share and (slices == size or pairs + len(wanted) > keys):
             yield share
-            share, last, slices, pairs = [], None, 0, 0
-        if wanted is last:
+            share, last_wanted, slices, pairs = [], None, 0, 0
+        if wanted is last_wanted:
             share[-1] = (share[-1][0], (*share[-1][1], file_slice))
         else:
             share.append((wanted, (file_slice,)))
-        last, slices, pairs = wanted, slices + 1, pairs + len(wanted)
+        last_wanted, slices, pairs = wanted, slices + 1, pairs + len(wanted)
     if share:
         yield share

@@ -45,6 +45,7 @@ class Tagger:
 
     @cached_property
     def spec(self) -> RowSpec:
+        """What decides between two rows of a key; kept, because the plan unpacks its columns at each call."""
         return self.plan.spec
 
     @property
@@ -83,4 +84,5 @@ class Tagger:
         return OldRows(plan.storage, self.spec, plan.moves_rows, slice_of, reader.read)
 
     def resolve(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> ResolvedRows:
+        """Return where rows go by the file groups of their keys; ``look`` compares them with the stored rows there."""
         return resolve(keyed, tags, deletes, look, moves=self.plan.moves_rows)

@@ -71,7 +71,7 @@ def tag_rows(
     seen: SeenTable,
     known_keys: KeysOfWrite | None = None,
 ) -> Tagged:
-    """Look up the keys of spilled rows, and place new keys.
+    """Look up the keys of spilled rows, and place new keys; return which file group gets which rows.
 
     ``spilled`` has the rows of each share of a partition's keys, in the order of the tasks. Raises `KeyNotFoundError`
     if the key of a delete does not exist and the rules forbid that, and `DuplicateKeyError` if an overwrite of
@@ -85,7 +85,7 @@ def tag_rows(
     if searched is not None:
         catch_up(plan.lookup, plan.table)
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
-        rows = _added(spilled)
+        rows = _rows_without_lookup(spilled)
     else:
         lookup = _Lookup(plan, local, Tagger(plan, searched, known_keys))
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
@@ -103,7 +103,8 @@ def tag_rows(
     return Tagged(tuple(jobs), nowhere, figures, with_metafile)
 
 
-def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
+def _rows_without_lookup(spilled: Mapping[Route, GroupRows]) -> SortedRows:
+    """Return all rows as rows with new keys, by partition, for a write that looks no key up."""
     new = {
         path: GroupRows(tuple(file_slice for route in routes for file_slice in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
@@ -158,10 +159,15 @@ class _Lookup:
         self._repeating: set[FileGroupId] = set()
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
+        """Return the spilled rows by the file group that gets them, those with new keys by partition.
+
+        It takes them in passes, each with as many rows as fit into memory; buffers spill the results to the local
+        folder.
+        """
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
             for held in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
-                self._pass(held)
+                self._place_rows(held)
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
             self._buffers.discard()
@@ -174,9 +180,13 @@ class _Lookup:
             frozenset(self._repeating),
         )
 
-    def _pass(self, held: Sequence[Held]) -> None:
+    def _place_rows(self, held: Sequence[Held]) -> None:
+        """Look up the keys of one pass, and buffer each row for its file groups, or as a new row of its partition.
+
+        Under an index of the whole table, `_place_rows_of_any_partition` does so.
+        """
         if self._plan.lookup.is_global:
-            self._pass_everywhere(held)
+            self._place_rows_of_any_partition(held)
             return
         keyed = _keyed(held)
         tags = self._tag(keyed)
@@ -197,31 +207,32 @@ class _Lookup:
             start += part.count
         self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
 
-    def _pass_everywhere(self, held: Sequence[Held]) -> None:
-        """As `_pass`, for keys that are unique in the whole table: one row of a key wins, whatever its partition."""
-        every = _rows(held)
-        chosen = self._tagger.fold(every)
-        chosen_rows = pa.array(chosen)
+    def _place_rows_of_any_partition(self, held: Sequence[Held]) -> None:
+        """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition."""
+        all_rows = _rows(held)
+        winners = self._tagger.fold(all_rows)
+        winner_positions = pa.array(winners)
         incoming = _keyed(held)
-        rows, keyed = every.take(chosen_rows), _taken(incoming, chosen_rows)
+        rows, keyed = all_rows.take(winner_positions), _keyed_at(incoming, winner_positions)
         tags = self._tag(keyed)
         if self._plan.rules.of_stored:
             check_copies(incoming, keyed, tags, self._old_rows, self._plan.lookup)
         look = self._old_rows.look(rows, tags.groups)
         resolved = self._tagger.resolve(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
-        targets = np.full(every.num_rows, -1, np.int64)
-        for path, positions in by_partition(_taken(keyed, pa.array(resolved.new))):
+        targets = np.full(all_rows.num_rows, -1, np.int64)
+        for path, positions in by_partition(_keyed_at(keyed, pa.array(resolved.new))):
             absent = resolved.new[positions]
-            new = absent[self._live(path, rows.take(pa.array(absent)))]
-            targets[chosen[new]] = self._number(Route(path, _NEW))
-        first = np.unique(resolved.rows, return_index=True)[1]
-        targets[chosen[resolved.rows[first]]] = numbers[resolved.codes[first]]
-        others = np.delete(np.arange(len(resolved.rows)), first)
-        copied, copies = chosen[resolved.rows[others]], numbers[resolved.codes[others]]
-        self._cut(held, _Aims(targets, copied, copies, chosen[resolved.leaving], numbers[resolved.left]))
+            new = absent[self._count_new(path, rows.take(pa.array(absent)))]
+            targets[winners[new]] = self._number(Route(path, _NEW))
+        first_of_key = np.unique(resolved.rows, return_index=True)[1]
+        targets[winners[resolved.rows[first_of_key]]] = numbers[resolved.codes[first_of_key]]
+        further_of_key = np.delete(np.arange(len(resolved.rows)), first_of_key)
+        copied, copies = winners[resolved.rows[further_of_key]], numbers[resolved.codes[further_of_key]]
+        self._cut(held, _Aims(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
+        """Return the file groups of keys; note the lookup's costs, and the groups that hold a key several times."""
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
         self._repeating.update(tags.groups[code] for code in tags.repeating)
@@ -232,17 +243,17 @@ class _Lookup:
         rows = concat(part.batches).take(pa.array(absent))
         path = part.portion.route.partition_path
         if not self._plan.folds:
-            return absent[self._live(path, rows)]
+            return absent[self._count_new(path, rows)]
         winners = self._tagger.fold(rows)
         won = rows.take(pa.array(winners))
-        live = self._live(path, won)
+        live = self._count_new(path, won)
         if not self._plan.lays_rows:
             return absent[winners[live]]
         # A partial merge combines all rows of the key, not the winner alone.
         live_keys = won.column(RECORD_KEY).filter(pa.array(live))
         return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=live_keys))]
 
-    def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
+    def _count_new(self, path: str, rows: pa.RecordBatch) -> Mask:
         """Return which winners of absent keys are no deletes, and count them.
 
         Raises `KeyNotFoundError` if the rules say that the key of a delete or of a partial update must exist.
@@ -265,6 +276,10 @@ class _Lookup:
         return ~deleted
 
     def _cut(self, held: Sequence[Held], aims: _Aims) -> None:
+        """Buffer the spilled rows of a pass by their targets, chunk by chunk.
+
+        A row with further targets goes to each of them, as a delete to the file groups that it leaves.
+        """
         start, further = 0, list(aims.further())
         for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in held)):
             end = start + chunk.num_rows
@@ -277,10 +292,15 @@ class _Lookup:
             start = end
 
     def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
+        """Buffer rows by their targets; rows with the target -1 go nowhere."""
         for number, part in cut(rows, targets):
             self._buffers.add(self._routes[number], part)
 
     def _number(self, target: Route | FileGroupId) -> int:
+        """Return the number of a target; a new target gets the next.
+
+        A target is a file group, or stands for the new rows of a partition.
+        """
         number = self._numbers.get(target)
         if number is None:
             number = self._numbers[target] = len(self._routes)
@@ -318,7 +338,7 @@ class CopiesElsewhere:
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
             for held in passes(_units(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
-                self._pass(_keyed(held))
+                self._find_copies(_keyed(held))
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
             self._buffers.discard()
@@ -327,9 +347,13 @@ class CopiesElsewhere:
         rows = {groups[route.number]: gathered.take(route) for route in gathered.routes()}
         return jobs_of_groups(self._plan, seen.view, seen.timeline, rows)
 
-    def _pass(self, keyed: KeyedRows) -> None:
+    def _find_copies(self, keyed: KeyedRows) -> None:
+        """Buffer the keys of one pass for the file groups outside of the replaced partitions that hold them.
+
+        Raises DuplicateKeyError if such a file group exists and the options do not let the write delete the copies.
+        """
         if not self._plan.folds:
-            self._check_own(keyed)
+            self._refuse_key_of_two_partitions(keyed)
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
         located = np.flatnonzero(tags.codes != NOT_FOUND)
@@ -345,25 +369,30 @@ class CopiesElsewhere:
             return
         if not self._plan.settings.replacement.overwrite_moves_keys:
             row = int(rows[0])
-            raise self._twice(keyed, row, tags.groups[int(codes[0])].partition_path)
+            raise self._copy_error(keyed, row, tags.groups[int(codes[0])].partition_path)
         numbers = np.array([self._numbers.setdefault(group, len(self._numbers)) for group in tags.groups], np.int64)
         groups = list(self._numbers)
         for number, part in cut(keys.take(pa.array(rows)), numbers[codes]):
             self._buffers.add(Route(groups[number].partition_path, number), part)
 
-    def _check_own(self, keyed: KeyedRows) -> None:
+    def _refuse_key_of_two_partitions(self, keyed: KeyedRows) -> None:
         """Refuse rows of one key for several partitions."""
         table = pa.table({"key": keyed.record_keys, "path": keyed.paths.indices})
         counted = table.group_by("key").aggregate([("path", "min"), ("path", "max")])
-        apart = counted.filter(pc.less(counted.column("path_min"), counted.column("path_max")))
-        if apart.num_rows:
-            row = pc.index(keyed.record_keys, apart.column("key")[0]).as_py()  # O(1)
-            paths = (apart.column(name)[0].as_py() for name in ("path_min", "path_max"))  # one value, for the error
-            own = keyed.paths[row].as_py()  # one value, for the error
-            other = next(name for name in (keyed.paths.dictionary[at].as_py() for at in paths) if name != own)  # O(1)
-            raise self._twice(keyed, row, other, own=True)
+        spread = counted.filter(pc.less(counted.column("path_min"), counted.column("path_max")))
+        if spread.num_rows:
+            row = pc.index(keyed.record_keys, spread.column("key")[0]).as_py()  # O(1)
+            paths = (spread.column(name)[0].as_py() for name in ("path_min", "path_max"))  # one value, for the error
+            own_path = keyed.paths[row].as_py()  # one value, for the error
+            names = (keyed.paths.dictionary[at].as_py() for at in paths)  # O(1)
+            other_path = next(name for name in names if name != own_path)
+            raise self._copy_error(keyed, row, other_path, own=True)
 
-    def _twice(self, keyed: KeyedRows, row: int, other: str, *, own: bool = False) -> DuplicateKeyError:
+    def _copy_error(self, keyed: KeyedRows, row: int, other: str, *, own: bool = False) -> DuplicateKeyError:
+        """Return the error of a key that the write would leave in two partitions.
+
+        ``own`` says that both rows are of the write, else the other row is stored.
+        """
         key, path = keyed.record_keys[row].as_py(), keyed.paths[row].as_py()  # one value each, for the error
         where = "also has a row of it for" if own else "leaves a row of it in"
         advice = (
@@ -392,14 +421,17 @@ def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[
 
 
 def _rows(held: Sequence[Held]) -> pa.RecordBatch:
+    """Return the deciding columns of all rows of a pass."""
     return concat([batch for part in held for batch in part.batches])
 
 
-def _taken(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
+def _keyed_at(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
+    """Return the keys and partition paths at some positions."""
     return KeyedRows(keyed.record_keys.take(at), keyed.paths.take(at))
 
 
 def _keyed(held: Sequence[Held]) -> KeyedRows:
+    """Return the record key and the partition path of each row of a pass."""
     keys = pa.concat_arrays([batch.column(RECORD_KEY) for part in held for batch in part.batches])
     number_by_path: dict[str, int] = {}
     numbers = [number_by_path.setdefault(part.portion.route.partition_path, len(number_by_path)) for part in held]

@@ -44,6 +44,7 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
 
 
 def _routes_of(router: Router, batches: Sequence[pa.RecordBatch]) -> set[Route]:
+    """Return the routes of all rows; these are file groups if the key or the row names its file group."""
     all_routes: set[Route] = set()
     for batch in batches:
         routes = router.route(batch)

@@ -183,9 +183,9 @@ class NewTable(TableTerms):
         return class_fields or self.asked.ordering_fields or ()
 
     def _merge_mode(self, ordering: tuple[str, ...]) -> str:
-        """Return the asked merge mode; without it, event time for a table with ordering fields, else commit time.
+        """Return the merge mode of the option; without it, event time if there are ordering fields, else commit time.
 
-        Raises OptionConflictError if event time is asked for and there is no ordering field.
+        Raises OptionConflictError if the option says event time and there is no ordering field.
         """
         mode = self.asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
         if mode == "EVENT_TIME_ORDERING" and not ordering:
@@ -247,9 +247,9 @@ class NewTable(TableTerms):
             )
 
     def _generator(self) -> KeyGeneratorType:
-        """Return the asked key generator; without it, the generator that fits the key and partition columns.
+        """Return the key generator of the option; without it, the generator that fits the key and partition columns.
 
-        Raises OptionConflictError if the asked generator does not fit the columns.
+        Raises OptionConflictError if the generator of the option does not fit the columns.
         """
         record_key, partition = self.asked.record_key_fields or (), self.asked.partition_fields or ()
         typed = self.asked.partition_types is not None

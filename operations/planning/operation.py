@@ -141,7 +141,7 @@ def _dup_policy(keys: KeySettings) -> RowMeeting | None:
 
 
 def _in_mode_overwrite(asked_operation: str) -> str:
-    """Return the operation in mode overwrite, which replaces the whole table unless only partitions were asked for.
+    """Return the operation in mode overwrite, which replaces the table, or its partitions if the operation says so.
 
     Raises OptionConflictError for an operation that only deletes.
     """

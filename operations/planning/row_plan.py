@@ -203,7 +203,7 @@ class RowPlan:
 
     @property
     def _held_order(self) -> tuple[str, ...]:
-        """The ordering fields of which deletes in log files carry the stored values; empty if not all readers read them."""
+        """The ordering fields whose stored values deletes in log files carry; empty unless every reader reads them."""
         return delete_order(self.config, self.schema)
 
 

@@ -80,7 +80,7 @@ def find_undone(table: Table) -> UndoneNumbers:
         return UndoneNumbers()
     subject = read_subject(Findings(table.storage, STALE_S))
     rescales = () if subject is None else undone_rescales(subject)
-    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.since)
+    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.later_writes)
     return UndoneNumbers(
         tuple(rescale for rescale in rescales if rescale not in stays),
         tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in stays),
