@@ -32,112 +32,122 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """One value that a call was given for a parameter."""
+class CallArgument:
+    """One argument of a call: the parameter's name and the value for it."""
 
     call: str
     name: str
     value: Any
 
     def wrong(self, advice: str) -> InvalidOptionError:
+        """Return the error of a wrong argument, which shows the beginning of its value, with advice what to give."""
         shown = repr(self.value)
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
         return InvalidOptionError(f"{self.call} got {self.name}={shown}.", advice)
 
 
-Check: TypeAlias = Callable[[Given], Any]
+Check: TypeAlias = Callable[[CallArgument], Any]
 
 
-def whole_number(given: Given, most: int = MOST) -> int:
+def whole_number(argument: CallArgument, most: int = MOST) -> int:
     """Return a whole number from 0 on; raises `InvalidOptionError` for anything else, such as a flag, float or text."""
-    value = _plain(given.value)
+    value = _plain(argument.value)
     advice = f"Give a whole number from 0 to {most:,}."
     if isinstance(value, bool):
-        raise given.wrong(advice)
+        raise argument.wrong(advice)
     try:
         number = operator.index(value)
     except TypeError:
-        raise given.wrong(advice) from None
+        raise argument.wrong(advice) from None
     if not 0 <= number <= most:
-        raise given.wrong(advice)
+        raise argument.wrong(advice)
     return number
 
 
-def _number(given: Given) -> float:
-    value = _plain(given.value)
+def _number(argument: CallArgument) -> float:
+    value = _plain(argument.value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise given.wrong("Give a finite number that is not negative.")
+        raise argument.wrong("Give a finite number that is not negative.")
     return value
 
 
-def _flag(given: Given) -> bool:
-    value = _plain(given.value)
+def _flag(argument: CallArgument) -> bool:
+    value = _plain(argument.value)
     if not isinstance(value, bool):
-        raise given.wrong("Give True or False.")
+        raise argument.wrong("Give True or False.")
     return value
 
 
-def text(given: Given) -> str:
-    """Return a text without NUL characters; for a parameter in `INSIDE`, a path below the table's root."""
-    value = given.value
-    if given.name in _PATHS and hasattr(value, "__fspath__"):
+def text(argument: CallArgument) -> str:
+    """Return a text without NUL characters; for a parameter in `INSIDE`, a path below the table's root.
+
+    Raises `InvalidOptionError` for anything else. A path of pathlib counts as text for a parameter in `_PATHS`.
+    """
+    value = argument.value
+    if argument.name in _PATHS and hasattr(value, "__fspath__"):
         value = value.__fspath__()
     if not isinstance(value, str):
-        raise given.wrong("Give a text.")
+        raise argument.wrong("Give a text.")
     if "\0" in value:
-        raise given.wrong("Give a text without NUL characters.")
-    if given.name in INSIDE and (value.startswith("/") or ".." in value.split("/")):
-        raise given.wrong("Give paths below the table's path, without '..'.")
+        raise argument.wrong("Give a text without NUL characters.")
+    if argument.name in INSIDE and (value.startswith("/") or ".." in value.split("/")):
+        raise argument.wrong("Give paths below the table's path, without '..'.")
     return value
 
 
-def _time(given: Given) -> str | date:
-    return given.value if isinstance(given.value, date) else text(given)
+def _time(argument: CallArgument) -> str | date:
+    """Return a date or a time as text."""
+    return argument.value if isinstance(argument.value, date) else text(argument)
 
 
-def _texts(given: Given) -> Any:
-    value = given.value
+def _texts(argument: CallArgument) -> Any:
+    """Return texts as a list or tuple, each checked by `text`. A single text is refused: it is no list."""
+    value = argument.value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise given.wrong("Give a list of texts.")
-    texts = [text(Given(given.call, given.name, each)) for each in value]
+        raise argument.wrong("Give a list of texts.")
+    texts = [text(CallArgument(argument.call, argument.name, each)) for each in value]
     return value if isinstance(value, list | tuple) else texts
 
 
-def _text_or_texts(given: Given) -> Any:
-    return text(given) if isinstance(given.value, str) else _texts(given)
+def _text_or_texts(argument: CallArgument) -> Any:
+    return text(argument) if isinstance(argument.value, str) else _texts(argument)
 
 
-def _path(given: Given) -> Any:
+def _path(argument: CallArgument) -> Any:
     """Check a table's path: a text, which may be relative, or an object of pathlib."""
-    path = given.value.__fspath__() if hasattr(given.value, "__fspath__") else given.value
+    path = argument.value.__fspath__() if hasattr(argument.value, "__fspath__") else argument.value
     if not isinstance(path, str) or not path or "\0" in path:
-        raise given.wrong("Give a path, as a text that is not empty and has no NUL, or as an object of pathlib.")
-    return given.value
+        raise argument.wrong("Give a path, as a text that is not empty and has no NUL, or as an object of pathlib.")
+    return argument.value
 
 
-def _mapping(given: Given) -> Any:
-    if not isinstance(given.value, Mapping):
-        if (given.call, given.name) == ("update()", "set"):
-            raise given.wrong("The new values come first, the condition second: call update(set, where).")
-        raise given.wrong("Give a dictionary.")
-    return given.value
+def _mapping(argument: CallArgument) -> Any:
+    """Return a dictionary. Raises `InvalidOptionError` for anything else, and names arguments in the wrong order."""
+    if not isinstance(argument.value, Mapping):
+        if (argument.call, argument.name) == ("update()", "set"):
+            raise argument.wrong("The new values come first, the condition second: call update(set, where).")
+        raise argument.wrong("Give a dictionary.")
+    return argument.value
 
 
-def _bytes_or_rows(given: Given) -> Any:
-    value = _plain(given.value)
+def _bytes_or_rows(argument: CallArgument) -> Any:
+    """Return a number of bytes after a check, and any other value, such as a DataFrame, as it is."""
+    value = _plain(argument.value)
     countable = isinstance(value, int | float | str | bytes) or value is None
-    return whole_number(given, MOST_BYTES) if countable else value
+    return whole_number(argument, MOST_BYTES) if countable else value
 
 
-def _table_or_path(given: Given) -> Any:
-    return given.value if hasattr(given.value, "storage_options") else _path(given)
+def _table_or_path(argument: CallArgument) -> Any:
+    """Return an opened table as it is, and anything else as a path, checked by `_path`."""
+    return argument.value if hasattr(argument.value, "storage_options") else _path(argument)
 
 
-def _columns_or_condition(given: Given) -> Any:
-    value = _plain(given.value)
+def _columns_or_condition(argument: CallArgument) -> Any:
+    """Return the name of a column, a condition as text, or anything of Spark, which checks it later."""
+    value = _plain(argument.value)
     if isinstance(value, bool | int | float | bytes | Mapping):
-        raise given.wrong("Give a condition, a column or a list of columns.")
-    return text(given) if isinstance(value, str) else given.value
+        raise argument.wrong("Give a condition, a column or a list of columns.")
+    return text(argument) if isinstance(value, str) else argument.value
 
 
 # By the annotation of a parameter, without its "| None".
@@ -186,9 +196,9 @@ def checked(call: Called) -> Called:
                 continue
             value = bound.arguments[key]
             if parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
-                bound.arguments[key] = tuple(check(Given(shown, key, each)) for each in value)
+                bound.arguments[key] = tuple(check(CallArgument(shown, key, each)) for each in value)
             elif value is not None or parameters[key].default is not None:
-                bound.arguments[key] = check(Given(shown, key, value))
+                bound.arguments[key] = check(CallArgument(shown, key, value))
         return call(*bound.args, **bound.kwargs)
 
     return cast("Called", checked_call)

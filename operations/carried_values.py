@@ -10,6 +10,7 @@ T = TypeVar("T")
 
 
 def spell(value: Any) -> str:
+    """Return a dataclass as JSON text that is equal for equal values, for `parse` of this or a newer release."""
     return json.dumps(asdict(value), default=sorted, separators=(",", ":"), sort_keys=True)
 
 
@@ -21,16 +22,18 @@ def parse(kind: type[T], text: str) -> T | None:
         return None
 
 
-def _build(kind: type[T], said: dict[str, Any]) -> T:
+def _build(kind: type[T], values: dict[str, Any]) -> T:
+    """Return a dataclass by the values of its fields; raise ValueError, TypeError or KeyError for what does not fit."""
     kinds = get_type_hints(kind)
-    return kind(**{name: _value(kinds[name], value) for name, value in said.items()})
+    return kind(**{name: _value(kinds[name], value) for name, value in values.items()})
 
 
-def _value(kind: Any, said: Any) -> Any:
+def _value(kind: Any, value: Any) -> Any:
+    """Return the value of a field as its type has it; raise TypeError if it has another type."""
     if is_dataclass(kind):
-        return _build(kind, said)  # type: ignore[arg-type]  # it is a class
+        return _build(kind, value)  # type: ignore[arg-type]  # it is a class
     if get_origin(kind) in {frozenset, tuple}:
-        return get_origin(kind)(said)
-    if not isinstance(said, (int, float) if kind is float else kind):
-        raise TypeError(f"{said!r} is no {kind}")
-    return said
+        return get_origin(kind)(value)
+    if not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{value!r} is no {kind}")
+    return value

@@ -155,8 +155,8 @@ class ServiceResult:
         words = "would be " if self.dry else ""
         parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in self._counted()]
         size = f" ({_size(self.bytes)})" if self.bytes and parts else ""
-        did = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
-        return f"{head}{did} in {self.seconds:.1f} s." + "".join(
+        summary = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
+        return f"{head}{summary} in {self.seconds:.1f} s." + "".join(
             f" {text}." for text in (self.skipped, self.todo) if text
         )
 
@@ -169,6 +169,7 @@ class ServiceResult:
         return bool(self.instant or self._counted())
 
     def _counted(self) -> list[tuple[int, tuple[str, str]]]:
+        """Return the counts that are not zero, each with the words of this service for it."""
         counted = _DONE.get(self.service, _DELETED)
         counts = [(getattr(self, name), words) for name, words in counted.items()]
         return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
@@ -316,12 +317,14 @@ class CommitResult:
         ]
         files = [f"{_amount(self.files, 'base file')} written ({_size(self.bytes)})"] if self.files else []
         files += [f"{_amount(self.log_files, 'log file')} appended ({_size(self.log_bytes)})"] if self.log_files else []
-        took = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
+        duration = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
-        after = [f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence]
+        service_sentences = [
+            f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence
+        ]
         metadata = f" {self.metadata}" if self.metadata is not None and self.metadata.partitions else ""
-        did = ", ".join([*(counts or ["no rows"]), *files])
-        return f"{head}{did}{took}.{metadata}" + "".join([*after, *self._warning_texts()])
+        facts = ", ".join([*(counts or ["no rows"]), *files])
+        return f"{head}{facts}{duration}.{metadata}" + "".join([*service_sentences, *self._warning_texts()])
 
     def _repr_html_(self) -> str:
         return html_facts(self)
@@ -341,17 +344,20 @@ class CommitResult:
 
 
 def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
+    """Return a commit's result with the results of the services after it, and with their seconds among its phases."""
     seconds = {**result.seconds, **{service.service: service.seconds for service in services}}
     return replace(result, seconds=seconds, services=services)
 
 
 def _in_round(service: ServiceResult) -> str:
+    """Return the sentence of a service in the result of a round: what it did, why it failed, or why it was skipped."""
     if service.error or service.changed:
         return str(service)
     return f"{service.service} was skipped: {service.skipped}."
 
 
 def _described(service: ServiceResult) -> str:
+    """Return a service after a commit in few words, for the commit's ``repr``; empty if it had nothing to do."""
     if service.error:
         return f"the {service.service} after it failed"
     if service.skipped:
@@ -434,6 +440,7 @@ _COUNTED = {
 
 
 def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
+    """Return the result of a completed write on the timeline."""
     return result_from(timeline.files.storage.path, instant.requested_time, timeline.files.read_commit(instant))
 
 
@@ -466,6 +473,10 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
+    """Return the result of a commit by its metadata, also of another engine's commit.
+
+    Counts that pyhudi noted win over the sums of the write statistics.
+    """
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     sizes: dict[bool, list[int]] = {True: [], False: []}
     for stat in stats:
@@ -511,6 +522,7 @@ def _operation_of(metadata: CommitMetadata) -> str:
 
 
 def _total(numbers: Iterable[int]) -> int:
+    """Return a sum that any column of 64 bits can hold, because other writers may have stated any numbers."""
     return max(-_GREATEST, min(_GREATEST, sum(numbers)))
 
 
@@ -528,6 +540,7 @@ def _parsed(text: str | None) -> Any:
 
 
 def _texts(parsed: Any) -> tuple[str, ...]:
+    """Return texts from extraMetadata; none if another writer wrote something else."""
     return tuple(parsed) if isinstance(parsed, list) and all(isinstance(value, str) for value in parsed) else ()
 
 
@@ -537,6 +550,7 @@ def _numbers(parsed: Any) -> dict[str, float]:
 
 
 def _row_counts(counts: Mapping[str, float]) -> RowCounts | None:
+    """Return the counts of rows; None if pyhudi did not write exactly these numbers."""
     names = [field.name for field in fields(RowCounts)]
     if set(counts) != set(names) or any(type(number) is float for number in counts.values()):
         return None
@@ -544,6 +558,7 @@ def _row_counts(counts: Mapping[str, float]) -> RowCounts | None:
 
 
 def _lookup(figures: Mapping[str, float]) -> LookupFigures:
+    """Return the figures of a lookup; all zero if pyhudi did not write exactly these numbers."""
     names = [field.name for field in fields(LookupFigures)]
     if set(figures) != set(names) or any(type(figures[name]) is float for name in names if name != "seconds"):
         return LookupFigures()

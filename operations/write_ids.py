@@ -61,6 +61,7 @@ class NotedIds:
 
 
 def archived_write(table: Table, write_id: str) -> Instant | None:
+    """Return the newest archived write with an id; None without one, and for a generated id, which the note lacks."""
     if write_id.startswith(GENERATED_ID):
         return None
     time = archived_ids(table).get(write_id)
@@ -70,12 +71,12 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
 def archived_ids(table: Table) -> Mapping[str, str]:
     """Return the requested times of archived writes by their ids; a streaming query has only its greatest batch."""
     names = table.archive.file_names()
-    return _up_to_date(table, names, _read(table.storage)).ids if names else {}
+    return _with_new_files(table, names, _read_note(table.storage)).ids if names else {}
 
 
 def read_noted(storage: Storage) -> NotedIds:
     """Return the note for a caller that will change the archive; raise if a newer release wrote it."""
-    return _read(storage, writing=True)
+    return _read_note(storage, writing=True)
 
 
 def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: NotedIds | None = None) -> None:
@@ -87,18 +88,19 @@ def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: Noted
     for file in merged:
         if updated.files.issuperset(file.inputs):
             updated = NotedIds(updated.files - {*file.inputs} | {file.name}, updated.ids)
-    updated = _up_to_date(table, table.archive.file_names(), updated)
+    updated = _with_new_files(table, table.archive.file_names(), updated)
     if updated != noted:
         fields = {"files": sorted(updated.files), "ids": dict(sorted(updated.ids.items()))}
         content = formats.numbered(fields, formats.WRITE_IDS)
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(table: Table, names: frozenset[str], noted: NotedIds) -> NotedIds:
+def _with_new_files(table: Table, names: frozenset[str], noted: NotedIds) -> NotedIds:
+    """Return the note with the ids of all files of the archive; it reads only files that the note lacks."""
     ids = dict(noted.ids)
     codec = table.instants.codec
     for instant, body in table.archive.bodies_in(sorted(names - noted.files)):
-        write_id = _id_in(codec, instant, body)
+        write_id = _noted_id(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
     return NotedIds(names, without_old_batches(ids))
@@ -114,7 +116,8 @@ def without_old_batches(ids: Mapping[str, str]) -> Mapping[str, str]:
     return {write_id: time for write_id, time in ids.items() if write_id not in old}
 
 
-def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
+def _noted_id(codec: Codec, instant: Instant, body: bytes) -> str:
+    """Return the write id in the body of an archived instant; empty if it has none, or is no readable write."""
     if instant.action not in WRITE_ACTIONS:
         return ""
     try:
@@ -128,8 +131,11 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     return summary.extra_metadata.get(WRITE_ID, "")
 
 
-def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
-    """Return the note; if it is missing or invalid, an empty note, so that a lookup reads all files."""
+def _read_note(storage: Storage, *, writing: bool = False) -> NotedIds:
+    """Return the note; if it is missing or invalid, an empty note, so that a lookup reads all files.
+
+    A note of a newer release counts as invalid; with ``writing`` it raises, because this release must not replace it.
+    """
     try:
         note = parse_json(storage.read(NOTE))
         number = formats.number_of(note)

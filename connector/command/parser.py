@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...errors import InvalidOptionError
-from ...operations.arguments import Given, whole_number
+from ...operations.arguments import CallArgument, whole_number
 from ...operations.upkeep.service_entry import REQUIRED, Argument
 from ...operations.upkeep.services import SERVICES, VALIDATE
 from .commands import (
@@ -249,7 +249,7 @@ def _round_arguments(job: argparse.ArgumentParser) -> None:
 def _whole_number(name: str, value: str) -> int:
     """Return a whole number that a command line gives in digits."""
     try:
-        return whole_number(Given("", name, int(value) if _DIGITS.fullmatch(value) else value))
+        return whole_number(CallArgument("", name, int(value) if _DIGITS.fullmatch(value) else value))
     except InvalidOptionError as error:
         raise argparse.ArgumentTypeError(f"{value!r} is none. {error.todo}") from None
 

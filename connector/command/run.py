@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from ...errors import InvalidOptionError, PyHudiError
-from ...operations.arguments import Given, text
+from ...operations.arguments import CallArgument, text
 from ...operations.upkeep.services import SERVICES
 from .cells import escaped
 from .changing import create, run_rounds, run_service
@@ -60,7 +60,7 @@ def refuse_strange_texts(asked: argparse.Namespace) -> None:
                 # Its value may be a secret.
                 key = word.partition("=")[0].replace("\0", "")
                 raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
-            text(Given(f"The command {asked.operation}", name, word))
+            text(CallArgument(f"The command {asked.operation}", name, word))
 
 
 # Writes rows by Spark: the command line, its options, and those of the source.

@@ -26,14 +26,14 @@ class WorkProgress(ShownProgress):
 
     def _loop(self) -> None:
         if not self.stream.isatty():
-            while not self._over.wait(self.every_s):
+            while not self._is_over.wait(self.every_s):
                 print(escaped(self.text()), file=self.stream, flush=True)
-        elif not self._over.wait(self.patience_s):
+        elif not self._is_over.wait(self.patience_s):
             self._draw_rich() if has_rich(self.stream) else self._draw(self._redraw)
 
     def _draw(self, draw: Callable[[], object]) -> None:
         draw()
-        while not self._over.wait(_REDRAW_S):
+        while not self._is_over.wait(_REDRAW_S):
             draw()
         self.stream.write("\r\x1b[K")
         self.stream.flush()
@@ -50,7 +50,7 @@ class WorkProgress(ShownProgress):
         columns: Any = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         with Bars(*columns, console=Console(file=self.stream), transient=True) as bars:
             task = bars.add_task(escaped(self.text()), total=None)
-            while not self._over.wait(_REDRAW_S):
+            while not self._is_over.wait(_REDRAW_S):
                 newest = self._newest
                 total, completed = (None, 0) if newest is None else (newest.total or None, newest.finished)
                 bars.update(task, total=total, completed=completed, description=escaped(self.text()))

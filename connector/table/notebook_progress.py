@@ -51,10 +51,10 @@ class NotebookProgress(ShownProgress):
     display: Display
 
     def _loop(self) -> None:
-        if self._over.wait(PATIENCE_S):
+        if self._is_over.wait(PATIENCE_S):
             return
         shown = self.display(CellLine(self.text()), display_id=True)
-        while not self._over.wait(_REDRAW_S):
+        while not self._is_over.wait(_REDRAW_S):
             shown.update(CellLine(self.text()))
         shown.update(CellLine(""))
 

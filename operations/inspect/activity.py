@@ -48,6 +48,7 @@ def activity_rows(table: Table, pending: Iterable[Instant]) -> list[dict[str, ob
 
 
 def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
+    """Return the row of a pending instant; ``now`` is the store's time, for the age of its heartbeat."""
     storage, time = table.storage, instant.requested_time
     process = Claim(storage, time).owner()
     beat = storage.modified(Heartbeat(storage, time).path)
@@ -64,9 +65,13 @@ def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
 
 
 def _phase(storage: Storage, instant: Instant, process: Owner | None) -> str:
+    """Return the phase of a pending instant, as `activity` describes it.
+
+    A seal is a file after which the tasks of a write add no more files; it also says whether the write was given up.
+    """
     time = instant.requested_time
-    names = [time, *([] if process is None else [seal_of(time, process.write_id)])]
-    seals = [Seal(storage, name) for name in names]
+    seal_names = [time, *([] if process is None else [seal_of(time, process.write_id)])]
+    seals = [Seal(storage, name) for name in seal_names]
     if any(seal.is_given_up() for seal in seals):
         return GIVEN_UP
     if instant.state == State.REQUESTED and process is None:

@@ -124,6 +124,7 @@ def detail(storage: Storage) -> pa.Table:
 
 
 def _has_rules(table: Table) -> bool:
+    """Return whether a table that notes no index has rule files, which state numbers of buckets."""
     return is_unnoted(table.config) and bool(rule_files(table))
 
 
@@ -149,19 +150,20 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
     lacking = slice_rule(timeline).makers((log for file_slice in logged for log in file_slice.logs), timeline)
     # A log compaction joins log files of older writes; only these writes count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
-    gathered = len(since_compaction(timeline).since)
+    delta_commits = len(since_compaction(timeline).since)
     return {
         "log_files": sum(len(file_slice.logs) for file_slice in logged),
         "log_bytes": sum(file_slice.log_bytes for file_slice in logged),
-        "compaction_debt": [_described(file_slice) for file_slice in logged[:_MOST_SHOWN]],
-        "delta_commits": gathered,
-        "wants_compaction": bool(logged) and gathered >= MAKE_COMPACTION_DUE,
+        "compaction_debt": [_debt_row(file_slice) for file_slice in logged[:_MOST_SHOWN]],
+        "delta_commits": delta_commits,
+        "wants_compaction": bool(logged) and delta_commits >= MAKE_COMPACTION_DUE,
         "read_optimized_lacks": len(lacking),
-        "read_optimized_until": _until(timeline, lacking),
+        "read_optimized_until": _read_optimized_until(timeline, lacking),
     }
 
 
-def _described(file_slice: FileSlice) -> dict[str, object]:
+def _debt_row(file_slice: FileSlice) -> dict[str, object]:
+    """Return a file group in the list of those with log files."""
     return {
         "partition": file_slice.partition_path,
         "file_id": file_slice.file_id,
@@ -171,12 +173,22 @@ def _described(file_slice: FileSlice) -> dict[str, object]:
     }
 
 
-def _until(timeline: Timeline, lacking: frozenset[str]) -> str | None:
-    """Return the completion time of the last write before the first write whose rows are lacking."""
+def _read_optimized_until(timeline: Timeline, lacking: frozenset[str]) -> str | None:
+    """Return the completion time of the last write before the first write whose rows are lacking.
+
+    None if there is no such write, or a lacking write is archived, so that its time is unknown.
+    """
     completed = sorted(timeline.writes, key=lambda instant: instant.visible_since)
-    first = min((instant.visible_since for instant in completed if instant.requested_time in lacking), default=None)
+    first_lacking = min(
+        (instant.visible_since for instant in completed if instant.requested_time in lacking), default=None
+    )
     if any(time < completed[0].requested_time for time in lacking if completed):
         return None  # an archived write
     return max(
-        (instant.visible_since for instant in completed if first is None or instant.visible_since < first), default=None
+        (
+            instant.visible_since
+            for instant in completed
+            if first_lacking is None or instant.visible_since < first_lacking
+        ),
+        default=None,
     )

@@ -79,8 +79,8 @@ class Difference:
         file of either time.
         """
         table = open_table(storage)
-        first, last = (resolve(text, table.config.timezone) for text in (earlier, later))
-        if first > last:
+        first_time, last_time = (resolve(text, table.config.timezone) for text in (earlier, later))
+        if first_time > last_time:
             raise InvalidOptionError(
                 f"The table {table.path} was to be compared from {earlier} to {later}, which is earlier.",
                 "Give the earlier time first.",
@@ -88,17 +88,17 @@ class Difference:
         _, before = slices_as_of(table, earlier)
         seen, after = slices_as_of(table, later)
         timeline = seen.timeline
-        between = [write for write in timeline.writes if first < write.requested_time <= last]
-        results = for_each(storage, lambda write: result_of(timeline, write), between)
+        writes_between = [write for write in timeline.writes if first_time < write.requested_time <= last_time]
+        results = for_each(storage, lambda write: result_of(timeline, write), writes_between)
         changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
-        left, right = frozenset(map(_files_of, before)), frozenset(map(_files_of, after))
+        names_before, names_after = frozenset(map(_names_of, before)), frozenset(map(_names_of, after))
         return cls(
             table,
             timeline,
             earlier,
             later,
-            tuple(file_slice for file_slice in before if _files_of(file_slice) not in right),
-            tuple(file_slice for file_slice in after if _files_of(file_slice) not in left),
+            tuple(file_slice for file_slice in before if _names_of(file_slice) not in names_after),
+            tuple(file_slice for file_slice in after if _names_of(file_slice) not in names_before),
             len(changes),
             sum(result.inserts for result in changes),
             sum(result.updates for result in changes),
@@ -119,11 +119,12 @@ class Difference:
         """
         before, after = _by_partition(self.earlier), _by_partition(self.later)
         for partition in sorted({*before, *after}):
-            left = self._keys(before.get(partition, []), self.earlier_time)
-            right = self._keys(after.get(partition, []), self.later_time)
-            yield _changed_rows(partition, left, right)
+            keys_before = self._keys(before.get(partition, []), self.earlier_time)
+            keys_after = self._keys(after.get(partition, []), self.later_time)
+            yield _changed_rows(partition, keys_before, keys_after)
 
     def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
+        """Return the record keys of slices with the sequence numbers of their rows, which tell an updated row."""
         file_slices = tuple(slices)
         wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
         if not file_slices:
@@ -137,13 +138,17 @@ class Difference:
 
 
 def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table:
+    """Return the changed rows of a partition by comparing keys and sequence numbers of both times.
+
+    A key whose row has another sequence number was updated.
+    """
     identity = [RECORD_KEY, SEQUENCE_NUMBER]
-    gone = before.join(after, identity, join_type="left anti").select([RECORD_KEY])
-    come = after.join(before, identity, join_type="left anti").select([RECORD_KEY])
+    old_keys = before.join(after, identity, join_type="left anti").select([RECORD_KEY])
+    new_keys = after.join(before, identity, join_type="left anti").select([RECORD_KEY])
     changes = {
-        "inserted": come.join(gone, RECORD_KEY, join_type="left anti"),
-        "updated": come.join(gone, RECORD_KEY, join_type="left semi"),
-        "deleted": gone.join(come, RECORD_KEY, join_type="left anti"),
+        "inserted": new_keys.join(old_keys, RECORD_KEY, join_type="left anti"),
+        "updated": new_keys.join(old_keys, RECORD_KEY, join_type="left semi"),
+        "deleted": old_keys.join(new_keys, RECORD_KEY, join_type="left anti"),
     }
     parts = [
         pa.Table.from_arrays(
@@ -160,20 +165,21 @@ def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table
 
 
 def _row(group: FileGroupId, before: FileSlice | None, after: FileSlice | None) -> tuple[object, ...]:
-    old = () if before is None else before.files
-    new = () if after is None else after.files
+    """Return the row of a changed file group; a slice is None if the group did not exist at that time."""
+    old_files = () if before is None else before.files
+    new_files = () if after is None else after.files
     return (
         group.partition_path,
         group.file_id,
         "added" if before is None else "removed" if after is None else "changed",
-        [path for path in new if path not in old],
-        [path for path in old if path not in new],
+        [path for path in new_files if path not in old_files],
+        [path for path in old_files if path not in new_files],
         0 if before is None else before.size,
         0 if after is None else after.size,
     )
 
 
-def _files_of(file_slice: FileSlice) -> tuple[str, ...]:
+def _names_of(file_slice: FileSlice) -> tuple[str, ...]:
     return file_slice.files
 
 

@@ -64,10 +64,11 @@ class ExplainedRead:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{in_html(sentence)}</p>" for sentence in self._sentences())
-        return said + (html_table(_HEAD, self._rows()) if self.steps else "")
+        sentences = "".join(f"<p>{in_html(sentence)}</p>" for sentence in self._sentences())
+        return sentences + (html_table(_HEAD, self._rows()) if self.steps else "")
 
     def _sentences(self) -> Iterator[str]:
+        """Yield what the read opens, and which parts of the condition leave files out."""
         files = f"{_counted(self.base_files, 'base file')} and {_counted(self.log_files, 'log file')}"
         columns = "" if self.column_bytes is None else f", {size_text(self.column_bytes)} of it in the columns"
         slices = _counted(self.file_slices, "file slice")
@@ -120,6 +121,7 @@ def spelled(predicate: Predicate) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a value as SQL spells it."""
     if value is None:
         return "NULL"
     if isinstance(value, (bool, int, float)):
@@ -131,6 +133,10 @@ def _value(value: object) -> str:
 def _column_bytes(
     snapshot: Snapshot, predicates: Sequence[Predicate], slices: Sequence[FileSlice], columns: tuple[str, ...]
 ) -> int | None:
+    """Return the bytes of the needed columns in base files without log files; None for too many files.
+
+    Log files have no footers, and are read whole.
+    """
     if len(slices) > _MOST_FOOTERS:
         return None
     search = Search.of(predicates, snapshot.schema, snapshot.config)
@@ -140,6 +146,7 @@ def _column_bytes(
 
 
 def _aligned(text: str, width: int, column: int) -> str:
+    """Return a cell of the printed table, numbers at the right; the first column is text."""
     return text.rjust(width) if column else text.ljust(width)
 
 

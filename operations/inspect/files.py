@@ -92,6 +92,7 @@ def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str,
 
 
 def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
+    """Yield the name and the number of rows of each file of a write; for a log file, deletes count, too."""
     for stats in body.stats.values():
         for stat in stats:
             path, rows = stat.get("path") or "", stat.get("numWrites") or 0
@@ -99,6 +100,7 @@ def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:
+    """Return the row of a slice; its counts are null if the write that states them is archived."""
     base, names = file_slice.base, [split(log.path)[1] for log in file_slice.logs]
     return (
         file_slice.partition_path,

@@ -78,6 +78,10 @@ def last_commit(storage: Storage) -> CommitResult | None:
 def _row(
     instant: Instant, result_of_write: Callable[[Instant], CommitResult], failed: Mapping[str, Failed]
 ) -> dict[str, object]:
+    """Return the row of an instant; ``result_of_write`` reads the result of a completed write.
+
+    ``failed`` has the compactions that have failed so far, by their requested times.
+    """
     row: dict[str, object] = {
         "instant": instant.requested_time,
         "action": instant.action,

@@ -46,6 +46,7 @@ def metadata_in_use_or_built(table: Table, timeline: Timeline) -> MetadataTable 
 
 
 def named_partitions(config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions of the metadata table that properties name, in use or being built."""
     return tuple(sorted({*config.metadata_partitions, *config.metadata_being_built}))
 
 
@@ -63,8 +64,11 @@ def readable_sizes(table: Table, timeline: Timeline) -> tuple[PartitionSize, ...
 
 
 def _sizes(config: TableConfig, metadata: MetadataTable) -> Iterator[PartitionSize]:
+    """Yield the size of each partition, from a listing of its files."""
     # The delta commits that build a partition make base files, too.
-    built = {instant.requested_time for instant in metadata.timeline.completed if instant.action == "deltacommit"}
+    building_times = {
+        instant.requested_time for instant in metadata.timeline.completed if instant.action == "deltacommit"
+    }
     for name in metadata.names:
         slices = list(metadata.view.slices(join(FOLDER, name)).values())
         bases = {file_slice.base.instant_time for file_slice in slices if file_slice.base is not None}
@@ -76,5 +80,5 @@ def _sizes(config: TableConfig, metadata: MetadataTable) -> Iterator[PartitionSi
             log_files=sum(len(file_slice.logs) for file_slice in slices),
             bytes=sum(file_slice.size for file_slice in slices),
             log_bytes=sum(file_slice.log_bytes for file_slice in slices),
-            compacted=max((time for time in bases - built if not time.startswith(BEGINNING)), default=None),
+            compacted=max((time for time in bases - building_times if not time.startswith(BEGINNING)), default=None),
         )

@@ -64,6 +64,7 @@ def metadata_rows(storage: Storage, partition: str | None = None, limit: int | N
 
 
 def _records(partition: MetadataPartition, limit: int | None) -> pa.Table:
+    """Return at most ``limit`` records of a partition, with the columns that its kind has."""
     parts, count = [], 0
     for part in partition.records():
         parts.append(part if limit is None else part.slice(0, limit - count))
@@ -77,11 +78,13 @@ def _records(partition: MetadataPartition, limit: int | None) -> pa.Table:
 
 
 def _row(size: PartitionSize, records: int | None, lacks: int) -> tuple[object, ...]:
+    """Return the row of a partition; ``records`` is None if they could not be counted."""
     counts = size.file_groups, size.files, size.log_files, size.bytes, size.log_bytes
     return size.partition, size.state, *counts, records, size.compacted, lacks
 
 
 def _records_of(partition: MetadataPartition) -> int | None:
+    """Return the number of records; None if a file is damaged, or log files are too large to be counted."""
     try:
         counts = partition.counts(list(partition.slices))
     except PyHudiError:

@@ -46,11 +46,12 @@ def partitions(storage: Storage) -> pa.Table:
 def _row(
     walked: WalkedTable, path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]
 ) -> tuple[object, ...]:
+    """Return the row of a partition; its rows are null unless commits state them for every slice."""
     files = [file for file_slice in slices for file in file_slice.data_files]
     stated = [
         None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name) for file_slice in slices
     ]
-    counted = [count for count in stated if count is not None]
+    row_counts = [count for count in stated if count is not None]
     return (
         path,
         buckets,
@@ -58,6 +59,6 @@ def _row(
         len(files),
         sum(len(file_slice.logs) for file_slice in slices),
         sum(file_slice.size for file_slice in slices),
-        sum(counted) if len(counted) == len(stated) else None,
+        sum(row_counts) if len(row_counts) == len(stated) else None,
         max(walked.table.format.makers(files, walked.timeline), default=None),
     )

@@ -35,6 +35,7 @@ def savepoints(storage: Storage) -> pa.Table:
 
 
 def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
+    """Return the row of a savepoint, from its file."""
     body = timeline.files.read_savepoint(instant)
     return {
         "instant": instant.requested_time,

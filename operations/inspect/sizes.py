@@ -48,6 +48,7 @@ class LiveAndDead:
     unfinished_bytes: int = 0
 
     def add(self, kind: str, size: int) -> None:
+        """Count a file of a kind: ``live``, ``dead`` or ``unfinished``."""
         setattr(self, f"{kind}_files", getattr(self, f"{kind}_files") + 1)
         setattr(self, f"{kind}_bytes", getattr(self, f"{kind}_bytes") + size)
 

@@ -42,16 +42,17 @@ class WalkedTable:
 
     @cached_property
     def view(self) -> FileView:
+        """The file slices that readers see, from the listing."""
         return FileView(self.timeline, read_replaced(self.timeline), self.listings)
 
     @cached_property
     def replaced_since(self) -> Mapping[tuple[str, str], str]:
         """The time since which each replaced file group is replaced, by partition path and file id."""
-        by = read_replaced(self.timeline).replaced_by
+        groups_by_write = read_replaced(self.timeline).replaced_by
         return {
             group: write.visible_since
-            for write in sorted(by, key=lambda write: write.visible_since, reverse=True)
-            for group in by[write]
+            for write in sorted(groups_by_write, key=lambda write: write.visible_since, reverse=True)
+            for group in groups_by_write[write]
         }
 
     @property

@@ -117,7 +117,7 @@ class OpenedWrites:
     timed: int
 
     @classmethod
-    def newest(cls, walked: WalkedTable, tell: Callable[[str], None]) -> OpenedWrites:
+    def newest(cls, walked: WalkedTable, note_problem: Callable[[str], None]) -> OpenedWrites:
         """Open the newest writes of a timeline; ``tell`` is called with a sentence for each that cannot be read."""
         timeline = walked.timeline
 
@@ -133,7 +133,7 @@ class OpenedWrites:
         timed = 0
         for write, body in zip(writes, for_each(timeline.storage, read, writes), strict=True):
             if isinstance(body, PyHudiError):
-                tell(f"The report lacks what the {write.action} {write.requested_time} recorded: {body}")
+                note_problem(f"The report lacks what the {write.action} {write.requested_time} recorded: {body}")
                 continue
             results.append(result_from(walked.table.path, write.requested_time, body))
             timed += SECONDS in body.extra_metadata

@@ -10,7 +10,17 @@ from ..state.needs import Need
 from ..words.text import size_text
 from .escaping import in_html, json_in_html, shown
 from .figures import ReportFigures
-from .pictures import attempts, debt, file_sizes, heat, older, overlap, phases, space, timeline
+from .pictures import (
+    attempts_section,
+    debt_section,
+    file_sizes_section,
+    heat_section,
+    older_instants_section,
+    overlap_section,
+    phases_section,
+    space_section,
+    timeline_section,
+)
 from .sections import moment, section, table
 from .style import SCRIPT, STYLE, content_policy
 
@@ -40,21 +50,21 @@ def make_page(figures: ReportFigures, command_of: Callable[[Need], str]) -> str:
     commands = [command_of(need) for need in figures.needs]
     offered = [command_of(offer) for offer in figures.offers]
     sections = (
-        _facts(figures),
-        _problems(figures),
-        _needs(figures, commands),
-        _offers(figures, offered),
-        timeline(figures),
-        older(figures),
-        space(figures),
-        file_sizes(figures),
-        heat(figures),
-        debt(figures),
-        overlap(figures),
-        phases(figures),
-        attempts(figures),
-        _metadata(figures),
-        _savepoints(figures),
+        _facts_list(figures),
+        _problems_section(figures),
+        _needs_section(figures, commands),
+        _offers_section(figures, offered),
+        timeline_section(figures),
+        older_instants_section(figures),
+        space_section(figures),
+        file_sizes_section(figures),
+        heat_section(figures),
+        debt_section(figures),
+        overlap_section(figures),
+        phases_section(figures),
+        attempts_section(figures),
+        _metadata_section(figures),
+        _savepoints_section(figures),
     )
     return _PAGE.format(
         policy=in_html(content_policy()),
@@ -68,6 +78,7 @@ def make_page(figures: ReportFigures, command_of: Callable[[Need], str]) -> str:
 
 
 def _as_data(figures: ReportFigures, commands: Sequence[str], offered: Sequence[str]) -> dict[str, object]:
+    """Return the figures as the page's script and other programs read them: cells as lists, needs with commands."""
     data = asdict(figures)
     data["heat"]["cells"] = [
         [cell.row, cell.column, cell.file_groups, cell.bytes, cell.rows] for cell in figures.heat.cells
@@ -77,7 +88,9 @@ def _as_data(figures: ReportFigures, commands: Sequence[str], offered: Sequence[
     return data
 
 
-def _facts(figures: ReportFigures) -> str:
+def _facts_list(figures: ReportFigures) -> str:
+    """Return the list of what the table is: its properties, its size and its timeline."""
+
     def columns(names: Iterable[str]) -> str:
         return ", ".join(names)
 
@@ -105,7 +118,8 @@ def _size(count: int) -> str:
     return f"{size_text(count)} ({count:,} bytes)"
 
 
-def _problems(figures: ReportFigures) -> str:
+def _problems_section(figures: ReportFigures) -> str:
+    """Return what could not be read; empty if all was readable."""
     if not figures.problems:
         return ""
     texts = "".join(f"<li>{in_html(text[:600])}</li>" for text in figures.problems)
@@ -117,20 +131,23 @@ def _problems(figures: ReportFigures) -> str:
 
 
 def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
+    """Return a list entry for each need, with its reason and the command that carries it out."""
     return "".join(
         f'<li>{in_html(need.why)}<pre class="command"><code>{in_html(command)}</code></pre></li>'
         for need, command in zip(needs, commands, strict=True)
     )
 
 
-def _offers(figures: ReportFigures, commands: Sequence[str]) -> str:
+def _offers_section(figures: ReportFigures, commands: Sequence[str]) -> str:
+    """Return what may be done for the table though nothing needs it; empty without any offer."""
     if not figures.offers:
         return ""
     listed = _with_commands(figures.offers, commands)
     return section("What may be done", "Nothing waits for it.", f'<ul id="offers">{listed}</ul>')
 
 
-def _needs(figures: ReportFigures, commands: Sequence[str]) -> str:
+def _needs_section(figures: ReportFigures, commands: Sequence[str]) -> str:
+    """Return what the table needs next, and which pending instants are at work."""
     listed = _with_commands(figures.needs, commands)
     work = table(
         ("instant", "action", "phase", "host", "process", "last heartbeat, s ago"),
@@ -144,7 +161,7 @@ def _needs(figures: ReportFigures, commands: Sequence[str]) -> str:
             for row in figures.at_work
         ),
     )
-    more = figures.unfinished - len(figures.at_work)
+    unlisted = figures.unfinished - len(figures.at_work)
     return section(
         "What the table needs next",
         "Each command does what its sentence says, by the rules of its service."
@@ -154,11 +171,12 @@ def _needs(figures: ReportFigures, commands: Sequence[str]) -> str:
         else "Nothing is due.",
         f'<ul id="needs">{listed}</ul>' if listed else "",
         f"<p>The oldest of {figures.unfinished:,} pending instants:</p>{work}" if figures.at_work else "",
-        f"<p>{more:,} more instants are pending.</p>" if figures.at_work and more else "",
+        f"<p>{unlisted:,} more instants are pending.</p>" if figures.at_work and unlisted else "",
     )
 
 
-def _metadata(figures: ReportFigures) -> str:
+def _metadata_section(figures: ReportFigures) -> str:
+    """Return the sizes of the metadata table's partitions; empty without a metadata table."""
     if not figures.metadata:
         return ""
     names = ("partition", "state", "file groups", "files", "log files", "bytes", "bytes of log files", "compacted")
@@ -167,7 +185,8 @@ def _metadata(figures: ReportFigures) -> str:
     return section("Metadata table", text, table(names, (list(row) for row in rows)))
 
 
-def _savepoints(figures: ReportFigures) -> str:
+def _savepoints_section(figures: ReportFigures) -> str:
+    """Return the newest savepoints; empty without any."""
     if not figures.savepoints:
         return ""
     rows = ((each.instant, each.user, each.comment) for each in figures.savepoints)

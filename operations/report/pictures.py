@@ -13,7 +13,8 @@ from .svg import Bar, Cell, TimeBar, Unit
 from .time_bars import MOST_BARS, MOST_DAYS
 
 
-def timeline(figures: ReportFigures) -> str:
+def timeline_section(figures: ReportFigures) -> str:
+    """Return the newest instants as bars in time."""
     spans = [
         TimeBar(bar.action, bar.began_ms, figures.at_ms if bar.ended_ms is None else bar.ended_ms, bar.ended_ms is None)
         for bar in figures.bars
@@ -35,7 +36,8 @@ def timeline(figures: ReportFigures) -> str:
     )
 
 
-def older(figures: ReportFigures) -> str:
+def older_instants_section(figures: ReportFigures) -> str:
+    """Return how many of the older instants each day has; empty without older instants."""
     if not figures.older:
         return ""
     bars = [Bar(day.day, (day.instants,)) for day in figures.older]
@@ -51,7 +53,8 @@ def older(figures: ReportFigures) -> str:
     )
 
 
-def space(figures: ReportFigures) -> str:
+def space_section(figures: ReportFigures) -> str:
+    """Return the live and dead bytes after each write."""
     bars = [Bar(point.instant, (point.live_bytes, point.dead_bytes)) for point in figures.space]
     rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in figures.space)
     return section(
@@ -67,7 +70,8 @@ def space(figures: ReportFigures) -> str:
     )
 
 
-def file_sizes(figures: ReportFigures) -> str:
+def file_sizes_section(figures: ReportFigures) -> str:
+    """Return how many base files have which size, with a line at the size up to which writes fill them."""
     bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
     target, line = max(figures.target_bytes, 1), None
     if figures.size_bins:
@@ -91,7 +95,8 @@ def file_sizes(figures: ReportFigures) -> str:
     )
 
 
-def heat(figures: ReportFigures) -> str:
+def heat_section(figures: ReportFigures) -> str:
+    """Return the bytes and the rows of file groups by partition and bucket, each as a grid of shaded cells."""
     grid, pictures = figures.heat, []
     column = "bucket" if grid.of_buckets else "file group of the partition"
     for what in ("bytes", "rows"):
@@ -119,6 +124,7 @@ def heat(figures: ReportFigures) -> str:
 
 
 def _legend(what: str, most: float) -> str:
+    """Return which shade of a grid means how much; ``most`` is the greatest value."""
     text = (Unit.BYTES if what == "bytes" else Unit.COUNT).text
     steps = svg.STEPS - 1
     keys = [("s0", "0")]
@@ -131,6 +137,7 @@ def _legend(what: str, most: float) -> str:
 
 
 def _heat_table(figures: ReportFigures, column: str) -> str:
+    """Return the table beneath the grids, in which a partition has one head for all its rows."""
     grid = figures.heat
     by_row: dict[int, list[str]] = {}
     for each in grid.cells:
@@ -149,7 +156,8 @@ def _heat_table(figures: ReportFigures, column: str) -> str:
     return f'<div class="scroll"><table class="all"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def debt(figures: ReportFigures) -> str:
+def debt_section(figures: ReportFigures) -> str:
+    """Return the file groups with most bytes of log files; empty if none has log files."""
     if not figures.debt_groups:
         return ""
     bars = [Bar(f"{each.partition} {each.file_id}".strip(), (each.base_bytes, each.log_bytes)) for each in figures.debt]
@@ -168,18 +176,19 @@ def debt(figures: ReportFigures) -> str:
     )
 
 
-def overlap(figures: ReportFigures) -> str:
-    what = figures.overlap
-    bars = [Bar(_range(each.least, each.most), (each.files,)) for each in what.bins]
+def overlap_section(figures: ReportFigures) -> str:
+    """Return with how many others the key ranges of base files overlap."""
+    overlaps = figures.overlap
+    bars = [Bar(_range(each.least, each.most), (each.files,)) for each in overlaps.bins]
     sampled = (
-        f"sample of {what.sampled:,} of {what.base_files:,} base files: whole partitions at equal distances; "
+        f"sample of {overlaps.sampled:,} of {overlaps.base_files:,} base files: whole partitions at equal distances; "
         "<code>--deep</code> reads all footers"
-        if what.sampled < what.base_files
-        else f"the footers of all {what.base_files:,} base files"
+        if overlaps.sampled < overlaps.base_files
+        else f"the footers of all {overlaps.base_files:,} base files"
     )
     lacking = "".join(
         f" {count:,} {words}."
-        for count, words in ((what.without_range, "have no sure range"), (what.unreadable, "could not be read"))
+        for count, words in ((overlaps.without_range, "have no sure range"), (overlaps.unreadable, "could not be read"))
         if count
     )
     return section(
@@ -188,13 +197,14 @@ def overlap(figures: ReportFigures) -> str:
         "If ranges overlap, an index that looks keys up has to look into several files.",
         figure(
             [svg.columns(bars, Unit.COUNT).svg("Base files by overlaps")],
-            table(("overlaps from", "to", "files"), ((each.least, each.most, each.files) for each in what.bins)),
+            table(("overlaps from", "to", "files"), ((each.least, each.most, each.files) for each in overlaps.bins)),
             kind="overlap",
         ),
     )
 
 
-def phases(figures: ReportFigures) -> str:
+def phases_section(figures: ReportFigures) -> str:
+    """Return the seconds of commits by phase, or a sentence if no commit recorded any."""
     if not figures.phases:
         text = f"None of the newest {figures.bodies:,} completed writes recorded seconds by phase: only pyhudi's do."
         return section("Commit seconds by phase", text)
@@ -212,7 +222,8 @@ def phases(figures: ReportFigures) -> str:
     )
 
 
-def attempts(figures: ReportFigures) -> str:
+def attempts_section(figures: ReportFigures) -> str:
+    """Return how many attempts commits took, and which commits waited; empty if no commit was read."""
     if not figures.attempts:
         return ""
     bars = [Bar(f"{each.attempts:,}", (each.commits,)) for each in figures.attempts]
@@ -236,4 +247,5 @@ def attempts(figures: ReportFigures) -> str:
 
 
 def _range(least: int, most: int) -> str:
+    """Return a range in words; a single number for a range of one."""
     return f"{least}" if least == most else f"{least}–{most}"

@@ -30,6 +30,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def cell(value: object) -> str:
+    """Return a cell of a table; numbers at the right, a dash for no value."""
     if value is None or value == "":
         return "<td>-</td>"
     if isinstance(value, int):

@@ -62,12 +62,17 @@ def _sums(at: Counts, sizes: Counts, count: int) -> Counts:
 
 
 def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
-    """Yield the size of each file of a completed write, when it was born, and when it died."""
-    view, since = walked.view, {write.requested_time: write.visible_since for write in walked.timeline.writes}
+    """Yield the size of each file of a completed write, when it was born, and when it died.
+
+    Change data lives as long as the slice whose files it lies beside; other files that no slice has were never live.
+    """
+    view, visible_since = walked.view, {write.requested_time: write.visible_since for write in walked.timeline.writes}
     replaced = walked.replaced_since
 
     def made_at(file: DataFile) -> str:
-        return min((since.get(maker, "") for maker in walked.table.format.makers([file], walked.timeline)), default="")
+        return min(
+            (visible_since.get(maker, "") for maker in walked.table.format.makers([file], walked.timeline)), default=""
+        )
 
     for path in walked.partitions:
         files: dict[str, tuple[str, str]] = {}
@@ -76,7 +81,7 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
         groups += view.replaced_groups(path).values() if any(partition == path for partition, _ in replaced) else []
         for group in groups:
             last = replaced.get((path, group.id.file_id), _NEVER)
-            ends = [*(since.get(each.base_time, "") for each in group.slices[1:]), last]
+            ends = [*(visible_since.get(each.base_time, "") for each in group.slices[1:]), last]
             for file_slice, end in zip(group.slices, ends, strict=True):
                 for file in file_slice.data_files:
                     files[file.path] = of_slices[beside(file)] = made_at(file), min(end, last)

@@ -117,22 +117,22 @@ def ticks(high: float, unit: Unit, count: int = 4) -> list[float]:
 def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = None) -> Drawing:
     """Draw upright bars; ``line`` is an upright line with its label, at a position among the bars, such as 2.5."""
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
-    tall = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
-    wide = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
-    drawn = [_axis(tall, marks, unit.text)]
-    width = (wide(1) - wide(0)) * (0.8 if len(bars) < 100 else 1)
+    y_scale = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
+    x_scale = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
+    drawn = [_axis(y_scale, marks, unit.text)]
+    width = (x_scale(1) - x_scale(0)) * (0.8 if len(bars) < 100 else 1)
     width = min(width, 64.0)
-    every = max(1, math.ceil(len(bars) * max((len(bar.label) for bar in bars), default=1) * 6.5 / (WIDTH - _LEFT)))
+    label_step = max(1, math.ceil(len(bars) * max((len(bar.label) for bar in bars), default=1) * 6.5 / (WIDTH - _LEFT)))
     for number, bar in enumerate(bars):
-        middle = wide(number + 0.5)
+        middle = x_scale(number + 0.5)
         left, edges = middle - width / 2, _edges(bar)
-        drawn.append(_stack((left, tall(high), width, tall(low) - tall(high)) for low, high in edges))
-        if number % every == 0:
+        drawn.append(_stack((left, y_scale(high), width, y_scale(low) - y_scale(high)) for low, high in edges))
+        if number % label_step == 0:
             drawn.append(_label(middle, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
     if line is not None:
-        x = min(max(wide(line[0]), _LEFT), WIDTH - _RIGHT)
+        x = min(max(x_scale(line[0]), _LEFT), WIDTH - _RIGHT)
         anchor = "end" if x > WIDTH * 0.6 else "start"
-        drawn.append(f'<path class="target" d="M{_n(x)} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
+        drawn.append(f'<path class="target" d="M{_number(x)} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
         drawn.append(_label(x + (-5 if anchor == "end" else 5), _TOP + 10, line[1], anchor))
     return Drawing(_HEIGHT, "".join(drawn))
 
@@ -142,15 +142,15 @@ def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
     step, start = 20, _TOP
     height = start + step * max(len(bars), 1) + 28
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
-    wide = Scale(0, marks[-1], _LABEL_WIDTH, WIDTH - 40)
+    x_scale = Scale(0, marks[-1], _LABEL_WIDTH, WIDTH - 40)
     drawn = []
     for mark in marks:
-        drawn.append(f'<path class="grid" d="M{_n(wide(mark))} {start}V{height - 28}"/>')
-        drawn.append(_label(wide(mark), height - 12, unit.text(mark), "middle"))
+        drawn.append(f'<path class="grid" d="M{_number(x_scale(mark))} {start}V{height - 28}"/>')
+        drawn.append(_label(x_scale(mark), height - 12, unit.text(mark), "middle"))
     for number, bar in enumerate(bars):
         y = start + step * number
         drawn.append(_label(_LABEL_WIDTH - 8, y + 13, _cut(bar.label), "end"))
-        drawn.append(_stack((wide(low), y + 2, wide(high) - wide(low), step - 5) for low, high in _edges(bar)))
+        drawn.append(_stack((x_scale(low), y + 2, x_scale(high) - x_scale(low), step - 5) for low, high in _edges(bar)))
     return Drawing(height, "".join(drawn))
 
 
@@ -159,18 +159,18 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
     most = 6
     names = sorted({span.lane for span in spans})
     low, high = min((span.start for span in spans), default=0), max((span.end for span in spans), default=1)
-    wide = Scale(low, max(high, low + 1), _LEFT + 30, WIDTH - _RIGHT)
+    x_scale = Scale(low, max(high, low + 1), _LEFT + 30, WIDTH - _RIGHT)
     ends: dict[str, list[float]] = {name: [] for name in names}
     lane_numbers: dict[int, int] = {}
     for number in sorted(range(len(spans)), key=lambda at: (spans[at].start, at)):
-        span, taken = spans[number], ends[spans[number].lane]
-        start, end = wide(span.start), max(wide(span.end), wide(span.start) + 2)
-        free = next((at for at, until in enumerate(taken) if until < start), len(taken))
-        if free == len(taken) and free < most:
-            taken.append(end)
-        free = min(free, most - 1)
-        taken[free] = max(taken[free], end)
-        lane_numbers[number] = free
+        span, lane_ends = spans[number], ends[spans[number].lane]
+        start, end = x_scale(span.start), max(x_scale(span.end), x_scale(span.start) + 2)
+        lane = next((at for at, until in enumerate(lane_ends) if until < start), len(lane_ends))
+        if lane == len(lane_ends) and lane < most:
+            lane_ends.append(end)
+        lane = min(lane, most - 1)
+        lane_ends[lane] = max(lane_ends[lane], end)
+        lane_numbers[number] = lane
     tops, y = {}, float(_TOP)
     drawn = []
     for name in names:
@@ -180,14 +180,16 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
     for number in range(3):
         x = _LEFT + 30 + number * (WIDTH - _RIGHT - _LEFT - 30) / 2
         value = low + number * (max(high, low + 1) - low) / 2
-        drawn.append(f'<path class="grid" d="M{_n(x)} {_TOP}V{_n(y)}"/>')
+        drawn.append(f'<path class="grid" d="M{_number(x)} {_TOP}V{_number(y)}"/>')
         anchor = "start" if number == 0 else "end" if number == 2 else "middle"
         drawn.append(_label(x, y + 16, text(value), anchor))
     for number, span in enumerate(spans):
-        x, top = wide(span.start), tops[span.lane] + _LANE * lane_numbers[number]
+        x, top = x_scale(span.start), tops[span.lane] + _LANE * lane_numbers[number]
         kind = "mark open" if span.is_open else "mark"
-        width = max(wide(span.end) - x, 2)
-        drawn.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(top)}" width="{_n(width)}" height="{_LANE - 2}"/>')
+        width = max(x_scale(span.end) - x, 2)
+        drawn.append(
+            f'<rect class="{kind}" x="{_number(x)}" y="{_number(top)}" width="{_number(width)}" height="{_LANE - 2}"/>'
+        )
     return Drawing(math.ceil(y) + 26, "".join(drawn))
 
 
@@ -201,10 +203,10 @@ def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Dr
         _label(left - 6, _TOP + _CELL * row + 9, f"{row + 1}", "end")
         for row in range(0, row_count, 1 if row_count < 20 else 5)
     ]
-    size = _n(width - 1)
+    size = _number(width - 1)
     for cell in valued_cells:
         kind = "unknown" if cell.value is None else f"s{step_of(cell.value, most)}"
-        corner = f"M{_n(left + width * cell.column)} {_TOP + _CELL * cell.row}"
+        corner = f"M{_number(left + width * cell.column)} {_TOP + _CELL * cell.row}"
         drawn.append(f'<path class="mark {kind}" d="{corner}h{size}v{_CELL - 1}h-{size}z"/>')
     return Drawing(height, "".join(drawn))
 
@@ -225,15 +227,15 @@ def _edges(bar: Bar) -> list[tuple[float, float]]:
 
 
 def _stack(rectangles: Iterable[tuple[float, float, float, float]]) -> str:
+    """Return the rectangles of one mark, each as left, top, width and height; an empty rectangle is not drawn."""
     boxes = [*rectangles]
     if not any(width and height for _, _, width, height in boxes):
         # A bar of zero is drawn as a hairline, so that a pointer finds its row.
         x, y, width, height = boxes[0]
-        return (
-            f'<g class="mark"><rect class="nothing" x="{_n(x)}" y="{_n(y - (not height))}" {_size(width, height)}/></g>'
-        )
+        place = f'x="{_number(x)}" y="{_number(y - (not height))}"'
+        return f'<g class="mark"><rect class="nothing" {place} {_size(width, height)}/></g>'
     drawn = (
-        f'<rect class="part{number}" x="{_n(x)}" y="{_n(y)}" {_size(width, height)}/>'
+        f'<rect class="part{number}" x="{_number(x)}" y="{_number(y)}" {_size(width, height)}/>'
         for number, (x, y, width, height) in enumerate(boxes)
         if width and height
     )
@@ -241,13 +243,15 @@ def _stack(rectangles: Iterable[tuple[float, float, float, float]]) -> str:
 
 
 def _size(width: float, height: float) -> str:
-    return f'width="{_n(max(width, 1))}" height="{_n(max(height, 1))}"'
+    """Return the width and the height of a rectangle, each at least 1, so that small values stay visible."""
+    return f'width="{_number(max(width, 1))}" height="{_number(max(height, 1))}"'
 
 
-def _axis(tall: Scale, marks: Sequence[float], text: Text) -> str:
+def _axis(y_scale: Scale, marks: Sequence[float], text: Text) -> str:
+    """Return the lines of an upright axis with their labels."""
     lines = [
-        f'<path class="grid" d="M{_LEFT} {_n(tall(mark))}H{WIDTH - _RIGHT}"/>'
-        + _label(_LEFT - 8, tall(mark) + 4, text(mark), "end")
+        f'<path class="grid" d="M{_LEFT} {_number(y_scale(mark))}H{WIDTH - _RIGHT}"/>'
+        + _label(_LEFT - 8, y_scale(mark) + 4, text(mark), "end")
         for mark in marks
     ]
     return "".join(lines)
@@ -258,8 +262,10 @@ def _label(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def _cut(text: str, most: int = _LABEL) -> str:
+    """Return a label, cut to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _n(value: float) -> str:
+def _number(value: float) -> str:
+    """Return a number for SVG with at most one digit after the point."""
     return f"{value:.1f}".removesuffix(".0")

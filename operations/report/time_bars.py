@@ -39,11 +39,11 @@ def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
     clock, instants = InstantClock(walked.table.config.timezone), [*active, *archived]
     bars = [bar for instant in instants[:MOST_BARS] if (bar := clock.bar(instant)) is not None]
     days = Counter(_day(instant) for instant in instants[MOST_BARS:])
-    named = sorted(days, reverse=True)[:MOST_DAYS]
+    shown_days = sorted(days, reverse=True)[:MOST_DAYS]
     return TimeBars(
         bars=tuple(bars),
-        older=tuple(DayCount(day, days[day]) for day in named),
-        before=days.total() - sum(days[day] for day in named),
+        older=tuple(DayCount(day, days[day]) for day in shown_days),
+        before=days.total() - sum(days[day] for day in shown_days),
         untimed=min(len(instants), MOST_BARS) - len(bars),
         archived=len(archived),
     )
@@ -75,5 +75,6 @@ class InstantClock:
 
 
 def _day(instant: Instant) -> str:
+    """Return the day of an instant's request by the digits of its name, which may be no date."""
     text = instant.requested_time
     return f"{text[:4]}-{text[4:6]}-{text[6:8]}"

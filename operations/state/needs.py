@@ -93,6 +93,7 @@ class TableNeeds:
         return (Need(why, UPGRADE),)
 
     def _restores(self) -> Iterator[Need]:
+        """Yield the restore that broke off; nothing while its process is at work, or if its plan names no savepoint."""
         restore = pending_restore(self.walked.timeline)
         if restore is None or not self._is_silent(restore):
             return
@@ -105,21 +106,21 @@ class TableNeeds:
     def _rollbacks(self) -> Iterator[Need]:
         """Yield the rollbacks of dead writes, as one round if there are many, and the rollbacks that broke off."""
         timeline = self.walked.timeline
-        going = pending_rollbacks(timeline)
-        broken = [
+        rollbacks_by_victim = pending_rollbacks(timeline)
+        broken_off = [
             rollback
-            for rollbacks in going.values()
+            for rollbacks in rollbacks_by_victim.values()
             for rollback in rollbacks[:MOST_JUDGED]
             if self._is_silent(rollback)
         ]
-        if broken:
-            why = f"The rollback {broken[0].requested_time} broke off, and the next write finishes it first."
+        if broken_off:
+            why = f"The rollback {broken_off[0].requested_time} broke off, and the next write finishes it first."
             yield Need(why, "services", {"service": "rollback"})
         writes = [
             instant
             for instant in timeline.pending
             if kind_of(instant.action) is WRITE
-            and instant.requested_time not in going
+            and instant.requested_time not in rollbacks_by_victim
             and not says_what_it_holds(timeline, instant)
         ]
         reasons = [(instant, why) for instant in writes[:MOST_JUDGED] if (why := self._death_of(instant))]
@@ -136,6 +137,7 @@ class TableNeeds:
             )
 
     def _cleans(self) -> Iterator[Need]:
+        """Yield a clean if one broke off, or if the cleaning policy no longer keeps some files."""
         pending = [instant for instant in self.walked.timeline.pending if instant.action == "clean"]
         if pending:
             if not self._beats(pending[0]):
@@ -153,6 +155,7 @@ class TableNeeds:
             )
 
     def _archives(self) -> Iterator[Need]:
+        """Yield an archiving if more writes are on the timeline than the settings keep, and some may leave it."""
         timeline, settings = self.walked.timeline, self.upkeep.archive
         if len(timeline.writes) <= settings.max_commits:
             return
@@ -164,6 +167,7 @@ class TableNeeds:
             yield Need(why, "archive")
 
     def _compactions(self) -> Iterator[Need]:
+        """Yield the next compaction or log compaction: a plan without a process, else a compaction that is due."""
         timeline, settings = self.walked.timeline, self.upkeep.compaction
         if self.walked.table.config.table_type != MERGE_ON_READ:
             return
@@ -179,18 +183,18 @@ class TableNeeds:
             return
         if not is_due(timeline, settings, self.walked.table.config.timezone):
             return
-        held, places = (
+        held_groups, partitions = (
             held_by_plans(COMPACTION_KIND, timeline),
             frozenset(choose_partitions(settings, self.walked.partitions)),
         )
-        free = [
+        free_slices = [
             file_slice
             for file_slice in self.walked.slices
             if file_slice.logs
-            and file_slice.partition_path in places
-            and (file_slice.partition_path, file_slice.file_id) not in held
+            and file_slice.partition_path in partitions
+            and (file_slice.partition_path, file_slice.file_id) not in held_groups
         ]
-        wanted = choose_slices(settings, free)
+        wanted = choose_slices(settings, free_slices)
         if wanted:
             size = sum(file_slice.log_bytes for file_slice in wanted)
             why = f"A compaction is due: {len(wanted):,} file groups have log files ({size:,} bytes)."
@@ -204,6 +208,7 @@ class TableNeeds:
         return "" if liveness.alive else liveness.reason
 
     def _judge(self, instant: Instant) -> Liveness:
+        """Return whether the process of a pending instant lives, and why; it waits for no further heartbeat."""
         table = self.walked.table
         # Look at the store's clock without making a file.
         suspect = Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)

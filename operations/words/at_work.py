@@ -13,14 +13,22 @@ from ...timeline.writers.owner import Claim
 def in_words(table: Table, instant: Instant) -> str:
     """Return a pending instant in words, with its process and since when that is at work."""
     process = Claim(table.storage, instant.requested_time).owner()
-    by = "a process that left no note of itself" if process is None else f"process {process.pid} on {process.place}"
-    since = since_in_words(table, instant)
-    return f"the {instant.action} {instant.requested_time} of {by}" + (f", {since}" if since else "")
+    process_in_words = (
+        "a process that left no note of itself" if process is None else f"process {process.pid} on {process.place}"
+    )
+    since_when = since_in_words(table, instant)
+    return f"the {instant.action} {instant.requested_time} of {process_in_words}" + (
+        f", {since_when}" if since_when else ""
+    )
 
 
 def since_in_words(table: Table, instant: Instant) -> str:
     """Return since when a pending instant's process is at work, in words; empty if that is unknown."""
     storage, time = table.storage, instant.requested_time
-    began = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
-    moment = moment_of(time, table.config.timezone) if began is None else datetime.fromtimestamp(began, timezone.utc)
+    claimed_at = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
+    moment = (
+        moment_of(time, table.config.timezone)
+        if claimed_at is None
+        else datetime.fromtimestamp(claimed_at, timezone.utc)
+    )
     return "" if moment is None else f"at work since {moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -45,13 +45,13 @@ class LoggedProgress:
 
     def __init__(self, table: str) -> None:
         self._table = table
-        self._began = self._logged = monotonic()
+        self._began_at = self._logged_at = monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = monotonic()
-        if now - self._logged < EVERY_S:
+        if now - self._logged_at < EVERY_S:
             return
-        self._logged = now
+        self._logged_at = now
         logger.info(
             "table %s: %s: %d of %d done (%d bytes) after %d seconds",
             self._table,
@@ -59,7 +59,7 @@ class LoggedProgress:
             progress.finished,
             progress.total,
             progress.bytes,
-            now - self._began,
+            now - self._began_at,
         )
 
 
@@ -73,9 +73,9 @@ class ShownProgress:
     what: str
 
     def __post_init__(self) -> None:
-        self._began = monotonic()
+        self._began_at = monotonic()
         self._newest: Progress | None = None
-        self._over = threading.Event()
+        self._is_over = threading.Event()
         # A notebook knows the cell by the context of the block.
         self._thread = threading.Thread(target=copy_context().run, args=(self._loop,), daemon=True, name="pyhudi-shown")
 
@@ -89,21 +89,22 @@ class ShownProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._is_over.set()
         self._thread.join()
 
     def text(self) -> str:
         """Return the progress in words."""
-        newest, seconds = self._newest, monotonic() - self._began
+        newest, seconds = self._newest, monotonic() - self._began_at
         steps = "at work" if newest is None else _steps(newest)
         return f"{self.what}: {steps} after {seconds:.0f} s"
 
     def _loop(self) -> None:
-        """Draw until the block ends."""
+        """Draw until `_is_over` is set, at the end of the block."""
         raise NotImplementedError
 
 
 def _steps(progress: Progress) -> str:
+    """Return the finished steps of a phase in words."""
     of_all = f" of {progress.total:,}" if progress.total else ""
     size = f" ({size_text(progress.bytes)})" if progress.bytes or progress.total else ""
     return f"{progress.phase}: {progress.finished:,}{of_all} done{size}"
@@ -116,31 +117,33 @@ class Steps:
         self._observer = observer
         self._phase = phase
         self._total = total
-        self._done = self._bytes = 0
+        self._finished = self._bytes = 0
         self._lock = threading.Lock()
 
     def add(self, nbytes: int) -> None:
+        """Count one more finished step with its bytes; a worker calls this after its step."""
         with self._lock:
-            self._done += 1
+            self._finished += 1
             self._bytes += nbytes
             self._notify()
 
     def seen(self, steps: int, nbytes: int) -> None:
+        """Set the finished steps and bytes, as a look at the files of tasks elsewhere has counted them."""
         with self._lock:
-            self._done, self._bytes = steps, nbytes
+            self._finished, self._bytes = steps, nbytes
             self._notify()
 
     def _notify(self) -> None:
-        self._observer(Progress(self._phase, self._done, self._total, self._bytes))
+        self._observer(Progress(self._phase, self._finished, self._total, self._bytes))
 
 
 @contextmanager
 def polling(look: Callable[[], object]) -> Iterator[None]:
     """Call `look` every few seconds while tasks work elsewhere; its errors are only logged."""
-    over = threading.Event()
+    is_over = threading.Event()
 
     def loop() -> None:
-        while not over.wait(POLL_S):
+        while not is_over.wait(POLL_S):
             try:
                 look()
             except Exception:
@@ -151,5 +154,5 @@ def polling(look: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        is_over.set()
         thread.join()

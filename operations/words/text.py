@@ -39,6 +39,7 @@ def _default(field: Field[Any]) -> object:
 
 
 def _text(fact: object) -> str:
+    """Return a value of a field in words; mappings, tuples and lists with all their parts."""
     if isinstance(fact, Mapping):
         return ", ".join(f"{name}: {_text(part)}" for name, part in fact.items())
     if isinstance(fact, (tuple, list)):
