@@ -27,9 +27,9 @@ class ReadRows:
     absence: bool = False
 
 
-def is_bounded(kind: pa.DataType) -> bool:
+def is_bounded(data_type: pa.DataType) -> bool:
     """Return whether predicates on a column of a type hold exactly for the rows with the named values."""
-    return has_one_spelling(kind) or bool(pa.types.is_floating(kind))
+    return has_one_spelling(data_type) or bool(pa.types.is_floating(data_type))
 
 
 def predicates_of(name: str, values: pa.ChunkedArray) -> list[Predicate]:

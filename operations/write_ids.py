@@ -112,8 +112,8 @@ def without_old_batches(ids: Mapping[str, str]) -> Mapping[str, str]:
     batches = {write_id: batch_of(write_id) for write_id in ids}
     for query_id, number in filter(None, batches.values()):
         greatest[query_id] = max(number, greatest.get(query_id, 0))
-    old = {write_id for write_id, batch in batches.items() if batch is not None and batch[1] < greatest[batch[0]]}
-    return {write_id: time for write_id, time in ids.items() if write_id not in old}
+    old_ids = {write_id for write_id, batch in batches.items() if batch is not None and batch[1] < greatest[batch[0]]}
+    return {write_id: time for write_id, time in ids.items() if write_id not in old_ids}
 
 
 def _noted_id(codec: Codec, instant: Instant, body: bytes) -> str:

@@ -94,10 +94,10 @@ def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Fin
     return bodies.statements
 
 
-def read_archived_statements(subject: Subject, wanted: Sequence[Instant]) -> None:
+def read_archived_statements(subject: Subject, writes: Sequence[Instant]) -> None:
     """Add what archived writes state to ``subject.statements``; archived writes that do not parse are noted as such."""
     codec = subject.timeline.files.codec
-    for part in _parts(wanted):
+    for part in _parts(writes):
         bodies: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
             bodies = subject.table.archive.bodies(part)

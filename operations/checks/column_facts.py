@@ -91,11 +91,14 @@ def facts_of_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, change: 
     return by_column
 
 
-def _joined_facts(first: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
+def _joined_facts(facts: ColumnFacts, other_facts: ColumnFacts) -> ColumnFacts:
     """Return the facts of two parts of a column as the facts of both."""
-    least = pc.min_element_wise(first.least, other.least)
+    least = pc.min_element_wise(facts.least, other_facts.least)
     return ColumnFacts(
-        first.rows + other.rows, first.nulls + other.nulls, least, pc.max_element_wise(first.greatest, other.greatest)
+        facts.rows + other_facts.rows,
+        facts.nulls + other_facts.nulls,
+        least,
+        pc.max_element_wise(facts.greatest, other_facts.greatest),
     )
 
 
@@ -124,8 +127,8 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     if None in least or None in greatest:
         return None
     try:
-        kind = _type_in_footer(physical, stored)
-        spans = [pc.min_max(pa.array(values, kind).cast(stored)) for values in (least, greatest)]
+        footer_type = _type_in_footer(physical, stored)
+        spans = [pc.min_max(pa.array(values, footer_type).cast(stored)) for values in (least, greatest)]
         bounds = spans[0]["min"].cast(field.type), spans[1]["max"].cast(field.type)
     except pa.ArrowException:
         return None

@@ -130,9 +130,11 @@ class _Scope:
         for check, is_of_check in ((DUPLICATE_KEY, ~may_be_added), (KEY_ADDED_TWICE, may_be_added)):
             duplicates = groups.filter(pa.array(is_of_check))
             if duplicates.num_rows:
-                first = duplicates.column(RECORD_KEY)[0].as_py()  # one value, to be named
+                first_key = duplicates.column(RECORD_KEY)[0].as_py()  # one value, to be named
                 copies = duplicates.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
-                what = f"{self.where} has {duplicates.num_rows} record keys several times, {first!r} {copies} times."
+                what = (
+                    f"{self.where} has {duplicates.num_rows} record keys several times, {first_key!r} {copies} times."
+                )
                 subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:
@@ -147,7 +149,7 @@ def _with_hashes(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.T
     """Return the rows whose keys have one of some hashes, as tables; batches without such rows are left out."""
     tables = []
     for rows in batches:
-        wanted = np.isin(hash64(rows.column(RECORD_KEY)), hashes)
-        if wanted.any():
-            tables.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
+        has_hash = np.isin(hash64(rows.column(RECORD_KEY)), hashes)
+        if has_hash.any():
+            tables.append(pa.Table.from_batches([rows.filter(pa.array(has_hash))]))
     return tables

@@ -239,17 +239,17 @@ def _check_lost(subject: Subject) -> None:
 
 def _cleaned(subject: Subject) -> frozenset[str]:
     """Return the paths of the files that cleans on the timeline took."""
-    taken: set[str] = set()
+    cleaned_paths: set[str] = set()
     for instant in subject.timeline.instants:
         if instant.action == "clean":
             with subject.turning(TORN_INSTANT, instant):
                 clean = subject.timeline.files.read_clean(instant)
-                taken |= (
+                cleaned_paths |= (
                     {join(partition, split(name)[1]) for partition, names in deleted_by(clean) for name in names}
                     if clean
                     else set()
                 )
-    return frozenset(taken)
+    return frozenset(cleaned_paths)
 
 
 def _check_buckets(subject: Subject) -> None:

@@ -44,8 +44,8 @@ def check_logs(subject: Subject) -> None:
     """Check the blocks of each log file of a completed write, older slices included, and the pending compactions."""
     listed = (log_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
     files = [file for file in listed if file is not None]
-    wanted = [file for file in files if subject.is_complete(subject.maker(file.path))]
-    for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
+    complete_files = [file for file in files if subject.is_complete(subject.maker(file.path))]
+    for_each(subject.storage, lambda file: _check_blocks(subject, file), complete_files)
     shows, is_committed = subject.table.format.slices.shows, subject.timeline.is_committed
     hidden = [file for file in files if not shows(file, is_committed)]
     for_each(subject.storage, lambda file: _check_hidden_rows(subject, file), hidden)

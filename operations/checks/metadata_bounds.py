@@ -63,25 +63,25 @@ class StatedBounds:
 
     def of_column(self, column: str) -> StatedBounds:
         """Return the bounds of one column."""
-        return self.some(pc.starts_with(self.keys, hash_of_column(column)))
+        return self.filter(pc.starts_with(self.keys, hash_of_column(column)))
 
-    def some(self, chosen: pa.Array) -> StatedBounds:
+    def filter(self, is_chosen: pa.Array) -> StatedBounds:
         """Return the bounds of chosen records."""
-        return StatedBounds(self.keys.filter(chosen), self.bounds.filter(chosen))
+        return StatedBounds(self.keys.filter(is_chosen), self.bounds.filter(is_chosen))
 
 
 FactsOfFile = tuple[DataFile, ColumnFacts]
 
 
-def _columns(pairs: Sequence[FactsOfFile], kind: pa.DataType) -> pa.Table:
+def _columns(pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> pa.Table:
     """Return the facts of some files as a table with a row for each file."""
     facts = [fact for _, fact in pairs]
     return pa.table(
         {
             "rows": pa.array([fact.rows for fact in facts], pa.int64()),
             "nulls": pa.array([fact.nulls for fact in facts], pa.int64()),
-            "least": pa.array([fact.least for fact in facts], kind),
-            "greatest": pa.array([fact.greatest for fact in facts], kind),
+            "least": pa.array([fact.least for fact in facts], data_type),
+            "greatest": pa.array([fact.greatest for fact in facts], data_type),
         }
     )
 
@@ -95,24 +95,24 @@ class TrueBounds:
     facts: pa.Table
 
     @classmethod
-    def of(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
+    def of(cls, pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> TrueBounds:
         """Return the true bounds of each file."""
         keys = [key_of(file) for file, _ in pairs]
-        return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _columns(pairs, kind))
+        return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _columns(pairs, data_type))
 
     @classmethod
-    def of_partitions(cls, pairs: Sequence[FactsOfFile], kind: pa.DataType) -> TrueBounds:
+    def of_partitions(cls, pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> TrueBounds:
         """Return the true bounds of each file with its partition path as key, for `together`."""
         paths = [split(file.path)[0] for file, _ in pairs]
-        return cls(pa.array(paths, pa.string()), paths, _columns(pairs, kind))
+        return cls(pa.array(paths, pa.string()), paths, _columns(pairs, data_type))
 
     def column(self, name: str) -> pa.Array:
         return self.facts.column(name).combine_chunks()
 
-    def some(self, chosen: Mask) -> TrueBounds:
+    def filter(self, is_chosen: Mask) -> TrueBounds:
         """Return the true bounds of chosen files or partitions."""
-        chosen_array = pa.array(chosen)
-        names = [self.names[at] for at in np.flatnonzero(chosen).tolist()]  # O(files)
+        chosen_array = pa.array(is_chosen)
+        names = [self.names[at] for at in np.flatnonzero(is_chosen).tolist()]  # O(files)
         return TrueBounds(self.keys.filter(chosen_array), names, self.facts.filter(chosen_array))
 
 
@@ -124,23 +124,25 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     prefixes = pc.unique(pc.utf8_slice_codeunits(all_keys, 0, _OF_COLUMN)).to_pylist()  # O(columns)
     # Apache Hudi 0.15 counts nulls of nested columns, too, and has no bounds of them.
     plain_columns = [field for field in judged.schema if not pa.types.is_nested(field.type)]
-    wanted = pa.schema(
+    checked_columns = pa.schema(
         [field for field in plain_columns if hash_of_column(field.name) in prefixes and _is_kept(judged, field)]
     )
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
-    of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in wanted}
+    of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in checked_columns}
     lacking: dict[str, list[str]] = {}
-    in_partitions: dict[str, list[TrueBounds]] = {field.name: [] for field in wanted}
+    in_partitions: dict[str, list[TrueBounds]] = {field.name: [] for field in checked_columns}
     for at in range(0, len(files), _FILES_AT_ONCE):
         chunk = files[at : at + _FILES_AT_ONCE]
-        facts = for_each(judged.subject.storage, lambda file: facts_of(judged, file, wanted), chunk, computes=True)
-        stating_all = newest - _with_missing_columns(judged, chunk, facts, wanted)
-        for column in wanted:
+        facts = for_each(
+            judged.subject.storage, lambda file: facts_of(judged, file, checked_columns), chunk, computes=True
+        )
+        stating_all = newest - _with_missing_columns(judged, chunk, facts, checked_columns)
+        for column in checked_columns:
             pairs = with_facts(chunk, facts, column.name)
             if by_file is not None:
-                missing = _check_files(judged, column, pairs, of_files[column.name])
-                for path in missing & stating_all:
+                files_without = _check_files(judged, column, pairs, of_files[column.name])
+                for path in files_without & stating_all:
                     lacking.setdefault(path, []).append(column.name)
             if by_partition is not None:
                 in_newest = [(file, fact) for file, fact in pairs if file.path in newest]
@@ -154,7 +156,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     if by_file is not None:
         check_left(judged, COLUMN_STATS, by_file)
     if by_partition is not None:
-        for column in wanted:
+        for column in checked_columns:
             _check_partitions(judged, column, in_partitions[column.name], by_partition.of_column(column.name))
 
 
@@ -171,17 +173,17 @@ def _needs_no_bounds(file: DataFile, stated: StatedBounds) -> bool:
     return not pc.any(pc.equal(stated.key_tails, key_of(file))).as_py()  # one value a file
 
 
-def facts_of(judged: MetadataSubject, file: DataFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
+def facts_of(judged: MetadataSubject, file: DataFile, columns: pa.Schema, change: Change | None = None) -> Facts:
     """Return the facts of a file's columns; none for a file that cannot be read, which is a finding."""
     with judged.subject.unreadable(file.path):
         if isinstance(file, BaseFile):
-            return facts_of_base(judged.subject, file, wanted, change)
-        return facts_of_log(judged.subject, file, wanted, change)
+            return facts_of_base(judged.subject, file, columns, change)
+        return facts_of_log(judged.subject, file, columns, change)
     return {}
 
 
 def _with_missing_columns(
-    judged: MetadataSubject, files: Sequence[DataFile], facts: Sequence[Facts], wanted: pa.Schema
+    judged: MetadataSubject, files: Sequence[DataFile], facts: Sequence[Facts], columns: pa.Schema
 ) -> set[str]:
     """Return the log files whose rows may lack columns: a writer states no bounds of these columns.
 
@@ -190,7 +192,7 @@ def _with_missing_columns(
     if judged.subject.config.partial_update_mode is not None:
         return {file.path for file in files if not isinstance(file, BaseFile)}
     pairs = zip(files, facts, strict=True)
-    return {file.path for file, found in pairs if not isinstance(file, BaseFile) and len(found) < len(wanted)}
+    return {file.path for file, found in pairs if not isinstance(file, BaseFile) and len(found) < len(columns)}
 
 
 def with_facts(files: Sequence[DataFile], facts: Sequence[Facts], column: str) -> list[FactsOfFile]:
@@ -214,12 +216,12 @@ def _check_files(
     is_stated, bounds = compare(judged, COLUMN_STATS, column, true_bounds, stated)
     # Writers of partial updates count other rows of log files.
     in_base = np.array([isinstance(file, BaseFile) for file, _ in pairs], np.bool_)[is_stated]
-    true_stated = true_bounds.some(is_stated)
-    wrong = np.zeros(len(in_base), np.bool_)
+    true_stated = true_bounds.filter(is_stated)
+    is_wrong = np.zeros(len(in_base), np.bool_)
     for count, fact in (("valueCount", "rows"), ("nullCount", "nulls")):
         counted = pc.fill_null(bounds.field(count), -1).to_numpy()
-        wrong |= in_base & (counted != true_stated.column(fact).to_numpy())
-    for at in np.flatnonzero(wrong).tolist():  # O(wrong files)
+        is_wrong |= in_base & (counted != true_stated.column(fact).to_numpy())
+    for at in np.flatnonzero(is_wrong).tolist():  # O(wrong files)
         rows, nulls = (_value(true_stated.column(fact), at) for fact in ("rows", "nulls"))
         counted_rows, counted_nulls = (_value(bounds.field(count), at) for count in ("valueCount", "nullCount"))
         what = f"{true_stated.names[at]} has {rows} rows with {nulls} nulls in {column.name}, "
@@ -244,7 +246,7 @@ def compare(
     positions = pc.index_in(true_bounds.keys, value_set=stated.key_tails)
     is_stated = positions.is_valid().to_numpy(zero_copy_only=False)
     bounds = stated.bounds.take(positions.drop_null())
-    true_bounds = true_bounds.some(is_stated)
+    true_bounds = true_bounds.filter(is_stated)
     spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_bounds_of_logs(bounds), column.type)
     least, greatest = true_bounds.column("least"), true_bounds.column("greatest")
     has_nulls = true_bounds.column("nulls").to_numpy() > 0

@@ -63,7 +63,7 @@ def _check_bounds(judged: MetadataSubject, name: str, column: pa.Field | None, c
     if stated is None:
         return
     of_partitions = pc.starts_with(stated.key_tails, hash_of_partition(_OF_PARTITIONS))
-    check_left(judged, name, stated.some(pc.invert(of_partitions)))
+    check_left(judged, name, stated.filter(pc.invert(of_partitions)))
     if column is None or change is None:
         return
     newest = {path for file_slice in judged.newest for path in file_slice.files}

@@ -27,14 +27,14 @@ def check_files_of_metadata(judged: MetadataSubject) -> None:
     leaves such partitions there.
     """
     listing = _listing(judged)
-    named = listing.get(PARTITIONS, {})
+    listed_partitions = listing.get(PARTITIONS, {})
     in_folders: dict[str, dict[str, DataFile]] = {path: {} for path in judged.subject.folders.partitions}
     for path, file in judged.listed.items():  # O(files)
         in_folders[split(path)[0]][path] = file
     for partition, files in in_folders.items():
         _check_partition(judged, partition, files, listing.get(key_of_partition(partition), {}))
         needed = [path for path, file in files.items() if _is_needed(judged, file)]
-        if needed and not {partition, key_of_partition(partition)} & named.keys():
+        if needed and not {partition, key_of_partition(partition)} & listed_partitions.keys():
             what = f"The list of partitions in the metadata table lacks {partition!r}, where {needed[0]} is."
             judged.subject.findings.add(METADATA_PARTITION_MISSING, what, file=partition)
     folders = {key_of_partition(partition) for partition in in_folders}
@@ -111,5 +111,5 @@ def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
 
 def _is_replaced_by_other(judged: MetadataSubject, file: DataFile, size: int) -> bool:
     """Return whether a file is another than its write made, which `check_files` reports."""
-    named = judged.subject.statements.files.get(file.path)
-    return named is not None and named.size == size
+    stated_file = judged.subject.statements.files.get(file.path)
+    return stated_file is not None and stated_file.size == size

@@ -124,13 +124,15 @@ class _RecordIndex:
             what = f"it has record keys of no row: {first_of(keys, pa.array(is_left))}, which it says is in"
             self._add(METADATA_KEY_LEFT, what, numbers[np.argmax(is_left)])
         if astray.any():
-            first = np.argmax(astray)
-            row_number = row_numbers[np.argmax(of_rows == of_entries[first])]
+            first_astray = np.argmax(astray)
+            row_number = row_numbers[np.argmax(of_rows == of_entries[first_astray])]
             what = (
                 f"it leads to other file groups than those of the rows: {first_of(keys, pa.array(astray))}, which is in"
             )
             self._add(
-                METADATA_KEY_PLACE, f"{what} {self._group_in_words(row_number)} and said to be in", numbers[first]
+                METADATA_KEY_PLACE,
+                f"{what} {self._group_in_words(row_number)} and said to be in",
+                numbers[first_astray],
             )
 
     def _add(self, check: Any, what: str, number: int) -> None:

@@ -125,8 +125,10 @@ class MetadataSubject:
             return
         misplaced = groups_of(keys, count) != group_number
         if misplaced.any():
-            first = keys[int(misplaced.argmax())].as_py()  # one value, to be named
-            what = f"the file group {file_id} has {int(misplaced.sum())} keys of other file groups, {first!r} first."
+            first_key = keys[int(misplaced.argmax())].as_py()  # one value, to be named
+            what = (
+                f"the file group {file_id} has {int(misplaced.sum())} keys of other file groups, {first_key!r} first."
+            )
             self.add(METADATA_MISPLACED, partition.name, what)
 
 

@@ -33,11 +33,11 @@ def check_metadata(subject: Subject) -> None:
 
     A deep check compares all of its partitions with footers and rows.
     """
-    named = subject.config.metadata_partitions
-    if not named:
+    partitions = subject.config.metadata_partitions
+    if not partitions:
         return
     if not subject.storage.has_files(FOLDER):
-        what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(named)}, and {FOLDER} is not there."
+        what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(partitions)}, and {FOLDER} is not there."
         subject.findings.add(METADATA_LOST, what, file=PROPERTIES_PATH)
         return
     with subject.findings.turning(METADATA_DAMAGED, file=FOLDER):

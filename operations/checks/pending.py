@@ -159,10 +159,11 @@ def _check_cleans(subject: Subject) -> None:
             for partition, files in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
                 for file in files:
                     name = split(file.get("filePath") or "")[1]
-                    taken = join(partition, name)
-                    if taken in needed:
-                        what = f"The clean {instant.requested_time} is going to delete {taken}, {needed[taken]}."
-                        subject.findings.add(CLEAN_TAKES_LIVE, what, file=taken, instant=instant.requested_time)
+                    deleted_path = join(partition, name)
+                    if deleted_path in needed:
+                        what = f"The clean {instant.requested_time} is going to delete {deleted_path}, "
+                        what += f"{needed[deleted_path]}."
+                        subject.findings.add(CLEAN_TAKES_LIVE, what, file=deleted_path, instant=instant.requested_time)
 
 
 def _check_rollbacks(subject: Subject) -> None:

@@ -123,7 +123,7 @@ class _RowCheck:
                     self._check_buckets(BlockContent(self.subject.storage, block).deletes().keys)
                     continue
                 for rows in BlockContent(self.subject.storage, block).rows(columns_of(block)):
-                    self._check(rows, whole=not block.is_partial)
+                    self._check(rows, has_all_columns=not block.is_partial)
         self._report()
 
     def _add_wrong(self, check: Check, wrong: Mask, values: pa.Array, complaint: str) -> None:
@@ -140,15 +140,15 @@ class _RowCheck:
             what = f"{self.file.path} has {count} wrong rows; of the first, {self.first_wrong[check]}."
             self.subject.tell(check, self.file, what)
 
-    def _check(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
-        """Check rows; those of partial log blocks (``whole`` is False) lack the columns that did not change."""
+    def _check(self, rows: pa.RecordBatch, *, has_all_columns: bool = True) -> None:
+        """Check rows; without ``has_all_columns`` they are of a partial log block, which lacks unchanged columns."""
         self._check_meta(rows)
         stored = plain(rows.column(RECORD_KEY))
         if stored.null_count:
             self._add_wrong(KEY_MISMATCH, mask(pc.is_null(stored)), stored, "is no record key")
             return
         self._check_buckets(stored)
-        if self.keys is not None and whole:
+        if self.keys is not None and has_all_columns:
             self._check_made(rows, self.keys)
 
     def _check_buckets(self, stored: pa.Array) -> None:

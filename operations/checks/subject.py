@@ -288,6 +288,6 @@ def called(instant: Instant) -> str:
 
 def shown(paths: Iterable[str], most: int = 3) -> str:
     """Return up to ``most`` paths for a sentence, and how many more there are."""
-    named = sorted(paths)
-    more = len(named) - most
-    return ", ".join(named[:most]) + (f" and {more} more" if more > 0 else "")
+    sorted_paths = sorted(paths)
+    more = len(sorted_paths) - most
+    return ", ".join(sorted_paths[:most]) + (f" and {more} more" if more > 0 else "")

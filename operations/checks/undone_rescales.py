@@ -64,6 +64,6 @@ def _with_sentence(subject: Subject, file: RuleFile, undone_by: Instant) -> Undo
     what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {what_stays} "
     what += "stays, which Apache Hudi follows."
     if later_writes:
-        named = ", ".join(map(called, later_writes))
-        what += f" These writes may have put keys into other buckets than those of their rows: {named}."
+        write_names = ", ".join(map(called, later_writes))
+        what += f" These writes may have put keys into other buckets than those of their rows: {write_names}."
     return UndoneRescale(file, undone_by, later_writes, what)

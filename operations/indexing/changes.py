@@ -96,10 +96,10 @@ def _writes(
     if len(bodies) < len(archived_writes):
         return None
     decode = timeline.files.decode_commit
-    named = {
+    named_bodies = {
         instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in archived_writes
     }
-    return [*active, *(decode(instant, body) for instant, body in named.items())]
+    return [*active, *(decode(instant, body) for instant, body in named_bodies.items())]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:

@@ -177,10 +177,10 @@ class KeysOfWrite:
         """Return the hits of the units with known slices, by the positions of the units."""
         hits: dict[int, Hits] = {}
         hashes: dict[int, _Ordered] = {}
-        for number, (wanted, file_slice) in enumerate(units):
+        for number, (wanted_keys, file_slice) in enumerate(units):
             keys = self.keys_of(file_slice)
             if keys is not None:
-                of_search = hashes.get(id(wanted)) or hashes.setdefault(id(wanted), _Ordered.of(wanted))
+                of_search = hashes.get(id(wanted_keys)) or hashes.setdefault(id(wanted_keys), _Ordered.of(wanted_keys))
                 hits[number] = of_search.hits(keys)
         return hits
 

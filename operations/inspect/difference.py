@@ -85,20 +85,20 @@ class Difference:
                 f"The table {table.path} was to be compared from {earlier} to {later}, which is earlier.",
                 "Give the earlier time first.",
             )
-        _, before = slices_as_of(table, earlier)
-        seen, after = slices_as_of(table, later)
+        _, slices_before = slices_as_of(table, earlier)
+        seen, slices_after = slices_as_of(table, later)
         timeline = seen.timeline
         writes_between = [write for write in timeline.writes if first_time < write.requested_time <= last_time]
         results = for_each(storage, lambda write: result_of(timeline, write), writes_between)
         changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
-        names_before, names_after = frozenset(map(_names_of, before)), frozenset(map(_names_of, after))
+        names_before, names_after = frozenset(map(_names_of, slices_before)), frozenset(map(_names_of, slices_after))
         return cls(
             table,
             timeline,
             earlier,
             later,
-            tuple(file_slice for file_slice in before if _names_of(file_slice) not in names_after),
-            tuple(file_slice for file_slice in after if _names_of(file_slice) not in names_before),
+            tuple(file_slice for file_slice in slices_before if _names_of(file_slice) not in names_after),
+            tuple(file_slice for file_slice in slices_after if _names_of(file_slice) not in names_before),
             len(changes),
             sum(result.inserts for result in changes),
             sum(result.updates for result in changes),
@@ -107,9 +107,10 @@ class Difference:
 
     def files(self) -> pa.Table:
         """Return one row for each changed file group, with columns as in `CHANGED_FILES`."""
-        before, after = _by_group(self.earlier), _by_group(self.later)
+        slice_by_group_before, slice_by_group_after = _by_group(self.earlier), _by_group(self.later)
         return CHANGED_FILES.table(
-            _row(group, before.get(group), after.get(group)) for group in sorted({*before, *after})
+            _row(group, slice_by_group_before.get(group), slice_by_group_after.get(group))
+            for group in sorted({*slice_by_group_before, *slice_by_group_after})
         )
 
     def rows(self) -> Iterator[pa.Table]:
@@ -117,34 +118,34 @@ class Difference:
 
         It reads keys and meta columns of the changed file groups, of one partition at a time.
         """
-        before, after = _by_partition(self.earlier), _by_partition(self.later)
-        for partition in sorted({*before, *after}):
-            keys_before = self._keys(before.get(partition, []), self.earlier_time)
-            keys_after = self._keys(after.get(partition, []), self.later_time)
+        slices_before, slices_after = _by_partition(self.earlier), _by_partition(self.later)
+        for partition in sorted({*slices_before, *slices_after}):
+            keys_before = self._keys(slices_before.get(partition, []), self.earlier_time)
+            keys_after = self._keys(slices_after.get(partition, []), self.later_time)
             yield _changed_rows(partition, keys_before, keys_after)
 
     def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
         """Return the record keys of slices with the sequence numbers of their rows, which tell an updated row."""
         file_slices = tuple(slices)
-        wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
+        columns = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
         if not file_slices:
-            return wanted.empty_table()
+            return columns.empty_table()
         # The timeline had the file slices of that time, so it also has the columns.
         timeline = find_moment(SeenTable(self.table, self.timeline), AsOf(time)).timeline
         schema = with_meta(latest_schema(self.table.config, timeline) or pa.schema([]))
-        reader = RowReader(self.table.storage, wanted, schema, terms=MergeTerms(self.table.config))
+        reader = RowReader(self.table.storage, columns, schema, terms=MergeTerms(self.table.config))
         batches = reader.read(Split(tuple(map(whole, file_slices))))
-        return pa.Table.from_batches(batches, wanted)
+        return pa.Table.from_batches(batches, columns)
 
 
-def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table:
+def _changed_rows(partition: str, rows_before: pa.Table, rows_after: pa.Table) -> pa.Table:
     """Return the changed rows of a partition by comparing keys and sequence numbers of both times.
 
     A key whose row has another sequence number was updated.
     """
     identity = [RECORD_KEY, SEQUENCE_NUMBER]
-    old_keys = before.join(after, identity, join_type="left anti").select([RECORD_KEY])
-    new_keys = after.join(before, identity, join_type="left anti").select([RECORD_KEY])
+    old_keys = rows_before.join(rows_after, identity, join_type="left anti").select([RECORD_KEY])
+    new_keys = rows_after.join(rows_before, identity, join_type="left anti").select([RECORD_KEY])
     changes = {
         "inserted": new_keys.join(old_keys, RECORD_KEY, join_type="left anti"),
         "updated": new_keys.join(old_keys, RECORD_KEY, join_type="left semi"),
@@ -164,18 +165,18 @@ def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table
     return pa.concat_tables(parts)
 
 
-def _row(group: FileGroupId, before: FileSlice | None, after: FileSlice | None) -> tuple[object, ...]:
+def _row(group: FileGroupId, slice_before: FileSlice | None, slice_after: FileSlice | None) -> tuple[object, ...]:
     """Return the row of a changed file group; a slice is None if the group did not exist at that time."""
-    old_files = () if before is None else before.files
-    new_files = () if after is None else after.files
+    old_files = () if slice_before is None else slice_before.files
+    new_files = () if slice_after is None else slice_after.files
     return (
         group.partition_path,
         group.file_id,
-        "added" if before is None else "removed" if after is None else "changed",
+        "added" if slice_before is None else "removed" if slice_after is None else "changed",
         [path for path in new_files if path not in old_files],
         [path for path in old_files if path not in new_files],
-        0 if before is None else before.size,
-        0 if after is None else after.size,
+        0 if slice_before is None else slice_before.size,
+        0 if slice_after is None else slice_after.size,
     )
 
 

@@ -69,9 +69,9 @@ class ExplainedRead:
 
     def _sentences(self) -> Iterator[str]:
         """Yield what the read opens, and which parts of the condition leave files out."""
-        files = f"{_counted(self.base_files, 'base file')} and {_counted(self.log_files, 'log file')}"
+        files = f"{_amount(self.base_files, 'base file')} and {_amount(self.log_files, 'log file')}"
         columns = "" if self.column_bytes is None else f", {size_text(self.column_bytes)} of it in the columns"
-        slices = _counted(self.file_slices, "file slice")
+        slices = _amount(self.file_slices, "file slice")
         yield f"Of {escaped(self.path)} a read opens {slices}, with {files}: {size_text(self.bytes)}{columns}."
         if self.conditions:
             yield f"These parts of the condition can leave files out: {escaped(' AND '.join(self.conditions))}."
@@ -150,5 +150,5 @@ def _aligned(text: str, width: int, column: int) -> str:
     return text.rjust(width) if column else text.ljust(width)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def _amount(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -11,7 +11,7 @@ from ...table.merging.stored_copies import only_some
 from ...writer.moved_rows import OldRows
 
 
-def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows, index: LookupIndex) -> None:
+def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: OldRows, index: LookupIndex) -> None:
     """Raise `DuplicateKeyError` if rows were made of only some of the stored rows of a key.
 
     The check counts stored rows only of keys that several file groups hold, or that a file group holds several times.
@@ -30,7 +30,7 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows,
     codes = np.append(tags.codes[one_of_each], tags.copy_codes[is_copy])
     keys = rows.record_keys.take(pa.array(pair_rows))
     stored = np.zeros(len(rows), np.int64)
-    np.add.at(stored, pair_rows, old.stored(keys, tags.groups, codes))
+    np.add.at(stored, pair_rows, old_rows.stored(keys, tags.groups, codes))
     all_rows = KeyedRows(
         pa.concat_arrays([rows.record_keys.take(pa.array(one_of_each)), incoming.record_keys]),
         pa.concat_arrays(
@@ -45,7 +45,7 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old: OldRows,
         where = "" if anywhere else f"partition {rows.paths[row].as_py()!r} of "  # one value, for the error
         key = rows.record_keys[row].as_py()  # one value, for the error
         raise only_some(
-            key, int(stored[row]), int(made_counts[partial_places[0]]), f"{where}the table {old.storage.path}"
+            key, int(stored[row]), int(made_counts[partial_places[0]]), f"{where}the table {old_rows.storage.path}"
         )
 
 

@@ -180,12 +180,12 @@ def _keeps_its_room(holder: Instant) -> bool:
     """Return whether new keys must not join the small files that a pending plan holds."""
     kind = kind_of(holder.action)
     # Of the plans that hold file groups, all but compactions are clusterings.
-    theirs = kind if kind in {COMPACTION, LOG_COMPACTION} else CLUSTERING
-    return forbids(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM})))
+    holder_kind = kind if kind in {COMPACTION, LOG_COMPACTION} else CLUSTERING
+    return forbids(Meeting(WRITE, holder_kind, shared=frozenset({Shared.ROOM})))
 
 
 def _new_rows_by_group(
-    plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
+    plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new_rows: Mapping[str, GroupRows]
 ) -> dict[FileGroupId, GroupRows]:
     """Return the rows with new keys by the file group that takes them, as the shares of each partition say.
 
@@ -196,9 +196,9 @@ def _new_rows_by_group(
     try:
         for path, dealt in sorted(shares.items()):
             if len(dealt.shares) == 1:
-                rows_by_group[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
+                rows_by_group[FileGroupId(path, dealt.shares[0].file_id)] = new_rows[path]
                 continue
-            for chunk in rechunk(new[path].batches()):
+            for chunk in rechunk(new_rows[path].batches()):
                 for code, part in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
                     buffers.add(Route(path, code), part)
         gathered = Gathered(buffers, local)

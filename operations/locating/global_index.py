@@ -47,10 +47,12 @@ class FoldTask:
             # Without a fold, all rows of one key and partition path have the same places.
             goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
             run_numbers = np.cumsum(starts) - 1
-            wanted = goes | (starts & (np.bincount(run_numbers[goes], minlength=run_numbers[-1] + 1) == 0)[run_numbers])
+            is_yielded = goes | (
+                starts & (np.bincount(run_numbers[goes], minlength=run_numbers[-1] + 1) == 0)[run_numbers]
+            )
             columns = [*rows.columns, pa.array(goes), pa.array(deletes & tagger.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
-            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(wanted))
+            yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(is_yielded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,11 @@ class PairStateTask:
         two, and each pair once.
         """
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            old = self.tagger.old_rows(open_storage(folder, durable=False))
+            old_rows = self.tagger.old_rows(open_storage(folder, durable=False))
             for rows in whole_runs(batches, 2):
                 groups, codes = _groups(rows, 0, 1)
                 deciding, _ = _deciding(self.tagger.spec, rows, text_column(rows, 2))
-                states = old.look(deciding, groups)(np.arange(rows.num_rows), codes)
+                states = old_rows.look(deciding, groups)(np.arange(rows.num_rows), codes)
                 columns = [*rows.columns[:3], *map(pa.array, (states.live, states.wins, states.since))]
                 names = ["partition", "file_id", "key", "live", "wins", "since"]
                 yield pa.RecordBatch.from_arrays(columns, names=names)
@@ -105,8 +107,8 @@ class ResolveTask:
         with_group = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
         groups, codes = _groups(rows.take(pa.array(with_group)), 3, 4)
         tags = _tags(len(keys), groups, number[with_group], codes)
-        live, wins, since = (rows.column(column).take(pa.array(with_group)) for column in (5, 6, 7))
-        states = PairState(mask(live), mask(wins), plain(since).to_numpy())
+        live, wins, slice_times = (rows.column(column).take(pa.array(with_group)) for column in (5, 6, 7))
+        states = PairState(mask(live), mask(wins), plain(slice_times).to_numpy())
         pairs = _Pairs(number[with_group], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(is_first)]
         resolved = self.tagger.resolve(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
@@ -114,18 +116,18 @@ class ResolveTask:
         goes_nowhere[np.concatenate([resolved.rows, resolved.new, resolved.leaving])] = False
         nowhere = np.flatnonzero(goes_nowhere)
         parts = (resolved.rows, resolved.new, resolved.leaving, nowhere)
-        kind = np.repeat(np.arange(4), [len(part) for part in parts])
-        places = np.full(len(kind), NOT_FOUND, np.int64)
-        places[kind == 0], places[kind == 2] = resolved.codes, resolved.left
+        part_numbers = np.repeat(np.arange(4), [len(part) for part in parts])
+        places = np.full(len(part_numbers), NOT_FOUND, np.int64)
+        places[part_numbers == 0], places[part_numbers == 2] = resolved.codes, resolved.left
         of_row = pa.array(np.concatenate(parts))
         own_paths = paths.take(of_row)
         partitions, ids = group_columns(groups, places)
         columns = [
             keys.take(of_row),
             own_paths,
-            pc.if_else(pa.array(kind == 1), own_paths, partitions),
+            pc.if_else(pa.array(part_numbers == 1), own_paths, partitions),
             ids,
-            pa.array(kind == 2),
+            pa.array(part_numbers == 2),
         ]
         return pa.RecordBatch.from_arrays(columns, names=["key", "path", "partition", "file_id", "leaves"])
 
@@ -150,18 +152,18 @@ class _Pairs:
 
 def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches that end only where the value of one of the first, sorted columns changes."""
-    held: list[pa.RecordBatch] = []
+    open_run: list[pa.RecordBatch] = []
     for batch in rechunk(iter(batches)):
-        if held and not _continues_run(held[-1], batch, columns):
-            yield concat(held)
-            held = []
+        if open_run and not _continues_run(open_run[-1], batch, columns):
+            yield concat(open_run)
+            open_run = []
         last = int(np.flatnonzero(_run_starts(batch, columns))[-1])
         if last:
-            yield concat([*held, batch.slice(0, last)])
-            held = []
-        held.append(batch.slice(last))
-    if held:
-        yield concat(held)
+            yield concat([*open_run, batch.slice(0, last)])
+            open_run = []
+        open_run.append(batch.slice(last))
+    if open_run:
+        yield concat(open_run)
 
 
 def _continues_run(before: pa.RecordBatch, after: pa.RecordBatch, columns: int) -> bool:
@@ -209,7 +211,7 @@ def _tags(count: int, groups: tuple[FileGroupId, ...], rows: Positions, codes: B
 
     A key without any group has the code `NOT_FOUND`.
     """
-    first = np.unique(rows, return_index=True)[1]
+    first_pairs = np.unique(rows, return_index=True)[1]
     home: Buckets = np.full(count, NOT_FOUND, np.int32)
-    home[rows[first]] = codes[first]
-    return Tags(groups, home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
+    home[rows[first_pairs]] = codes[first_pairs]
+    return Tags(groups, home, copied=np.delete(rows, first_pairs), copy_codes=np.delete(codes, first_pairs))

@@ -123,7 +123,7 @@ class FileGroups(Routing):
                 self.known_partitions.add(partition_path)
         return self._slices[partition_path]
 
-    def _new(self, partition_path: str, number: int) -> FileGroupId:
+    def _new_group(self, partition_path: str, number: int) -> FileGroupId:
         """Return the id of a new file group; the same instant, partition and number give the same id in any attempt."""
         return FileGroupId(partition_path, new_file_id(self._plan.instant_time, partition_path, number))
 
@@ -181,7 +181,7 @@ class Generated(FileGroups):
         )
 
     def _find(self, route: Route) -> FileGroupWrite:
-        return FileGroupWrite(self._new(*route), None, rolls=True)
+        return FileGroupWrite(self._new_group(*route), None, rolls=True)
 
 
 class Located(FileGroups):
@@ -244,7 +244,7 @@ class Located(FileGroups):
         """Return the work for a route: a new file group, or the existing file group at the route's position."""
         path, number = route
         if number >= _FIRST_NEW:
-            return FileGroupWrite(self._new(path, number - _FIRST_NEW), None)
+            return FileGroupWrite(self._new_group(path, number - _FIRST_NEW), None)
         file_slice = self._slices_of(path)[number]
         return FileGroupWrite(file_slice.group, file_slice, rewrites=self._rewritten.get(route, False))
 

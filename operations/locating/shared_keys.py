@@ -74,8 +74,8 @@ class KeyReadings:
 
     def is_refused(self, field: str, text: str | None) -> bool:
         """Return whether `refused` finds a value of a key column."""
-        later = self.fields[self.fields.index(field) + 1 :]
-        return text in {NULL_KEY, EMPTY_KEY} or any(_next_column_text(name) in (text or "") for name in later)
+        later_fields = self.fields[self.fields.index(field) + 1 :]
+        return text in {NULL_KEY, EMPTY_KEY} or any(_next_column_text(name) in (text or "") for name in later_fields)
 
 
 def _next_column_text(name: str) -> str:
@@ -164,13 +164,13 @@ class SharedKeys:
             return
         positions = np.flatnonzero(shared if is_of_table else shared & deletes)
         if len(positions):
-            new = np.zeros(rows.num_rows, np.bool_) if refused is None else refused & ~deletes
+            may_be_new = np.zeros(rows.num_rows, np.bool_) if refused is None else refused & ~deletes
             at = pa.array(positions)
             key_texts = [text for _, text in self.keys.texts(rows.take(at), self.readings.fields)]
             route_columns = [
                 routes.record_keys.take(at),
                 routes.paths.take(at).cast(pa.string()),
-                pa.array(new[positions]),
+                pa.array(may_be_new[positions]),
             ]
             names = [RECORD_KEY, _PATH, _NEW, *_column_names("given", len(key_texts))]
             self._waiting.append(pa.table([*route_columns, *key_texts], names=names))
@@ -250,15 +250,15 @@ class SharedKeys:
         if computed is None:
             return [file_slice for _, file_slice in slices]
         pairs = np.stack([paths.indices.to_numpy(), computed.buckets_in(paths, keyed.record_keys)])
-        wanted = set(map(tuple, np.unique(pairs, axis=1).T.tolist()))  # O(file groups)
-        return [each for number, each in slices if (number, index.number_of(each.group)) in wanted]
+        wanted_buckets = set(map(tuple, np.unique(pairs, axis=1).T.tolist()))  # O(file groups)
+        return [each for number, each in slices if (number, index.number_of(each.group)) in wanted_buckets]
 
     def _refusal(self, texts: Sequence[KeyPart], row: int) -> DataError:
         """Return the error of a row by the texts of its key columns; it names the columns that are to blame."""
         values = {name: column[row].as_py() for name, column in texts}  # O(columns)
-        wrong = [name for name, text in values.items() if self.readings.is_refused(name, text)]
-        noun = "columns" if len(wrong) > 1 else "column"
-        return refusal(self.plan.path, _values_in_words(values), f"the {noun} {', '.join(map(repr, wrong))}")
+        ambiguous_fields = [name for name, text in values.items() if self.readings.is_refused(name, text)]
+        noun = "columns" if len(ambiguous_fields) > 1 else "column"
+        return refusal(self.plan.path, _values_in_words(values), f"the {noun} {', '.join(map(repr, ambiguous_fields))}")
 
     def _other_row(self, joined_rows: pa.Table, row: int) -> DataError:
         """Return the error of a change whose stored row has the same key and other values; it names both values."""
@@ -278,11 +278,11 @@ class SharedKeys:
         )
 
 
-def refusal(table: str, row: str, wrong: str) -> DataError:
+def refusal(table: str, row: str, culprit: str) -> DataError:
     """Return the error of a new row whose record key another row with other values could have, too."""
     return DataError(
         f"A row for the table {table} has {row}. Another row could have the same record key, because keys of several "
-        f"columns are not escaped: see {wrong}.",
+        f"columns are not escaped: see {culprit}.",
         f"Change the value; or let such rows replace one another, as Apache Hudi does, by {OPTION}=true.",
     )
 
@@ -292,10 +292,10 @@ def _column_names(name: str, count: int) -> list[str]:
     return [f"{name}{number}" for number in range(count)]
 
 
-def _texts_differ(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> pa.ChunkedArray:
+def _texts_differ(texts: pa.ChunkedArray, other_texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return where two texts differ; null equals null alone."""
-    one_null = pc.xor(pc.is_null(mine), pc.is_null(theirs))
-    return pc.or_(one_null, pc.fill_null(pc.not_equal(mine, theirs), False))
+    one_null = pc.xor(pc.is_null(texts), pc.is_null(other_texts))
+    return pc.or_(one_null, pc.fill_null(pc.not_equal(texts, other_texts), False))
 
 
 def _values_in_words(values: dict[str, str | None]) -> str:

@@ -48,10 +48,10 @@ class LookTask:
         storage, sees = self.table.storage, self.table.timeline.is_committed
         hits, room = [], Room(self.room)
         for keys, slices in share:
-            wanted = WantedKeys.of(keys)
+            wanted_keys = WantedKeys.of(keys)
             for file_slice in slices:
                 gathered = GatheredKeys(room) if self.room else None
-                hits.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
+                hits.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted_keys))
         return hits
 
 
@@ -176,14 +176,14 @@ def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wante
     share: list[_Wanted] = []
     last_wanted: pa.StringArray | None = None
     slices, pairs = 0, 0
-    for wanted, file_slice in units:
-        if share and (slices == size or pairs + len(wanted) > keys):
+    for wanted_keys, file_slice in units:
+        if share and (slices == size or pairs + len(wanted_keys) > keys):
             yield share
             share, last_wanted, slices, pairs = [], None, 0, 0
-        if wanted is last_wanted:
+        if wanted_keys is last_wanted:
             share[-1] = (share[-1][0], (*share[-1][1], file_slice))
         else:
-            share.append((wanted, (file_slice,)))
-        last_wanted, slices, pairs = wanted, slices + 1, pairs + len(wanted)
+            share.append((wanted_keys, (file_slice,)))
+        last_wanted, slices, pairs = wanted_keys, slices + 1, pairs + len(wanted_keys)
     if share:
         yield share

@@ -95,9 +95,9 @@ def tag_rows(
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     if plan.keeps_keys_unique:
         copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known_keys), frozenset(rows.counts))
-        gone = copies.gone(spilled, seen)
-        partitions = {job.group.partition_path for job, _ in gone}
-        return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(gone))
+        deletes_elsewhere = copies.groups_with_copies(spilled, seen)
+        partitions = {job.group.partition_path for job, _ in deletes_elsewhere}
+        return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(deletes_elsewhere))
     paths = {job.group.partition_path for job, _ in jobs}
     with_metafile = {path for path in paths if view is not None and view.is_partition(path)}
     return Tagged(tuple(jobs), nowhere, figures, with_metafile)
@@ -105,11 +105,11 @@ def tag_rows(
 
 def _rows_without_lookup(spilled: Mapping[Route, GroupRows]) -> SortedRows:
     """Return all rows as rows with new keys, by partition, for a write that looks no key up."""
-    new = {
+    rows_by_path = {
         path: GroupRows(tuple(file_slice for route in routes for file_slice in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
     }
-    return SortedRows({}, new, {path: rows.rows for path, rows in new.items()})
+    return SortedRows({}, rows_by_path, {path: rows.rows for path, rows in rows_by_path.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Aims:
     leaving: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
     left: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def further(self) -> Iterator[tuple[Positions, Positions, bool]]:
+    def further_targets(self) -> Iterator[tuple[Positions, Positions, bool]]:
         """Yield ascending positions of rows with the numbers of further targets, and whether the rows are deletes."""
         for rows, numbers, leave in ((self.copied, self.copies, False), (self.leaving, self.left, True)):
             order = np.argsort(rows, kind="stable")
@@ -166,8 +166,8 @@ class _Lookup:
         """
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
-            for held in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
-                self._place_rows(held)
+            for portions in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
+                self._place_rows(portions)
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
             self._buffers.discard()
@@ -180,39 +180,39 @@ class _Lookup:
             frozenset(self._repeating),
         )
 
-    def _place_rows(self, held: Sequence[Held]) -> None:
+    def _place_rows(self, portions: Sequence[Held]) -> None:
         """Look up the keys of one pass, and buffer each row for its file groups, or as a new row of its partition.
 
         Under an index of the whole table, `_place_rows_of_any_partition` does so.
         """
         if self._plan.lookup.is_global:
-            self._place_rows_of_any_partition(held)
+            self._place_rows_of_any_partition(portions)
             return
-        keyed = _keyed(held)
+        keyed = _keyed(portions)
         tags = self._tag(keyed)
         if self._plan.rules.of_stored:
             check_copies(keyed, keyed, tags, self._old_rows, self._plan.lookup)
         if len(tags.copied):
-            rows = _rows(held)
+            rows = _rows(portions)
             tags = living(tags, self._tagger.deleted(rows), self._old_rows.look(rows, tags.groups))
         # The last number is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
         start = 0
-        for part in held:
+        for part in portions:
             absent = np.flatnonzero(tags.codes[start : start + part.count] == NOT_FOUND)
             if len(absent):
                 new = self._new_rows(part, absent)
                 targets[start + new] = self._number(Route(part.portion.route.partition_path, _NEW))
             start += part.count
-        self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
+        self._cut(portions, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
 
-    def _place_rows_of_any_partition(self, held: Sequence[Held]) -> None:
+    def _place_rows_of_any_partition(self, portions: Sequence[Held]) -> None:
         """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition."""
-        all_rows = _rows(held)
+        all_rows = _rows(portions)
         winners = self._tagger.fold(all_rows)
         winner_positions = pa.array(winners)
-        incoming = _keyed(held)
+        incoming = _keyed(portions)
         rows, keyed = all_rows.take(winner_positions), _keyed_at(incoming, winner_positions)
         tags = self._tag(keyed)
         if self._plan.rules.of_stored:
@@ -229,7 +229,7 @@ class _Lookup:
         targets[winners[resolved.rows[first_of_key]]] = numbers[resolved.codes[first_of_key]]
         further_of_key = np.delete(np.arange(len(resolved.rows)), first_of_key)
         copied, copies = winners[resolved.rows[further_of_key]], numbers[resolved.codes[further_of_key]]
-        self._cut(held, _Aims(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
+        self._cut(portions, _Aims(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
         """Return the file groups of keys; note the lookup's costs, and the groups that hold a key several times."""
@@ -275,20 +275,20 @@ class _Lookup:
         self._counts[path] += rows.num_rows - int(np.count_nonzero(deleted))
         return ~deleted
 
-    def _cut(self, held: Sequence[Held], aims: _Aims) -> None:
+    def _cut(self, portions: Sequence[Held], aims: _Aims) -> None:
         """Buffer the spilled rows of a pass by their targets, chunk by chunk.
 
         A row with further targets goes to each of them, as a delete to the file groups that it leaves.
         """
-        start, further = 0, list(aims.further())
-        for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in held)):
+        start, further_targets = 0, list(aims.further_targets())
+        for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in portions)):
             end = start + chunk.num_rows
             self._add(chunk, aims.targets[start:end])
-            for rows, numbers, leave in further:
-                first, last = np.searchsorted(rows, [start, end])
-                if first < last:
-                    part = chunk.take(pa.array(rows[first:last] - start))
-                    self._add(tombstones(part) if leave else part, numbers[first:last])
+            for rows, numbers, leave in further_targets:
+                first_target, last_target = np.searchsorted(rows, [start, end])
+                if first_target < last_target:
+                    part = chunk.take(pa.array(rows[first_target:last_target] - start))
+                    self._add(tombstones(part) if leave else part, numbers[first_target:last_target])
             start = end
 
     def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
@@ -329,7 +329,9 @@ class CopiesElsewhere:
         self._numbers: dict[FileGroupId, int] = {}
         self.figures = LookupFigures()
 
-    def gone(self, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> list[tuple[FileGroupWrite, GroupRows]]:
+    def groups_with_copies(
+        self, spilled: Mapping[Route, GroupRows], seen: SeenTable
+    ) -> list[tuple[FileGroupWrite, GroupRows]]:
         """Return the file groups that hold copies, each with the keys to delete there.
 
         Raises `DuplicateKeyError` if the options forbid to delete copies, or if the write has a key in two partitions.
@@ -337,8 +339,8 @@ class CopiesElsewhere:
         catch_up(self._plan.lookup, self._plan.table)
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
-            for held in passes(_units(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
-                self._find_copies(_keyed(held))
+            for portions in passes(_units(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
+                self._find_copies(_keyed(portions))
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
             self._buffers.discard()
@@ -388,7 +390,7 @@ class CopiesElsewhere:
             other_path = next(name for name in names if name != own_path)
             raise self._copy_error(keyed, row, other_path, own=True)
 
-    def _copy_error(self, keyed: KeyedRows, row: int, other: str, *, own: bool = False) -> DuplicateKeyError:
+    def _copy_error(self, keyed: KeyedRows, row: int, other_path: str, *, own: bool = False) -> DuplicateKeyError:
         """Return the error of a key that the write would leave in two partitions.
 
         ``own`` says that both rows are of the write, else the other row is stored.
@@ -403,8 +405,8 @@ class CopiesElsewhere:
         )
         return DuplicateKeyError(
             f"The write to {self._plan.path} replaces the partition {path!r} with a row of the record key {key!r}, and "
-            f"{where} the partition {other!r}, though under the index {self._plan.config.index_type} a key is in the "
-            "table once.",
+            f"{where} the partition {other_path!r}, though under the index {self._plan.config.index_type} a key is in "
+            "the table once.",
             advice,
         )
 
@@ -420,9 +422,9 @@ def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[
     ]
 
 
-def _rows(held: Sequence[Held]) -> pa.RecordBatch:
+def _rows(portions: Sequence[Held]) -> pa.RecordBatch:
     """Return the deciding columns of all rows of a pass."""
-    return concat([batch for part in held for batch in part.batches])
+    return concat([batch for part in portions for batch in part.batches])
 
 
 def _keyed_at(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
@@ -430,11 +432,11 @@ def _keyed_at(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
     return KeyedRows(keyed.record_keys.take(at), keyed.paths.take(at))
 
 
-def _keyed(held: Sequence[Held]) -> KeyedRows:
+def _keyed(portions: Sequence[Held]) -> KeyedRows:
     """Return the record key and the partition path of each row of a pass."""
-    keys = pa.concat_arrays([batch.column(RECORD_KEY) for part in held for batch in part.batches])
+    keys = pa.concat_arrays([batch.column(RECORD_KEY) for part in portions for batch in part.batches])
     number_by_path: dict[str, int] = {}
-    numbers = [number_by_path.setdefault(part.portion.route.partition_path, len(number_by_path)) for part in held]
-    indices = np.repeat(np.array(numbers, np.int32), [part.count for part in held])
+    numbers = [number_by_path.setdefault(part.portion.route.partition_path, len(number_by_path)) for part in portions]
+    indices = np.repeat(np.array(numbers, np.int32), [part.count for part in portions])
     paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*number_by_path], pa.string()))
     return KeyedRows(keys, paths)

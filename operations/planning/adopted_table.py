@@ -47,13 +47,13 @@ class AdoptedTable(TableTerms):
         if marker is not None and config.delete_marker is None:
             # The marker is for this write alone, as in Apache Hudi.
             config = config.with_delete_marker(marker)
-        named = self.asked.index_type or (
-            BUCKET if self.asked.bucket_count is not None or self.asked.hash_fields else None
+        named_index = self.settings.index_type or (
+            BUCKET if self.settings.bucket_count is not None or self.settings.hash_fields else None
         )
-        if is_unnoted(config) and named != BUCKET:
+        if is_unnoted(config) and named_index != BUCKET:
             inferred = look()
-            if named is not None:
-                added = self._added_lookup(named, inferred, rewrites=rewrites)
+            if named_index is not None:
+                added = self._added_lookup(named_index, inferred, rewrites=rewrites)
             elif inferred.by_record_index:
                 self.check_no_buckets(str(inferred.kind))
                 added = {RECORD_INDEX_LOOKUP: str(inferred.kind)}
@@ -68,18 +68,18 @@ class AdoptedTable(TableTerms):
         """Raise OptionConflictError if options of the write contradict the table; the error names each such option."""
         conflicts = []
         for name, term in TERMS.items():
-            asked = getattr(self.asked, name)
-            if asked is None or not term.compared:
+            asked_value = getattr(self.settings, name)
+            if asked_value is None or not term.compared:
                 continue
             stored = getattr(config, name)
-            if asked != stored and (term.noted or stored is not None):
-                conflicts.append(f"{term.option} is {shown(asked)} here and {shown(stored)} in the table")
+            if asked_value != stored and (term.noted or stored is not None):
+                conflicts.append(f"{term.option} is {shown(asked_value)} here and {shown(stored)} in the table")
         marker = self.marker(config.delete_marker)
         if marker is not None and config.delete_marker not in {None, marker}:
             conflicts.append(
                 f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
             )
-        class_marker = self.asked.payload.delete_marker if self.asked.payload else None
+        class_marker = self.settings.payload.delete_marker if self.settings.payload else None
         if class_marker and marker is None:
             conflicts.append(
                 f"{PAYLOAD_CLASS} means here that rows with {class_marker} are deletes, and the table was made without "
@@ -87,12 +87,12 @@ class AdoptedTable(TableTerms):
             )
         conflicts += self._update_mode_conflicts(config)
         time_options = config.time_options
-        has_times = bool(self.asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
-        for key, asked in self.asked.time_options.items():
+        has_times = bool(self.settings.time_options) and PartitionType.TIMESTAMP in config.partition_types
+        for key, asked_value in self.settings.time_options.items():
             if not has_times:
                 conflicts.append(f"{key} is given, and no partition of the table is made of times")
-            elif time_options.get(key, asked) != asked:
-                conflicts.append(f"{key} is {shown(asked)} here and {shown(time_options[key])} in the table")
+            elif time_options.get(key, asked_value) != asked_value:
+                conflicts.append(f"{key} is {shown(asked_value)} here and {shown(time_options[key])} in the table")
         if conflicts:
             raise OptionConflictError(
                 f"Options disagree with the table {self.path}: {'; '.join(conflicts)}.",
@@ -101,13 +101,13 @@ class AdoptedTable(TableTerms):
 
     def _update_mode_conflicts(self, config: TableConfig) -> list[str]:
         """Return a sentence for each option of partial updates that contradicts the table; empty for none."""
-        asked, stored = self.asked.partial_update_mode, config.partial_update_mode or NO_UPDATE_MODE
+        asked_mode, stored_mode = self.settings.partial_update_mode, config.partial_update_mode or NO_UPDATE_MODE
         differing = []
-        if asked not in {None, stored}:
-            differing.append(f"{PARTIAL_UPDATE_MODE} is {asked} here and {stored} in the table")
-        if self.asked.unavailable is not None and self.asked.unavailable != config.unavailable_value:
+        if asked_mode not in {None, stored_mode}:
+            differing.append(f"{PARTIAL_UPDATE_MODE} is {asked_mode} here and {stored_mode} in the table")
+        if self.settings.unavailable is not None and self.settings.unavailable != config.unavailable_value:
             differing.append(
-                f"{UNAVAILABLE} is {shown(self.asked.unavailable)} here and {shown(config.unavailable_value)} in "
+                f"{UNAVAILABLE} is {shown(self.settings.unavailable)} here and {shown(config.unavailable_value)} in "
                 "the table"
             )
         return differing
@@ -117,8 +117,8 @@ class AdoptedTable(TableTerms):
         if PartitionType.TIMESTAMP not in config.partition_types:
             return {}
         time_options = config.time_options
-        TimeOptions({**time_options, **self.asked.time_options}, self.path).partitions()
-        return {option: text for option, text in self.asked.time_options.items() if option not in time_options}
+        TimeOptions({**time_options, **self.settings.time_options}, self.path).partitions()
+        return {option: text for option, text in self.settings.time_options.items() if option not in time_options}
 
     def _added_buckets(self, config: TableConfig) -> dict[str, str]:
         """Return the bucket properties that the table lacks; empty if it stores them, or has an index without buckets.
@@ -133,28 +133,28 @@ class AdoptedTable(TableTerms):
             return {}
         if config.bucket_count is not None:
             return {}
-        if self.asked.bucket_count is None:
+        if self.settings.bucket_count is None:
             raise self._missing_count_error()
-        hash_fields = self.asked.hash_fields or config.record_key_fields
+        hash_fields = self.settings.hash_fields or config.record_key_fields
         self.check_hash_fields(hash_fields, config.record_key_fields)
-        return bucket_properties(self.asked.bucket_count, config.record_key_fields, hash_fields)
+        return bucket_properties(self.settings.bucket_count, config.record_key_fields, hash_fields)
 
-    def _added_lookup(self, named: str, inferred: InferredIndex, *, rewrites: bool) -> dict[str, str]:
+    def _added_lookup(self, index_type: str, inferred: InferredIndex, *, rewrites: bool) -> dict[str, str]:
         """Return the added properties of a write that names a lookup index; raise if file groups forbid that index."""
-        self.check_no_buckets(named)
+        self.check_no_buckets(index_type)
         if inferred.kind == BUCKET and not rewrites:
             raise OptionConflictError(
-                f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets. Writers of "
-                "buckets find no row elsewhere, and fail on other file groups.",
+                f"{INDEX_TYPE} is {index_type} here, and the file groups of the table {self.path} are buckets. Writers "
+                "of buckets find no row elsewhere, and fail on other file groups.",
                 f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
             )
-        if inferred.kind in GLOBAL_INDEXES and named in {SIMPLE, BLOOM} and not rewrites:
+        if inferred.kind in GLOBAL_INDEXES and index_type in {SIMPLE, BLOOM} and not rewrites:
             raise OptionConflictError(
-                f"{INDEX_TYPE} is {named} here, and the table {self.path} has a record index, by which its keys are "
-                "unique in the whole table, not only within their partitions.",
+                f"{INDEX_TYPE} is {index_type} here, and the table {self.path} has a record index, by which its keys "
+                "are unique in the whole table, not only within their partitions.",
                 f"Leave the option out, or give {INDEX_TYPE}={GLOBAL_SIMPLE} or {GLOBAL_BLOOM}.",
             )
-        return {INDEX_TYPE: named}
+        return {INDEX_TYPE: index_type}
 
     def _as_inferred(self, config: TableConfig, inferred: InferredIndex) -> TableConfig:
         """Return the properties with the index that the names of file groups show.

@@ -56,7 +56,7 @@ class ChangedRows:
     keeps_old: RowPlace | None = None
 
     @classmethod
-    def of(cls, sums: Mapping[str, int], wrong: Mapping[str, RowPlace | None]) -> ChangedRows:
+    def of(cls, sums: Mapping[str, int], forbidden: Mapping[str, RowPlace | None]) -> ChangedRows:
         """Return the changed rows by the sums over all places, and by the first place of each forbidden change."""
         counts = RowCounts(
             inserts=sums["comes"] - sums["leaves"],
@@ -70,7 +70,7 @@ class ChangedRows:
             replaced=sums["replaced"],
             unproven=sums["unproven"],
             again=sums["again"],
-            **wrong,
+            **forbidden,
         )
 
     def needs_counts(self, *, has_copies: bool) -> bool:
@@ -89,8 +89,8 @@ class ChangedRows:
 
     def plus(self, other: ChangedRows) -> ChangedRows:
         """Return the counts of both added up, and the first place of each forbidden change that either has."""
-        ours, theirs = asdict(self.counts), asdict(other.counts)
-        counts = RowCounts(**{name: ours[name] + theirs[name] for name in ours})
+        own_counts, other_counts = asdict(self.counts), asdict(other.counts)
+        counts = RowCounts(**{name: own_counts[name] + other_counts[name] for name in own_counts})
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
         forbidden = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
         return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in forbidden})

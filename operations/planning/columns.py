@@ -53,11 +53,11 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
 
 def check_located(incoming: pa.Schema, where: str) -> None:
     """Refuse deletes from a table with generated keys if the rows lack the meta columns that locate them."""
-    missing = [name for name in LOCATION if name not in incoming.names]
-    if missing:
+    missing_columns = [name for name in LOCATION if name not in incoming.names]
+    if missing_columns:
         raise MissingColumnError(
             f"The rows to be deleted from the table {where}, whose keys are generated, lack the meta columns "
-            f"{', '.join(missing)}, which say where they are.",
+            f"{', '.join(missing_columns)}, which say where they are.",
             "Delete rows as they were read from the table, without dropping these columns.",
         )
 
@@ -133,8 +133,8 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
     roles: dict[str, list[Role]] = {}
     for name in config.record_key_fields:
         roles.setdefault(name, []).append(Role.KEY)
-    for name, kind in zip(config.partition_fields, config.partition_types, strict=True):
-        roles.setdefault(name, []).append(Role.TIME if kind is PartitionType.TIMESTAMP else Role.PARTITION)
+    for name, partition_type in zip(config.partition_fields, config.partition_types, strict=True):
+        roles.setdefault(name, []).append(Role.TIME if partition_type is PartitionType.TIMESTAMP else Role.PARTITION)
     for name in config.ordering_fields:
         roles.setdefault(name, []).append(Role.ORDERING)
     return roles
@@ -142,11 +142,11 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
 
 def _cure(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
     """Return what to do about differing columns, with the options that allow them."""
-    missing = [difference.todo for difference in differences if difference.todo in {ADD, ADD_NOT_NULL}]
+    todos = [difference.todo for difference in differences if difference.todo in {ADD, ADD_NOT_NULL}]
     ways = []
-    if ADD in missing:
+    if ADD in todos:
         ways.append("hoodie.datasource.write.reconcile.schema=true lets nullable columns that are missing become null")
-    if ADD_NOT_NULL in missing:
+    if ADD_NOT_NULL in todos:
         ways.append("hoodie.write.set.null.for.missing.columns=true lets all of them, which may be null from then on")
     if by_option:
         ways.append(f"{NUMBER_TO_TEXT}=true lets columns become text, or wider, as in Apache Hudi")
@@ -196,9 +196,9 @@ def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | 
         )
 
 
-def _check_judge(schema: pa.Schema, name: str, role: str, fits: Callable[[pa.DataType], bool]) -> None:
+def _check_judge(schema: pa.Schema, name: str, role: str, can_decide: Callable[[pa.DataType], bool]) -> None:
     """Refuse a column whose type does not fit its role; a missing column is no error here."""
-    if name in schema.names and not fits(schema.field(name).type):
+    if name in schema.names and not can_decide(schema.field(name).type):
         raise UnsupportedTypeError(
             f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."
         )

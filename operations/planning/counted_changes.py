@@ -75,13 +75,13 @@ class ChangedPlaces:
             **{name: _is_set(entries, name).cast(pa.int64()) for name in (UNPROVEN, SHIFTED)},
         }
         summed = (*_SUMMED, OLDER, OPEN, _ENTERS_OPEN)
-        wanted: list[tuple[str, str]] = [*((name, "sum") for name in summed), (ROW, "count_distinct")]
+        aggregates: list[tuple[str, str]] = [*((name, "sum") for name in summed), (ROW, "count_distinct")]
         if RANK in entries.column_names:
             rank = entries.column(RANK)
             columns |= {"new": pc.if_else(comes, rank, None), "old": pc.if_else(pc.invert(comes), rank, None)}
-            wanted += [("new", "max"), ("old", "max")]
+            aggregates += [("new", "max"), ("old", "max")]
         grouped = pa.table(columns).group_by([KEY] if anywhere else [KEY, PATH])
-        places = grouped.aggregate([*wanted, *([(PATH, "min")] if anywhere else [])])
+        places = grouped.aggregate([*aggregates, *([(PATH, "min")] if anywhere else [])])
         if anywhere:
             places = places.rename_columns([PATH if name == f"{PATH}_min" else name for name in places.column_names])
         outdone = np.zeros(places.num_rows, np.bool_)
@@ -96,10 +96,10 @@ class ChangedPlaces:
         return left_places & (self.sums["comes"] > 0)
 
     @property
-    def again(self) -> Mask:
+    def deleted_often(self) -> Mask:
         """The places at which several changes delete a row."""
-        several: Mask = self.sums["goes"] > 1
-        return several
+        several_deletes: Mask = self.sums["goes"] > 1
+        return several_deletes
 
     def at(self, where: Mask) -> pa.Table:
         """Return the keys and paths of some of the places."""
@@ -123,10 +123,10 @@ class ChangedPlaces:
         }
         totals = {name: int(sums[name].sum()) for name in _SUMMED}
         totals |= {"deleted": int(deleted.sum()), "replaced": int(np.count_nonzero(replaced))}
-        totals |= {"again": int(np.count_nonzero(self.again)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
-        return ChangedRows.of(totals, {name: self._first(places) for name, places in forbidden.items()})
+        totals |= {"again": int(np.count_nonzero(self.deleted_often)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
+        return ChangedRows.of(totals, {name: self._first_place(places) for name, places in forbidden.items()})
 
-    def _first(self, where: Mask) -> RowPlace | None:
+    def _first_place(self, where: Mask) -> RowPlace | None:
         """Return the least of some places with a key; None for none. The write itself refuses rows without a key."""
         places = self.at(where & mask(self.places.column(KEY).is_valid()))
         if not places.num_rows:

@@ -30,12 +30,12 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     return with_notes(plan, batch.lost, batch.offsets)
 
 
-def with_notes(plan: WritePlan, lost: int, offsets: str) -> WritePlan:
+def with_notes(plan: WritePlan, lost_rows: int, offsets: str) -> WritePlan:
     """Return a planned write whose commit notes the batch's offsets, and how many rows its stream skipped before.
 
     The commit gets no note for 0 rows or for empty offsets.
     """
-    notes = {LOST: str(lost) if lost else "", OFFSETS: offsets}
+    notes = {LOST: str(lost_rows) if lost_rows else "", OFFSETS: offsets}
     extra = {**plan.settings.commit.extra_metadata, **{key: text for key, text in notes.items() if text}}
     commit = replace(plan.settings.commit, extra_metadata=extra)
     return replace(plan, settings=replace(plan.settings, commit=commit))

@@ -67,9 +67,9 @@ class WritePlan(RowPlan):
             watermark=later.transaction.watermark,
             bounded=later.transaction.bounded,
         )
-        mine = self.settings
-        commit = replace(later.settings.commit, extra_metadata=mine.commit.extra_metadata)
-        settings = replace(later.settings, batch=mine.batch, commit=commit)
+        own_settings = self.settings
+        commit = replace(later.settings.commit, extra_metadata=own_settings.commit.extra_metadata)
+        settings = replace(later.settings, batch=own_settings.batch, commit=commit)
         return replace(later, transaction=work, settings=settings, rollbacks=self.rollbacks)
 
     def buckets_of(self, partition_path: str) -> int | None:

@@ -267,7 +267,9 @@ def _settings_for_table(settings: WriteSettings, target: Target) -> WriteSetting
     return replace(settings, output=replace(settings.output, bloom_filter=True))
 
 
-def _without_column(request: WriteRequest, name: str, kind: pa.DataType, is_made: bool) -> tuple[WriteRequest, bool]:
+def _without_column(
+    request: WriteRequest, name: str, data_type: pa.DataType, is_made: bool
+) -> tuple[WriteRequest, bool]:
     """Return the request without a column that only pyhudi makes, and whether it was there.
 
     ``is_made`` says whether pyhudi made the rows; else the column is the user's, and stays. Raises UnsupportedTypeError
@@ -276,10 +278,10 @@ def _without_column(request: WriteRequest, name: str, kind: pa.DataType, is_made
     if not is_made or name not in request.schema.names:
         return request, False
     actual_type = request.schema.field(name).type
-    if actual_type not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
+    if actual_type not in {data_type, pa.large_string() if pa.types.is_string(data_type) else data_type}:
         raise UnsupportedTypeError(
-            f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(kind)}, and these rows have one "
-            f"of {sql_name(actual_type)}.",
+            f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(data_type)}, and these rows have "
+            f"one of {sql_name(actual_type)}.",
             "Leave the column as pyhudi made it, and give a column of your own another name.",
         )
     schema = pa.schema([field for field in request.schema if field.name != name])
@@ -311,13 +313,13 @@ def order_of(target: Target, sort: BulkInsertSort, schema: pa.Schema) -> SortOrd
     Raises if rows cannot be sorted in that order.
     """
     operation, where = target.operation, target.table.path
-    table_order, asked = target.config.sort_order, sort.columns if operation.sorts else ()
+    table_order, asked_columns = target.config.sort_order, sort.columns if operation.sorts else ()
     if table_order is not None:
         # Another writer may have dropped a column since; the table keeps the order by the others.
         check_sortable(
             [name for name in table_order.columns if name in schema.names or not target.exists], schema, where, SORT_BY
         )
         return None
-    check_sortable(asked, schema, where, _SORT_OPTION)
+    check_sortable(asked_columns, schema, where, _SORT_OPTION)
     by_key = (RECORD_KEY,) if operation.sorts and sort.mode in _SORTED_BY_KEY else ()
-    return SortOrder(asked or by_key, of_table=False) if asked or by_key else None
+    return SortOrder(asked_columns or by_key, of_table=False) if asked_columns or by_key else None

@@ -34,26 +34,26 @@ def properties_to_write(plan: WritePlan) -> Properties:
     return Properties(changes=additions, current=config)
 
 
-def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+def _check_same_table(plan: WritePlan, stored: Mapping[str, str]) -> None:
     """Refuse a table that another writer created meanwhile with other properties than this write would give it."""
-    ours = plan.config.properties
+    planned = plan.config.properties
     # The conflict check compares the columns. Properties that only some pyhudi releases add do not conflict.
-    compared = {*ours, *theirs} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (ours.keys() & theirs.keys()))
-    differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
+    compared = {*planned, *stored} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (planned.keys() & stored.keys()))
+    differing = sorted(key for key in compared if planned.get(key, "") != stored.get(key, ""))
     if differing and _forbidden():
         key = differing[0]
         raise plan.transaction.conflict(
-            f"Another writer created the table meanwhile, with {key}={theirs.get(key, '')!r}, but this write has "
-            f"{ours.get(key, '')!r}",
+            f"Another writer created the table meanwhile, with {key}={stored.get(key, '')!r}, but this write has "
+            f"{planned.get(key, '')!r}",
         )
 
 
-def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+def _check_same_additions(plan: WritePlan, stored: Mapping[str, str]) -> None:
     """Refuse a property for which another writer stored a different value meanwhile."""
     for key, value in plan.config_changes.items():
-        if theirs.get(key, value) != value and _forbidden():
+        if stored.get(key, value) != value and _forbidden():
             raise plan.transaction.conflict(
-                f"Another writer stored {key}={theirs[key]!r} meanwhile, but this write has {value!r}",
+                f"Another writer stored {key}={stored[key]!r} meanwhile, but this write has {value!r}",
             )
 
 
@@ -70,11 +70,11 @@ def _check_same_places(plan: WritePlan, config: TableConfig) -> None:
     # The table lacks the properties that the write adds, or has the same: see `_check_same_additions`.
     config = TableConfig({**plan.config_changes, **config.properties})
     for name in names:
-        ours, theirs = getattr(plan.config, name), getattr(config, name)
-        if theirs is not None and ours != theirs and _forbidden():
+        planned, stored = getattr(plan.config, name), getattr(config, name)
+        if stored is not None and planned != stored and _forbidden():
             raise plan.transaction.conflict(
-                f"Another writer made the table anew meanwhile, with {name.replace('_', ' ')} {theirs}, but this "
-                f"write has {ours}",
+                f"Another writer made the table anew meanwhile, with {name.replace('_', ' ')} {stored}, but this "
+                f"write has {planned}",
             )
 
 

@@ -20,7 +20,7 @@ NO_UPDATE_MODE = "NONE"
 class TableTerms:
     """The table options of a write, with the table's path for messages."""
 
-    asked: TableSettings
+    settings: TableSettings
     path: str
 
     def marker(self, stored: DeleteMarker | None) -> DeleteMarker | None:
@@ -28,8 +28,8 @@ class TableTerms:
 
         Raises MissingOptionError if only one half is given and the table has no marker.
         """
-        field = self.asked.delete_field or (stored.field if stored else None)
-        value = self.asked.delete_marker or (stored.value if stored else None)
+        field = self.settings.delete_field or (stored.field if stored else None)
+        value = self.settings.delete_marker or (stored.value if stored else None)
         if field and value:
             return DeleteMarker(field, value)
         if field or value:
@@ -43,7 +43,7 @@ class TableTerms:
 
     def check_no_index(self) -> None:
         """Refuse index options for a table with generated keys, in which no write looks a key up."""
-        for key, value in (*self._bucket_options(), (INDEX_TYPE, self.asked.index_type)):
+        for key, value in (*self._bucket_options(), (INDEX_TYPE, self.settings.index_type)):
             if value is not None:
                 raise OptionConflictError(
                     f"{key} is {shown(value)}, and the table {self.path} has no record key, which an index needs.",
@@ -61,7 +61,7 @@ class TableTerms:
                 )
 
     def _bucket_options(self) -> tuple[tuple[str, object], ...]:
-        return (BUCKET_COUNT, self.asked.bucket_count), (BUCKET_HASH_FIELDS, self.asked.hash_fields)
+        return (BUCKET_COUNT, self.settings.bucket_count), (BUCKET_HASH_FIELDS, self.settings.hash_fields)
 
     def check_hash_fields(self, hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...]) -> None:
         """Refuse hash fields that are no columns of the record key: a delete by key needs the bucket, too."""

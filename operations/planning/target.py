@@ -51,7 +51,7 @@ from .table_terms import PAYLOAD_CLASS
 _MERGE_MODE = TERMS["merge_mode"].option
 
 
-def with_partition_types(table: Table, asked: TableSettings) -> TableConfig:
+def with_partition_types(table: Table, settings: TableSettings) -> TableConfig:
     """Return the table's properties with the types of its partition fields, if its key generator has types.
 
     Tables of version 6 do not store them; each writer of Apache Hudi gets them by an option.
@@ -59,8 +59,8 @@ def with_partition_types(table: Table, asked: TableSettings) -> TableConfig:
     config = table.config
     if not config.lacks_partition_types:
         return config
-    fields, types = config.partition_fields, asked.partition_types or ()
-    if len(types) != len(fields) or asked.partition_fields != fields:
+    fields, types = config.partition_fields, settings.partition_types or ()
+    if len(types) != len(fields) or settings.partition_fields != fields:
         examples = ",".join(f"{field}:SIMPLE or {field}:TIMESTAMP" for field in fields)
         raise MissingOptionError(
             f"The table {table.path} has the key generator CUSTOM, and does not store which of its partition fields "
@@ -71,7 +71,7 @@ def with_partition_types(table: Table, asked: TableSettings) -> TableConfig:
     return config.with_partition_types(types)
 
 
-def with_merge_rule(table: Table, asked: TableSettings) -> tuple[TableConfig, tuple[str, ...]]:
+def with_merge_rule(table: Table, settings: TableSettings) -> tuple[TableConfig, tuple[str, ...]]:
     """Return the table's properties with the payload class that they lack, and a notice if no option decides it.
 
     Without an ordering field the newest row wins in each release of Apache Hudi, and the write notes nothing.
@@ -79,23 +79,24 @@ def with_merge_rule(table: Table, asked: TableSettings) -> tuple[TableConfig, tu
     config = table.config
     if not config.lacks_merge_rule:
         return config, ()
-    if asked.payload is not None or asked.merge_mode is not None:
-        return config.with_payload(_payload_of_options(table, asked)), ()
+    if settings.payload is not None or settings.merge_mode is not None:
+        return config.with_payload(_payload_of_options(table, settings)), ()
     if not config.ordering_fields:
         return config, ()
     inferred = infer_merge_rule(table)
     return config.with_payload(inferred.payload), (_notice_of_merge_rule(table, inferred),)
 
 
-def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
+def _payload_of_options(table: Table, settings: TableSettings) -> Payload:
     """Return the payload class that the options name, by the class or by the merge mode.
 
     Raises if pyhudi does not merge by it, or it needs an ordering field that the table lacks.
     """
-    payload = asked.payload or PAYLOADS.get(DEFAULT_PAYLOADS.get(asked.merge_mode or "", ""))
+    payload = settings.payload or PAYLOADS.get(DEFAULT_PAYLOADS.get(settings.merge_mode or "", ""))
     if payload is None:
         raise UnsupportedOptionError(
-            f"{_MERGE_MODE}={asked.merge_mode} is given for the table {table.path}, which notes no payload class yet.",
+            f"{_MERGE_MODE}={settings.merge_mode} is given for the table {table.path}, which notes no payload class "
+            "yet.",
             f"Use {' or '.join(DEFAULT_PAYLOADS)}.",
         )
     if payload.ordering_fields:
@@ -106,7 +107,7 @@ def _payload_of_options(table: Table, asked: TableSettings) -> Payload:
             "Write the table with Apache Hudi, or upgrade it: HudiTable.upgrade.",
         )
     if payload.merge_mode == EVENT_TIME_ORDERING and not table.config.ordering_fields:
-        option = PAYLOAD_CLASS if asked.payload is not None else _MERGE_MODE
+        option = PAYLOAD_CLASS if settings.payload is not None else _MERGE_MODE
         raise OptionConflictError(
             f"{option} asks for the row with the greatest ordering value, and the table {table.path} has no ordering "
             "field.",
@@ -202,9 +203,9 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         else with_merge_rule(Table(storage, with_encoding), request.table)
     )
     inferred_zone = infer_zone(typed, request.table.time_options)
-    asked, notices = with_number_by_rule(Table(storage, stored), request.table)
-    asked = replace(asked, time_options={**request.table.time_options, **inferred_zone})
-    config, changes = AdoptedTable(asked, storage.path).changes_to(
+    settings, notices = with_number_by_rule(Table(storage, stored), request.table)
+    settings = replace(settings, time_options={**request.table.time_options, **inferred_zone})
+    config, changes = AdoptedTable(settings, storage.path).changes_to(
         merged, lambda: infer_index(Table(storage, stored)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
@@ -248,33 +249,33 @@ def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers 
     if numbers is None or target.operation.name == DELETE_PARTITION:
         return ()
     refuse_unknown(numbers)
-    asked = request.table.bucket_count
-    if asked is None or asked == numbers.default:
+    asked_count = request.table.bucket_count
+    if asked_count is None or asked_count == numbers.default:
         return ()
     if numbers.by_rescale:
-        return (_notice_of_rescale(target.table, asked, numbers),)
+        return (_notice_of_rescale(target.table, asked_count, numbers),)
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     raise OptionConflictError(
-        f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
+        f"{BUCKET_COUNT} is {asked_count} here, and the partitions of the table {target.table.path} have "
         f"{numbers.default} buckets by the rule of the instant {rule}, if no expression says otherwise.",
         "Leave the option out: after creation a write needs none.",
     )
 
 
-def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettings, tuple[str, ...]]:
+def with_number_by_rule(table: Table, settings: TableSettings) -> tuple[TableSettings, tuple[str, ...]]:
     """Return the options of a write, with the number of buckets of rule files if the properties lack it, and notices.
 
     It drops a number of the options that only the properties contradict, because they may be older than the rules. With
     a notice it drops a number that a rescale has overruled, because a job with the old number must not fail for the
     rescale.
     """
-    stored_count, asked_count = table.config.bucket_count, asked.bucket_count
+    stored_count, asked_count = table.config.bucket_count, settings.bucket_count
     if is_unnoted(table.config):
         if not has_bucket_rules(table.storage):
-            return asked, ()
-        if asked.index_type not in {None, BUCKET}:
+            return settings, ()
+        if settings.index_type not in {None, BUCKET}:
             raise OptionConflictError(
-                f"{INDEX_TYPE} is {asked.index_type} here, and rule files in .hoodie/.bucket_index say how many "
+                f"{INDEX_TYPE} is {settings.index_type} here, and rule files in .hoodie/.bucket_index say how many "
                 f"buckets the partitions of the table {table.path} have.",
                 "Leave the option out.",
             )
@@ -282,24 +283,24 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
         if asked_count is None:
             refuse_unknown(numbers)
         if asked_count is not None and not (numbers.by_rescale and asked_count != numbers.default):
-            return asked, ()
+            return settings, ()
         notices = () if asked_count is None else (_notice_of_rescale(table, asked_count, numbers),)
-        return replace(asked, bucket_count=numbers.default), notices
+        return replace(settings, bucket_count=numbers.default), notices
     if asked_count in {None, stored_count} or table.config.index_type != BUCKET:
-        return asked, ()
+        return settings, ()
     numbers = bucket_numbers(table, table.timeline())
-    without_count = replace(asked, bucket_count=None)
+    without_count = replace(settings, bucket_count=None)
     if numbers.by_rule and numbers.default == asked_count:
         return without_count, ()
     if asked_count and numbers.by_rescale:
         return without_count, (_notice_of_rescale(table, asked_count, numbers),)
-    return asked, ()
+    return settings, ()
 
 
-def _notice_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:
+def _notice_of_rescale(table: Table, asked_count: int, numbers: BucketNumbers) -> str:
     """Return the notice that the option names a number of buckets from before a rescale, and has no effect."""
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     return (
-        f"{BUCKET_COUNT} is {asked} here, and the rescale {rule} gave the table {table.path} {numbers.default} "
+        f"{BUCKET_COUNT} is {asked_count} here, and the rescale {rule} gave the table {table.path} {numbers.default} "
         "buckets, which count. Leave the option out."
     )

@@ -38,8 +38,8 @@ def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
         [file_slice.base for file_slice in slices.values() if file_slice.base is not None]
         for slices in walked.slices_by_partition.values()
     ]
-    chosen = by_partition if deep else sample(by_partition, MOST_FOOTERS)
-    files = [file for part in chosen for file in part]
+    sampled = by_partition if deep else sample(by_partition, MOST_FOOTERS)
+    files = [file for part in sampled for file in part]
     storage = walked.table.storage
 
     def read(file: BaseFile) -> KeyRange | PyHudiError | None:
@@ -50,13 +50,13 @@ def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
 
     read_ranges = iter(for_each(storage, read, files, computes=True))
     counts: Counter[int] = Counter()
-    without = unreadable = 0
-    for part in chosen:
+    without_range = unreadable = 0
+    for part in sampled:
         ranges = [next(read_ranges) for _ in part]
-        without += sum(each is None for each in ranges)
+        without_range += sum(each is None for each in ranges)
         unreadable += sum(isinstance(each, PyHudiError) for each in ranges)
         counts.update(overlaps([each for each in ranges if isinstance(each, KeyRange)]))
-    return Overlap(len(files), sum(map(len, by_partition)), without, unreadable, _bins(counts))
+    return Overlap(len(files), sum(map(len, by_partition)), without_range, unreadable, _bins(counts))
 
 
 def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequence[BaseFile]]:
@@ -68,15 +68,15 @@ def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequen
     total = sum(map(len, parts))
     if total <= most:
         return parts
-    wanted = max(1, len(parts) * most // total)
-    chosen: list[Sequence[BaseFile]] = []
-    left = most
-    for number in range(wanted):
-        part = parts[number * len(parts) // wanted][:left]
-        left -= len(part)
+    wanted_count = max(1, len(parts) * most // total)
+    sampled: list[Sequence[BaseFile]] = []
+    room = most
+    for number in range(wanted_count):
+        part = parts[number * len(parts) // wanted_count][:room]
+        room -= len(part)
         if part:
-            chosen.append(part)
-    return chosen
+            sampled.append(part)
+    return sampled
 
 
 def overlaps(ranges: Sequence[KeyRange]) -> list[int]:

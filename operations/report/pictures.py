@@ -41,10 +41,10 @@ def older_instants_section(figures: ReportFigures) -> str:
     if not figures.older:
         return ""
     bars = [Bar(day.day, (day.instants,)) for day in figures.older]
-    before = f" {figures.before:,} instants are of still older days." if figures.before else ""
+    earlier = f" {figures.before:,} instants are of still older days." if figures.before else ""
     return section(
         "Older instants by day",
-        f"By the day of their request in the table's time zone, the newest of at most {MOST_DAYS} days first.{before}",
+        f"By the day of their request in the table's time zone, the newest of at most {MOST_DAYS} days first.{earlier}",
         figure(
             [svg.columns(bars, Unit.COUNT).svg("Older instants by day")],
             table(("day", "instants"), ((day.day, day.instants) for day in figures.older)),
@@ -75,8 +75,8 @@ def file_sizes_section(figures: ReportFigures) -> str:
     bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
     target, line = max(figures.target_bytes, 1), None
     if figures.size_bins:
-        first = math.log2(max(figures.size_bins[0].below // 2, 1))
-        line = (math.log2(target) - first, f"target {size_text(target)}")
+        first_power = math.log2(max(figures.size_bins[0].below // 2, 1))
+        line = (math.log2(target) - first_power, f"target {size_text(target)}")
     outside = (
         " The target lies outside of the picture, beyond the edge at which it is drawn."
         if line is not None and not 0 <= line[0] <= len(bars)
@@ -99,10 +99,10 @@ def heat_section(figures: ReportFigures) -> str:
     """Return the bytes and the rows of file groups by partition and bucket, each as a grid of shaded cells."""
     grid, pictures = figures.heat, []
     column = "bucket" if grid.of_buckets else "file group of the partition"
-    for what in ("bytes", "rows"):
-        cells = [Cell(each.row, each.column, getattr(each, what)) for each in grid.cells]
+    for quantity in ("bytes", "rows"):
+        cells = [Cell(each.row, each.column, getattr(each, quantity)) for each in grid.cells]
         drawing = svg.cells(len(grid.rows), len(grid.columns), cells)
-        pictures.append(_legend(what, svg.greatest(cells)) + drawing.svg(f"{what} by partition and {column}"))
+        pictures.append(_legend(quantity, svg.greatest(cells)) + drawing.svg(f"{quantity} by partition and {column}"))
     shared = (
         f" {grid.partitions:,} partitions share {len(grid.rows):,} rows, {grid.numbers:,} {column}s share "
         f"{len(grid.columns):,} columns: neighbours are added up."
@@ -123,17 +123,16 @@ def heat_section(figures: ReportFigures) -> str:
     )
 
 
-def _legend(what: str, most: float) -> str:
+def _legend(quantity: str, most: float) -> str:
     """Return which shade of a grid means how much; ``most`` is the greatest value."""
-    text = (Unit.BYTES if what == "bytes" else Unit.COUNT).text
+    text = (Unit.BYTES if quantity == "bytes" else Unit.COUNT).text
     steps = svg.STEPS - 1
     keys = [("s0", "0")]
     if most:
         keys += [(f"s{step}", f"to {text(most * step / steps)}") for step in range(1, steps + 1)]
     items = (f'<span class="item"><span class="key {kind}"></span>{words}</span>' for kind, words in keys)
-    return (
-        f'<p class="soft">{what}: {" ".join(items)} <span class="item"><span class="key ku"></span>unknown</span></p>'
-    )
+    unknown = '<span class="item"><span class="key ku"></span>unknown</span>'
+    return f'<p class="soft">{quantity}: {" ".join(items)} {unknown}</p>'
 
 
 def _heat_table(figures: ReportFigures, column: str) -> str:

@@ -45,10 +45,10 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     sizes = np.array([size for size, _, _ in lives], np.int64)
     born = np.searchsorted(times, np.array([born for _, born, _ in lives], str)) if lives else sizes
     died = np.searchsorted(times, np.array([died for _, _, died in lives], str)) if lives else sizes
-    made = _sums(born, sizes, len(times))
-    dead = _sums(np.maximum(born, died), sizes, len(times))
+    born_bytes = _sums(born, sizes, len(times))
+    dead_bytes = _sums(np.maximum(born, died), sizes, len(times))
     return tuple(
-        SpacePoint(instant, at, int(made[number] - dead[number]), int(dead[number]))
+        SpacePoint(instant, at, int(born_bytes[number] - dead_bytes[number]), int(dead_bytes[number]))
         for number, (moment, instant) in enumerate(moments)
         if (at := clock.ms(moment)) is not None
     )
@@ -82,17 +82,17 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
         for group in groups:
             last = replaced.get((path, group.id.file_id), _NEVER)
             ends = [*(visible_since.get(each.base_time, "") for each in group.slices[1:]), last]
-            for file_slice, end in zip(group.slices, ends, strict=True):
+            for file_slice, slice_end in zip(group.slices, ends, strict=True):
                 for file in file_slice.data_files:
-                    files[file.path] = of_slices[beside(file)] = made_at(file), min(end, last)
+                    files[file.path] = of_slices[beside(file)] = made_at(file), min(slice_end, last)
         for info in walked.listings[path]:
             life = files.get(info.path)
-            stray = None if life else data_file(info.path, changes=True)
+            unlisted_file = None if life else data_file(info.path, changes=True)
             if life is not None:
                 yield info.size, *life
-            elif stray is not None and view.shows(stray):
-                of_slice = of_slices.get(beside(stray)) if is_change_data(stray) else None
-                yield info.size, *(of_slice or (made_at(stray), made_at(stray)))
+            elif unlisted_file is not None and view.shows(unlisted_file):
+                of_slice = of_slices.get(beside(unlisted_file)) if is_change_data(unlisted_file) else None
+                yield info.size, *(of_slice or (made_at(unlisted_file), made_at(unlisted_file)))
 
 
 def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
@@ -102,10 +102,10 @@ def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
         return ()
     # frexp gives the exact power of two; a logarithm may round.
     powers = np.maximum(np.frexp(sizes.astype(float))[1] - 1, 0)
-    first, last = int(powers.min()), int(powers.max())
+    first_power, last_power = int(powers.min()), int(powers.max())
     return tuple(
         SizeBin(0 if power == 0 else 1 << power, 2 << power, int(chosen.sum()), int(sizes[chosen].sum()))
-        for power in range(first, last + 1)
+        for power in range(first_power, last_power + 1)
         for chosen in [powers == power]
     )
 

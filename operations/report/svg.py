@@ -185,10 +185,11 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
         drawn.append(_label(x, y + 16, text(value), anchor))
     for number, span in enumerate(spans):
         x, top = x_scale(span.start), tops[span.lane] + _LANE * lane_numbers[number]
-        kind = "mark open" if span.is_open else "mark"
+        css_class = "mark open" if span.is_open else "mark"
         width = max(x_scale(span.end) - x, 2)
         drawn.append(
-            f'<rect class="{kind}" x="{_number(x)}" y="{_number(top)}" width="{_number(width)}" height="{_LANE - 2}"/>'
+            f'<rect class="{css_class}" x="{_number(x)}" y="{_number(top)}" width="{_number(width)}" '
+            f'height="{_LANE - 2}"/>'
         )
     return Drawing(math.ceil(y) + 26, "".join(drawn))
 
@@ -205,9 +206,9 @@ def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Dr
     ]
     size = _number(width - 1)
     for cell in valued_cells:
-        kind = "unknown" if cell.value is None else f"s{step_of(cell.value, most)}"
+        css_class = "unknown" if cell.value is None else f"s{step_of(cell.value, most)}"
         corner = f"M{_number(left + width * cell.column)} {_TOP + _CELL * cell.row}"
-        drawn.append(f'<path class="mark {kind}" d="{corner}h{size}v{_CELL - 1}h-{size}z"/>')
+        drawn.append(f'<path class="mark {css_class}" d="{corner}h{size}v{_CELL - 1}h-{size}z"/>')
     return Drawing(height, "".join(drawn))
 
 

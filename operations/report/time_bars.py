@@ -66,12 +66,12 @@ class InstantClock:
 
     def bar(self, instant: Instant) -> InstantBar | None:
         """Return the bar of an instant; None if its requested time cannot be read."""
-        began = self.ms(instant.requested_time)
-        if began is None:
+        began_ms = self.ms(instant.requested_time)
+        if began_ms is None:
             return None
-        ended = self.ms(instant.completion_time)
+        ended_ms = self.ms(instant.completion_time)
         seconds = seconds_of(instant, self.zone)
-        return InstantBar(instant.requested_time, instant.action, instant.state.name, began, ended, seconds)
+        return InstantBar(instant.requested_time, instant.action, instant.state.name, began_ms, ended_ms, seconds)
 
 
 def _day(instant: Instant) -> str:

@@ -160,10 +160,10 @@ class TableNeeds:
         if len(timeline.writes) <= settings.max_commits:
             return
         retained = retained_from(timeline, self.walked.table.config.timezone, self.upkeep.clean)
-        wanted = before_replaced_files(timeline, candidates(timeline, settings, retained), self.walked.listings)
-        if wanted:
+        archivable = before_replaced_files(timeline, candidates(timeline, settings, retained), self.walked.listings)
+        if archivable:
             writes = len(timeline.writes)
-            why = f"The timeline has {writes:,} completed writes, and {len(wanted):,} instants may leave it."
+            why = f"The timeline has {writes:,} completed writes, and {len(archivable):,} instants may leave it."
             yield Need(why, "archive")
 
     def _compactions(self) -> Iterator[Need]:
@@ -194,10 +194,10 @@ class TableNeeds:
             and file_slice.partition_path in partitions
             and (file_slice.partition_path, file_slice.file_id) not in held_groups
         ]
-        wanted = choose_slices(settings, free_slices)
-        if wanted:
-            size = sum(file_slice.log_bytes for file_slice in wanted)
-            why = f"A compaction is due: {len(wanted):,} file groups have log files ({size:,} bytes)."
+        chosen_slices = choose_slices(settings, free_slices)
+        if chosen_slices:
+            size = sum(file_slice.log_bytes for file_slice in chosen_slices)
+            why = f"A compaction is due: {len(chosen_slices):,} file groups have log files ({size:,} bytes)."
             yield Need(why, "compact")
 
     def _death_of(self, write: Instant) -> str:
