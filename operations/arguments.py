@@ -65,6 +65,7 @@ def whole_number(argument: CallArgument, most: int = MOST) -> int:
 
 
 def _number(argument: CallArgument) -> float:
+    """Return a finite number from 0 on; raise `InvalidOptionError` for anything else."""
     value = _plain(argument.value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise argument.wrong("Give a finite number that is not negative.")
@@ -72,6 +73,7 @@ def _number(argument: CallArgument) -> float:
 
 
 def _flag(argument: CallArgument) -> bool:
+    """Return True or False; raise `InvalidOptionError` for anything else, such as 0 or a text."""
     value = _plain(argument.value)
     if not isinstance(value, bool):
         raise argument.wrong("Give True or False.")

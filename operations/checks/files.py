@@ -173,14 +173,14 @@ def _check_file(
             and info.size > stated_file.size
             and _may_append(subject)
         ):
-            pass
+            pass  # A later instant appended to the file.
         elif stated_file is not None and stated_file.size and stated_file.size != info.size:
             check = LOG_SIZE if base_file(info.path) is None else SIZE_MISMATCH
             _report_if_there(
                 subject, check, info, f"has {info.size} bytes, and the write {time} says {stated_file.size}"
             )
     elif _is_left_by_an_undo(subject, info, time in undone_by):
-        pass
+        pass  # Readers pass over its blocks.
     elif time in undone_by:
         _report_if_there(
             subject, ROLLED_BACK_FILE, info, f"still exists, though {undone_by[time]} undid its instant {time}"

@@ -80,6 +80,7 @@ def _may_be_gone(judged: MetadataSubject, path: str) -> bool:
 
 
 def _add(judged: MetadataSubject, check: Check, path: str, what: str) -> None:
+    """Report something about a file that the metadata table lists, or should list."""
     maker = _maker(judged, path) if path in judged.makers else ""
     judged.subject.findings.add(check, f"{path}: the metadata table {what}.", file=path, instant=maker)
 

@@ -139,6 +139,7 @@ class _RecordIndex:
         self.judged.add(check, RECORD_INDEX, f"{what} {self._group_in_words(number)}.")
 
     def _group_in_words(self, number: int) -> str:
+        """Return the file group of a slice by its number, for a finding; -1 is a group that the table does not have."""
         if number < 0:
             return "a file group that the table does not have"
         file_slice = self.slices[number]

@@ -91,14 +91,14 @@ class Difference:
         writes_between = [write for write in timeline.writes if first_time < write.requested_time <= last_time]
         results = for_each(storage, lambda write: result_of(timeline, write), writes_between)
         changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
-        names_before, names_after = frozenset(map(_names_of, slices_before)), frozenset(map(_names_of, slices_after))
+        paths_before, paths_after = frozenset(map(_paths_of, slices_before)), frozenset(map(_paths_of, slices_after))
         return cls(
             table,
             timeline,
             earlier,
             later,
-            tuple(file_slice for file_slice in slices_before if _names_of(file_slice) not in names_after),
-            tuple(file_slice for file_slice in slices_after if _names_of(file_slice) not in names_before),
+            tuple(file_slice for file_slice in slices_before if _paths_of(file_slice) not in paths_after),
+            tuple(file_slice for file_slice in slices_after if _paths_of(file_slice) not in paths_before),
             len(changes),
             sum(result.inserts for result in changes),
             sum(result.updates for result in changes),
@@ -180,7 +180,7 @@ def _row(group: FileGroupId, slice_before: FileSlice | None, slice_after: FileSl
     )
 
 
-def _names_of(file_slice: FileSlice) -> tuple[str, ...]:
+def _paths_of(file_slice: FileSlice) -> tuple[str, ...]:
     return file_slice.files
 
 

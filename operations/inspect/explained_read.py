@@ -79,6 +79,7 @@ class ExplainedRead:
             yield "No condition leaves files out."
 
     def _rows(self) -> list[tuple[str, ...]]:
+        """Return what each source left out of how many slices, and how many remained."""
         return [
             (step.source, f"{step.of:,}", f"{step.left_out:,}", f"{step.of - step.left_out:,}") for step in self.steps
         ]

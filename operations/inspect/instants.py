@@ -55,6 +55,7 @@ def seconds_of(instant: Instant, zone: str) -> float | None:
 
 
 def _row(instant: Instant, zone: str, *, archived: bool) -> tuple[object, ...]:
+    """Return the row of an instant with its duration."""
     return (
         instant.requested_time,
         instant.action,

@@ -42,10 +42,9 @@ from ..planning.row_plan import RowPlan
 
 @dataclass(frozen=True, slots=True)
 class KeyReadings:
-    """Finds values with a second reading, in n rows of the columns of a key that hold texts.
+    """Finds values that make a record key ambiguous, because other values of the key's columns make the same key, too.
 
-    Attributes:
-        fields: All columns of the key.
+    It looks at columns that hold texts. A key has the names and values of its columns, unescaped: ``a:1,b:2``.
     """
 
     fields: tuple[str, ...]
@@ -299,4 +298,5 @@ def _texts_differ(texts: pa.ChunkedArray, other_texts: pa.ChunkedArray) -> pa.Ch
 
 
 def _values_in_words(values: dict[str, str | None]) -> str:
+    """Return the names and values of key columns for an error."""
     return ", ".join(f"{name}={text!r}" for name, text in values.items())

@@ -168,6 +168,7 @@ def group_columns(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.S
 
 
 def text_column(rows: pa.RecordBatch, number: int) -> pa.StringArray:
+    """Return a column of rows as texts without a dictionary."""
     return plain(rows.column(number)).cast(pa.string())
 
 

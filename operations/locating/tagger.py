@@ -1,4 +1,7 @@
-"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, resolve.
+"""The steps by which rows get their file groups under an index with a lookup.
+
+Fold chooses the winning row of each key, tag looks up the file groups of the keys, look compares the rows with the
+stored rows there, and resolve chooses the file group of each row.
 
 The commit takes them in threads, for as many rows as fit into memory (`tagging`). Each task of an engine takes them for
 all rows of some keys (`global_index`).

@@ -1,4 +1,6 @@
-"""The commit's part of a lookup: it cuts spilled rows by the file groups of their keys, and places new keys.
+"""The commit's part of a lookup: it cuts the rows by the file groups of their keys, and places new keys.
+
+The tasks have spilled these rows: they wrote them to files for the commit.
 
 Each task of a plain write has only some keys, and each would open the same files. The commit opens each file that may
 hold a key once, or once a pass if memory cannot hold all keys.
@@ -113,7 +115,7 @@ def _rows_without_lookup(spilled: Mapping[Route, GroupRows]) -> SortedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Aims:
+class _RowTargets:
     """The targets of rows, as numbers of file groups, or of the new rows of a partition.
 
     Attributes:
@@ -205,7 +207,7 @@ class _Lookup:
                 new = self._new_rows(part, absent)
                 targets[start + new] = self._number(Route(part.portion.route.partition_path, _NEW))
             start += part.count
-        self._cut(portions, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
+        self._cut(portions, _RowTargets(targets, tags.copied, numbers[tags.copy_codes]))
 
     def _place_rows_of_any_partition(self, portions: Sequence[Held]) -> None:
         """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition."""
@@ -229,7 +231,7 @@ class _Lookup:
         targets[winners[resolved.rows[first_of_key]]] = numbers[resolved.codes[first_of_key]]
         further_of_key = np.delete(np.arange(len(resolved.rows)), first_of_key)
         copied, copies = winners[resolved.rows[further_of_key]], numbers[resolved.codes[further_of_key]]
-        self._cut(portions, _Aims(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
+        self._cut(portions, _RowTargets(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
         """Return the file groups of keys; note the lookup's costs, and the groups that hold a key several times."""
@@ -275,15 +277,15 @@ class _Lookup:
         self._counts[path] += rows.num_rows - int(np.count_nonzero(deleted))
         return ~deleted
 
-    def _cut(self, portions: Sequence[Held], aims: _Aims) -> None:
+    def _cut(self, portions: Sequence[Held], row_targets: _RowTargets) -> None:
         """Buffer the spilled rows of a pass by their targets, chunk by chunk.
 
         A row with further targets goes to each of them, as a delete to the file groups that it leaves.
         """
-        start, further_targets = 0, list(aims.further_targets())
+        start, further_targets = 0, list(row_targets.further_targets())
         for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in portions)):
             end = start + chunk.num_rows
-            self._add(chunk, aims.targets[start:end])
+            self._add(chunk, row_targets.targets[start:end])
             for rows, numbers, leave in further_targets:
                 first_target, last_target = np.searchsorted(rows, [start, end])
                 if first_target < last_target:

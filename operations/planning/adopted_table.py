@@ -32,6 +32,8 @@ def _index_without_rows() -> InferredIndex:
 
 
 class AdoptedTable(TableTerms):
+    """The table options of a write to an existing table, checked against the properties that the table has."""
+
     def changes_to(
         self, config: TableConfig, look: Callable[[], InferredIndex] = _index_without_rows, *, rewrites: bool = False
     ) -> tuple[TableConfig, dict[str, str]]:

@@ -155,14 +155,14 @@ def _cure(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
     return "Do so in the DataFrame, or replace the table with mode overwrite."
 
 
-def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where: str) -> None:
+def check_deciding_columns(spec: RowSpec, table: pa.Schema, payload: Payload | None, where: str) -> None:
     """Refuse a delete flag, a delete marker or an ordering field whose type cannot decide anything.
 
     The marker column of a payload class may be missing, as in the first load of AWS DMS.
     """
-    _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
+    _check_deciding_column(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
     for name in spec.ordering_fields:
-        _check_judge(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
+        _check_deciding_column(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
     if spec.marker is not None:
         by_payload = payload is not None and payload.delete_marker == spec.marker
         if spec.marker.field not in table.names and not by_payload:
@@ -171,7 +171,7 @@ def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where
                 f"(hoodie.payload.delete.field), and it has no such column ({', '.join(table.names)}).",
                 "Add the column to the DataFrame, or correct the option that names it.",
             )
-        _check_judge(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)
+        _check_deciding_column(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)
 
 
 def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | None, where: str) -> None:
@@ -196,7 +196,7 @@ def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | 
         )
 
 
-def _check_judge(schema: pa.Schema, name: str, role: str, can_decide: Callable[[pa.DataType], bool]) -> None:
+def _check_deciding_column(schema: pa.Schema, name: str, role: str, can_decide: Callable[[pa.DataType], bool]) -> None:
     """Refuse a column whose type does not fit its role; a missing column is no error here."""
     if name in schema.names and not can_decide(schema.field(name).type):
         raise UnsupportedTypeError(

@@ -34,6 +34,8 @@ _VERSION = TERMS["version"].option
 
 
 class NewTable(TableTerms):
+    """The options of a write that creates its table, checked, and made the properties of that table."""
+
     def config(self, *, generates_keys: bool = False) -> TableConfig:
         """Return the new table's properties; with ``generates_keys`` it needs no record key. Raises OptionError."""
         record_key = self.settings.record_key_fields or ()

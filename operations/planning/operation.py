@@ -39,8 +39,8 @@ class Operation:
 def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
     """Return whether each task writes to new file groups of its own, to which no other task adds rows.
 
-    It does so if the write looks up no row and folds none. The tasks of an insert of keyed rows fill small files
-    together.
+    It does so if the write looks up no row and keeps all rows of one key. The tasks of an insert of keyed rows fill
+    small files together.
     """
     if config.generates_keys:
         return operation != DELETE

@@ -33,8 +33,8 @@ class Pinned:
     def rollbacks_first(self, others: OtherWriters, *, judges: bool = True) -> tuple[PlannedRollback, ...]:
         """Return the rollbacks to carry out before the write.
 
-        These are the pending rollbacks that no process is at work on, and with ``judges`` also rollbacks of dead
-        writes. Raises `ConcurrentWriteError` if a pending instant keeps the write out.
+        These are the pending rollbacks that no process is at work on, and with ``judges`` also rollbacks of writes
+        whose writers are dead. Raises `ConcurrentWriteError` if a pending instant keeps the write out.
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
         dead = others.dead_before_write(self.timeline, victims) if judges else ()

@@ -23,7 +23,7 @@ from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.followers import bounded_columns
 from ..write_ids import GENERATED_ID, generated_id
-from .columns import check_judges, check_log_orders
+from .columns import check_deciding_columns, check_log_orders
 from .operation import DELETE, REPLACING
 from .pinned import pin
 from .request import WriteRequest
@@ -154,7 +154,7 @@ def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, Seen
         replays=replays,
         notices=tuple(dict.fromkeys(notices)),
     )
-    check_judges(plan.spec, plan.schema, config.payload, storage.path)
+    check_deciding_columns(plan.spec, plan.schema, config.payload, storage.path)
     check_log_orders(config, plan.schema, plan.settings.logs.block_format, storage.path)
     return plan, SeenTable(table, timeline)
 

@@ -209,6 +209,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         merged, lambda: infer_index(Table(storage, stored)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
+        # This raises if no installed package offers the index.
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
     noted_properties = {option: text for option, text in merged.properties.items() if option not in stored.properties}

@@ -95,7 +95,7 @@ class TableNeeds:
     def _restores(self) -> Iterator[Need]:
         """Yield the restore that broke off; nothing while its process is at work, or if its plan names no savepoint."""
         restore = pending_restore(self.walked.timeline)
-        if restore is None or not self._is_silent(restore):
+        if restore is None or not self._has_no_process(restore):
             return
         plan = self.walked.timeline.files.read_restore_plan(restore)
         if plan is not None and plan.savepoint_to_restore_timestamp:
@@ -111,7 +111,7 @@ class TableNeeds:
             rollback
             for rollbacks in rollbacks_by_victim.values()
             for rollback in rollbacks[:MOST_JUDGED]
-            if self._is_silent(rollback)
+            if self._has_no_process(rollback)
         ]
         if broken_off:
             why = f"The rollback {broken_off[0].requested_time} broke off, and the next write finishes it first."
@@ -173,7 +173,7 @@ class TableNeeds:
             return
         for action, service in ((COMPACTION, "compact"), (LOG_COMPACTION, "log_compact")):
             plans = [instant for instant in timeline.pending if instant.action == action][:MOST_JUDGED]
-            waiting = [instant for instant in plans if self._is_silent(instant)]
+            waiting = [instant for instant in plans if self._has_no_process(instant)]
             if waiting:
                 yield Need(
                     f"The {action} {waiting[0].requested_time} is planned, and no process is at work on it.", service
@@ -214,7 +214,7 @@ class TableNeeds:
         suspect = Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
         return suspect.judge(may_wait=False)
 
-    def _is_silent(self, plan: Instant) -> bool:
+    def _has_no_process(self, plan: Instant) -> bool:
         """Return whether no living process carries out the plan of a pending instant."""
         if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
             return plan.state == State.REQUESTED or not self._beats(plan)
