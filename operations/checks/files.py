@@ -144,9 +144,10 @@ def _replaced_by_archived(subject: Subject, archived: set[str]) -> _Replaced:
 def _check_file(
     subject: Subject, info: FileInfo, undone_by: Mapping[str, str], replaced_by_archived: _Replaced
 ) -> None:
-    """Report a file whose write is undone, unknown or never completed, or which differs from what its write states.
+    """Report a file that should not exist, that its write does not name, or that differs from what its write states.
 
-    Files of pending writes are no finding; those of damaged log files and of a lost archive are reported elsewhere.
+    It should not exist if its instant was undone, never completed or is unknown, or if an archived write replaced its
+    file group. Files of pending writes are no finding; damaged log files and a lost archive are reported elsewhere.
     """
     time, statements = subject.maker(info.path), subject.statements
     instant = subject.timeline.find(time)
@@ -253,7 +254,11 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 
 def _check_buckets(subject: Subject) -> None:
-    """Check that each bucket of a partition has one file group, and that each file group belongs to a bucket."""
+    """Report buckets with two file groups, file groups without a bucket, and why numbers or the index are in doubt.
+
+    The doubts come from consistent hashing that Apache Hudi recorded, from rescales that it undid, from rule files that
+    cannot be used, and from file groups of both kinds in a table that names no index.
+    """
     path = None if subject.inferred_index is not None else recorded_hashing(subject.storage)
     if path is not None:
         what = f"The table notes the index {subject.config.index_type}, and {path} shows consistent hashing."

@@ -55,6 +55,7 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
         instant = layout.parse(name)
         if instant is not None:
             states.append(instant)
+        # A writer of Apache Hudi at work makes names that end in a UUID; only an old file of such a name is a finding.
         elif info.path not in _BESIDE_INSTANTS and (
             not _MADE_BY_JAVA.fullmatch(name) or findings.is_old(info.modified)
         ):
@@ -93,7 +94,7 @@ def _check_times(subject: Subject) -> None:
 
 def _check_order(subject: Subject) -> None:
     """Check that completion times differ and are later than requests: they are the cursor of incremental queries."""
-    at: dict[str, Instant] = {}
+    instant_by_time: dict[str, Instant] = {}
     for instant in subject.timeline.completed:
         time = instant.completion_time
         if time is None:
@@ -101,7 +102,7 @@ def _check_order(subject: Subject) -> None:
         if time < instant.requested_time:
             what = f"The {called(instant)} completed at {time}, before it was requested."
             subject.tell(OUT_OF_ORDER, instant, what)
-        other = at.setdefault(time, instant)
+        other = instant_by_time.setdefault(time, instant)
         if other is not instant:
             what = f"The {called(instant)} and the {called(other)} completed both at {time}."
             subject.tell(OUT_OF_ORDER, instant, what)

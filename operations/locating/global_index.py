@@ -102,14 +102,14 @@ class ResolveTask:
         that they leave, and rows that go nowhere.
         """
         is_first = _run_starts(rows, 2)
-        number, at = np.cumsum(is_first) - 1, pa.array(np.flatnonzero(is_first))
+        key_numbers, at = np.cumsum(is_first) - 1, pa.array(np.flatnonzero(is_first))
         keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
         with_group = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
         groups, codes = _groups(rows.take(pa.array(with_group)), 3, 4)
-        tags = _tags(len(keys), groups, number[with_group], codes)
+        tags = _tags(len(keys), groups, key_numbers[with_group], codes)
         live, wins, slice_times = (rows.column(column).take(pa.array(with_group)) for column in (5, 6, 7))
         states = PairState(mask(live), mask(wins), plain(slice_times).to_numpy())
-        pairs = _Pairs(number[with_group], codes, len(groups), states)
+        pairs = _Pairs(key_numbers[with_group], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(is_first)]
         resolved = self.tagger.resolve(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         goes_nowhere = np.ones(len(keys), np.bool_)

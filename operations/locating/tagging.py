@@ -241,7 +241,11 @@ class _Lookup:
         return tags
 
     def _new_rows(self, part: Held, absent: Positions) -> Positions:
-        """Return which rows with absent keys are new rows: the winner of each key, unless that is a delete."""
+        """Return which rows with absent keys are new rows: the winner of each key, unless that is a delete.
+
+        Without a fold these are all rows but deletes. In a partial merge they are all rows of a key whose winner is no
+        delete.
+        """
         rows = concat(part.batches).take(pa.array(absent))
         path = part.portion.route.partition_path
         if not self._plan.folds:

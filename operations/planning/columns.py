@@ -162,7 +162,7 @@ def check_deciding_columns(spec: RowSpec, table: pa.Schema, payload: Payload | N
     """
     _check_deciding_column(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
     for name in spec.ordering_fields:
-        _check_deciding_column(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
+        _check_deciding_column(spec.columns, name, "orders rows", lambda data_type: not pa.types.is_nested(data_type))
     if spec.marker is not None:
         by_payload = payload is not None and payload.delete_marker == spec.marker
         if spec.marker.field not in table.names and not by_payload:
@@ -196,9 +196,11 @@ def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | 
         )
 
 
-def _check_deciding_column(schema: pa.Schema, name: str, role: str, can_decide: Callable[[pa.DataType], bool]) -> None:
+def _check_deciding_column(
+    schema: pa.Schema, name: str, purpose: str, can_decide: Callable[[pa.DataType], bool]
+) -> None:
     """Refuse a column whose type does not fit its role; a missing column is no error here."""
     if name in schema.names and not can_decide(schema.field(name).type):
         raise UnsupportedTypeError(
-            f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."
+            f"Column {name!r} {purpose}, which no value of its type {schema.field(name).type} can.", "Cast the column."
         )

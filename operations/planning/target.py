@@ -264,11 +264,12 @@ def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers 
 
 
 def with_number_by_rule(table: Table, settings: TableSettings) -> tuple[TableSettings, tuple[str, ...]]:
-    """Return the options of a write, with the number of buckets of rule files if the properties lack it, and notices.
+    """Return the options of a write with the number of buckets that counts for the table, and notices.
 
-    It drops a number of the options that only the properties contradict, because they may be older than the rules. With
-    a notice it drops a number that a rescale has overruled, because a job with the old number must not fail for the
-    rescale.
+    Rule files in ``.hoodie/.bucket_index`` state numbers of buckets. If the properties lack a number, the options get
+    that of the rules. A number of the options that only the properties contradict is dropped, because they may be older
+    than the rules. A number that a rescale has overruled is dropped with a notice, because a job with the old number
+    must not fail for the rescale. Otherwise the options stay as they are.
     """
     stored_count, asked_count = table.config.bucket_count, settings.bucket_count
     if is_unnoted(table.config):
