@@ -30,7 +30,7 @@ from .changed_partitions import ChangedPartition, ChangedRecords
 from .damage import damage_of
 from .follower import FileChanges
 from .indexed_columns import BOUNDED, IndexedColumns, bounds_definition, columns_of
-from .later_commits import delete_partitions, state_tight_bounds
+from .later_commits import later_cleans_delete_partitions, later_commits_state_tight_bounds
 
 _BUILD = "HudiTable.create_index('column_stats') builds what is missing."
 # The bounds of so many files are Python objects at the same time.
@@ -71,7 +71,7 @@ def changed_bounds(
     elif PARTITION_STATS in names:
         touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
         with damage_of(PARTITION_STATS):
-            was_tight = state_tight_bounds(metadata, instant, touched)
+            was_tight = later_commits_state_tight_bounds(metadata, instant, touched)
         if was_tight:
             drops.append(PARTITION_STATS)
             warnings.append(
@@ -222,7 +222,7 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
     """
     touched = {file.group.partition_path for file in changes.written if file.path}
     with damage_of(FILES):
-        was_deleted = FILES in metadata.names and delete_partitions(metadata, instant, touched)
+        was_deleted = FILES in metadata.names and later_cleans_delete_partitions(metadata, instant, touched)
     if was_deleted:
         return ChangedRecords((), metadata.names, (_ALL_GONE,))
     emptied = emptied_partitions(seen, instant, changes)

@@ -31,7 +31,7 @@ from .changed_records import changed_records
 from .damage import DAMAGE, DamagedPartitionError, check_folders, gone_with, reason_of, warning_of
 from .follower import FileChanges, Preparation
 from .indexed_columns import indexed_columns
-from .metadata_commit import MetadataCommit, made_commit
+from .metadata_commit import MetadataCommit, make_metadata_commit
 from .partitions_in_use import being_built, written_partitions
 from .undone_metadata import INDEXING, take_back_gone
 
@@ -63,7 +63,7 @@ class KeptMetadataTable:
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
         config = load_config(seen.storage)
         names = written_partitions(config)
-        refuse_unkept(config, seen.storage.path)
+        refuse_unsupported_partitions(config, seen.storage.path)
         _log_dropped(seen, names)
         table = Table(seen.storage, config, seen.table.lock)
         if instant.action in _WITHOUT_RECORDS or not names:
@@ -112,7 +112,7 @@ def _sound_commit(
             check_folders(sound, {*seen.table.config.metadata_partitions} & {*sound.names})
             changed = changed_records(sound, seen, instant, changes)
             every = replace(changed, drops=(*gone, *changed.drops), warnings=(*warnings, *changed.warnings))
-            return made_commit(sound, instant, every, building)
+            return make_metadata_commit(sound, instant, every, building)
         except DamagedPartitionError as error:
             damaged = gone_with(error.name, sound.names)
             logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)
@@ -202,7 +202,7 @@ def _indexings(timeline: Timeline) -> frozenset[str]:
     return frozenset([each.requested_time for each in timeline.instants if each.action == INDEXING])
 
 
-def refuse_without(config: TableConfig, path: str) -> None:
+def refuse_disabled_metadata(config: TableConfig, path: str) -> None:
     """Raise `OptionConflictError` if the options of a write forbid a metadata table, and the table has one to keep."""
     names = written_partitions(config)
     if names and format_of(config).keeps_metadata:
@@ -213,7 +213,7 @@ def refuse_without(config: TableConfig, path: str) -> None:
         )
 
 
-def refuse_unkept(config: TableConfig, path: str) -> None:
+def refuse_unsupported_partitions(config: TableConfig, path: str) -> None:
     """Raise `UnsupportedTableError` if a table's metadata table has partitions that pyhudi does not keep."""
     others = sorted({*written_partitions(config)} - KEPT)
     if others:

@@ -24,7 +24,7 @@ from ...table.metadata.record_keys import key_of_partition
 from ...timeline.instants import Instant
 
 
-def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+def later_commits_state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
     """Return whether later commits noted tight bounds of some partitions, without the files of the instant."""
     names = _names(touched)
     for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
@@ -36,7 +36,7 @@ def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Colle
     return False
 
 
-def delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+def later_cleans_delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
     """Return whether later cleans noted partitions as gone to which the instant adds files."""
     names = _names(touched)
     for log in _later_logs(metadata, instant, FILES) if touched else ():

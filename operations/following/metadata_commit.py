@@ -102,7 +102,7 @@ class MetadataCommit:
         )
 
 
-def made_commit(
+def make_metadata_commit(
     metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
 ) -> MetadataCommit:
     """Make the log files of the delta commit that belongs to an instant; large files wait aside.
@@ -120,7 +120,7 @@ def made_commit(
         if encoded_by != (each.name, schema):
             by_group, encoded_by = _hfiles(each, schema), (each.name, schema)
         step_of = partial(file_step, metadata.storage, instant.requested_time, beside=len(wanted) - 1)
-        logs.append(_made_log(instant.requested_time, each, group, by_group.get(group), schema, step_of))
+        logs.append(_make_log(instant.requested_time, each, group, by_group.get(group), schema, step_of))
     body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
     return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
 
@@ -148,7 +148,7 @@ def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile
     return hfiles
 
 
-def _made_log(
+def _make_log(
     time: str,
     changed: ChangedPartition,
     group: int,

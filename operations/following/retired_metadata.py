@@ -62,7 +62,7 @@ def retired_properties(table: Table, config: TableConfig) -> dict[str, str | Non
     return {**gone, **noted_index(table, config)}
 
 
-def out_of_use_since(storage: Storage, names: Collection[str]) -> None:
+def note_out_of_use(storage: Storage, names: Collection[str]) -> None:
     """Note the time at which partitions go out of use; ``files`` takes all others with it."""
     if storage.has_files(FOLDER):
         for path in [OUT_OF_USE] if FILES in names else map(out_of_use_note, names):

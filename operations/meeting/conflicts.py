@@ -49,8 +49,8 @@ from .concurrency import (
     known_of,
 )
 from .new_keys import NewKeys, find_twin
-from .read_set import find_read
-from .since import Since
+from .read_set import find_changed_read
+from .since import InstantsSincePlan
 from .transaction import Transaction
 
 # Operation type of a completed log compaction.
@@ -116,7 +116,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
 
     It skips the ``checked`` instants, and adds the others to them.
     """
-    since = Since.find(work, timeline, checked.instants)
+    since = InstantsSincePlan.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since)
     _check_numbers(since, changes.numbers)
     others: set[FileGroupId] = set()
@@ -146,7 +146,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
         if changes.new_keys.logs.keys() & compacted:
             # The checks before did not look for keys of these log files in the file groups that others had changed.
             others |= checked.others
-        _check_new_keys(since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
+        _check_new_keys(since, changes.new_keys.with_logs_of(checked.compacted | compacted), others, checked)
     checked.others |= others
     checked.compacted |= compacted
     checked.instants.update(since.instants)
@@ -166,12 +166,12 @@ def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], 
         raise work.conflict(f"It merged log files that were completed at {newest_log}, after its own time")
 
 
-def check_moment(work: Transaction, timeline: Timeline) -> Since:
+def check_before_merge(work: Transaction, timeline: Timeline) -> InstantsSincePlan:
     """Return what completed since the plan of a write that has read nothing.
 
     Raises `CommitConflictError` if the write must not be merged with the table as it is now.
     """
-    since = Since.of_unread(work, timeline)
+    since = InstantsSincePlan.of_unread(work, timeline)
     _check_restore(since)
     for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
         _check_replay(work, instant, since.read(instant))
@@ -214,14 +214,14 @@ def changed_meanwhile(
 
     A write that rewrites rows in place leaves them out, and then conflicts with none of these writes.
     """
-    since = Since.find(work, timeline, checked.instants)
+    since = InstantsSincePlan.find(work, timeline, checked.instants)
     ours = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
     theirs = {group for instant in since.writes for group in _file_groups(since.read(instant))}
     places = {(group.partition_path, changes.rival_key(group)) for group in theirs}
     return frozenset(group for place, group in ours.items() if place in places)
 
 
-def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
+def _check_numbers(since: InstantsSincePlan, numbers: Mapping[str, int]) -> None:
     """Raise if a partition no longer has the number of buckets by which this write placed rows there.
 
     A rescale may leave a bucket empty, so that file groups alone do not show the conflict.
@@ -237,7 +237,7 @@ def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
             )
 
 
-def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int | None]:
+def changed_numbers(since: InstantsSincePlan, numbers: Mapping[str, int]) -> dict[str, int | None]:
     """Return the numbers of buckets of now that differ from those by which a write placed rows; None for unknown.
 
     Only a replacecommit changes numbers. The rollback of a replacecommit that the write saw is a conflict by itself.
@@ -248,13 +248,13 @@ def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int |
     return {path: current for path, number in sorted(numbers.items()) if (current := now.of(path)) != number}
 
 
-def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
+def _check_read(since: InstantsSincePlan, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
     work = since.work
 
     def numbers() -> BucketNumbers:
         return bucket_numbers(work.table, since.timeline.as_of_completion(instant.visible_since))
 
-    where = find_read(work, changes.read, changes.columns, instant, metadata, numbers)
+    where = find_changed_read(work, changes.read, changes.columns, instant, metadata, numbers)
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise work.conflict(
             f"{_name_of(instant, metadata)} completed meanwhile and changed rows that decided what this write does "
@@ -279,7 +279,7 @@ def _shared(
     }
 
 
-def _check_pending(since: Since, changes: WriteChanges) -> None:
+def _check_pending(since: InstantsSincePlan, changes: WriteChanges) -> None:
     work = since.work
     timeline = Timeline(since.pending, since.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
@@ -334,7 +334,7 @@ def check_restores(work: Transaction, timeline: Timeline) -> None:
 
 
 def _check_new_keys(
-    since: Since,
+    since: InstantsSincePlan,
     ours: NewKeys,
     theirs: Collection[FileGroupId],
     checked: CheckedInstants,
@@ -379,7 +379,7 @@ def _check_compaction(
     raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten or changed)[:1]))
 
 
-def _check_restore(since: Since) -> None:
+def _check_restore(since: InstantsSincePlan) -> None:
     if since.restore is not None and _forbids(RESTORE, their_state=known_of(since.restore)):
         raise since.work.conflict(
             f"The restore {since.restore.requested_time} took the table back to an earlier moment",
@@ -392,10 +392,10 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
     return work.conflict(what, met_at(base, ROLLBACK))
 
 
-def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -> None:
+def _check_undone(since: InstantsSincePlan, changes: WriteChanges, bases: Collection[str]) -> None:
     _check_restore(since)
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
-    for undo in since.undone():
+    for undo in since.undone_writes():
         if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, their_state=undo.state):
             raise _base_gone(since.work, undo.instant_time)
         shared: dict[Shared, object] = {}
@@ -416,7 +416,7 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
             )
 
 
-def _check_cleaned(since: Since, looked: NewKeys) -> None:
+def _check_cleaned(since: InstantsSincePlan, looked: NewKeys) -> None:
     """Raise if a clean deleted files that this write saw, so that its lookup may have missed keys.
 
     A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
@@ -434,7 +434,7 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
         raise since.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
 
 
-def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
+def check_columns_since(since: InstantsSincePlan, columns: pa.Schema, *, merges: bool = False) -> None:
     """Raise if either this write or a write that completed meanwhile drops columns of the other.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last. A write that still
@@ -457,9 +457,9 @@ def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = Fals
         )
 
 
-def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
+def check_ownership(work: Transaction, timeline: Timeline, since: InstantsSincePlan | None = None) -> None:
     """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again."""
-    since = since or Since.find(work, timeline)
+    since = since or InstantsSincePlan.find(work, timeline)
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
     undone = [

@@ -51,7 +51,7 @@ class NewKeys:
     logs: Mapping[FileGroupId, Mapping[str, int]] = field(default_factory=dict)
     partitions: frozenset[str] = frozenset()
 
-    def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
+    def with_logs_of(self, compacted: Collection[FileGroupId]) -> NewKeys:
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
         return replace(self, files={path: rows for counts in (self.files, *logs) for path, rows in counts.items()})
 

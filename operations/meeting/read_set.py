@@ -33,7 +33,7 @@ from .transaction import Transaction
 _COMMIT_TIME = META_COLUMNS[0]
 
 
-def find_read(
+def find_changed_read(
     work: Transaction,
     read: tuple[ReadRows, ...],
     columns: pa.Schema,

@@ -40,7 +40,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class InstantsSincePlan:
     """The instants that completed since a write was planned, and those that are pending.
 
     Attributes:
@@ -58,12 +58,12 @@ class Since:
     pending: tuple[Instant, ...]
 
     @classmethod
-    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> Since:
+    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> InstantsSincePlan:
         """Return what completed since the plan, without instants that are ``checked`` in the same state.
 
         Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
-        seen = _seen(work, timeline)
+        seen = _seen_at_plan(work, timeline)
         gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
         bodies = work.table.archive.bodies(gone)
         active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
@@ -71,7 +71,7 @@ class Since:
         return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
 
     @classmethod
-    def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
+    def of_unread(cls, work: Transaction, timeline: Timeline) -> InstantsSincePlan:
         """As `find`, for a write that has read nothing: all instants if the history does not reach back to the plan."""
         try:
             return cls.find(work, timeline)
@@ -124,15 +124,15 @@ class Since:
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
         # A rollback is requested after its victim, and the archive may lack the bodies of earlier rollbacks.
-        return [undo for undo in self.undone(archived_after=instant_time) if undo.instant_time == instant_time]
+        return [undo for undo in self.undone_writes(archived_after=instant_time) if undo.instant_time == instant_time]
 
-    def undone(self, archived_after: str = "") -> Iterator[Undone]:
+    def undone_writes(self, archived_after: str = "") -> Iterator[Undone]:
         """Yield the writes that completed or pending rollbacks undo; of archived rollbacks only later than a time."""
         instants = {*self.active, *self.pending}
         for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
-                yield _undone(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
+                yield _undone_write(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
         for instant in self.archived:
@@ -141,7 +141,7 @@ class Since:
                 taken = [*self.work.table.format.undo.taken(metadata)]
                 actions = {each.commit_time: each.action for each in metadata.instants_rollback}
                 for victim in metadata.commits_rollback:
-                    yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
+                    yield _undone_write(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
@@ -155,7 +155,7 @@ class Since:
             ) from error
 
 
-def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
+def _undone_write(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
     made = (file for path in paths if (file := data_file(path, changes=True)) is not None)
     groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
@@ -163,10 +163,10 @@ def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Und
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:
     """Return the table as it was at the plan of the write, by a timeline of a later moment."""
-    return SeenTable(work.table, now.as_of(_seen(work, now)))
+    return SeenTable(work.table, now.as_of(_seen_at_plan(work, now)))
 
 
-def _seen(work: Transaction, timeline: Timeline) -> Seen:
+def _seen_at_plan(work: Transaction, timeline: Timeline) -> Seen:
     try:
         return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:

@@ -107,7 +107,7 @@ class Checkpoints:
                 identifiers = _moved_last(identifiers, name, Checkpoint(batch_id, instant.requested_time))
         return replace(self, identifiers=identifiers)
 
-    def on(self, seen: SeenTable) -> Checkpoints:
+    def without_undone(self, seen: SeenTable) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
         is_committed = {
             # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
@@ -186,7 +186,7 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
     checkpoints = Checkpoints()
     for instant, texts in reversed(since):
         checkpoints = checkpoints.followed_by(instant, texts)
-    return checkpoints.on(seen)
+    return checkpoints.without_undone(seen)
 
 
 def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:

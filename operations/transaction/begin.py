@@ -66,7 +66,7 @@ def begun(
         noted = work.at(instant_time)
         if noted.instant_time <= after:
             continue
-        first = _claims(noted)
+        first = _claim_noted_time(noted)
         if first is None:
             continue
         try:
@@ -103,11 +103,11 @@ def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timelin
         chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
         instant_time = chosen if work.notes.make(number, chosen) else work.notes.find(number)
     if not instant_time or instant_time == GIVEN_UP:
-        raise over(work)
+        raise sealed_error(work)
     return instant_time, listed
 
 
-def _claims(work: Transaction) -> bool | None:
+def _claim_noted_time(work: Transaction) -> bool | None:
     """Return whether this task is the first of its write to claim the noted time; None if another write has it."""
     claim_owner = work.claim.owner()
     is_first = claim_owner is None and work.claim.make(work.owner)
@@ -124,7 +124,7 @@ def _claims(work: Transaction) -> bool | None:
     if is_first:
         forget(work.storage, work.instant_time)
     if sealed in {work.key, ""}:
-        raise over(work)
+        raise sealed_error(work)
     return None
 
 
@@ -151,10 +151,10 @@ def _begun_timeline(work: Transaction) -> Timeline | None:
 
 def refuse_sealed(work: Transaction) -> None:
     if any(owner.Seal(work.storage, seal).is_set() for seal in work.seals):
-        raise over(work)
+        raise sealed_error(work)
 
 
-def over(work: Transaction) -> WriteSealedError:
+def sealed_error(work: Transaction) -> WriteSealedError:
     return WriteSealedError(
         f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
         "Nothing is to be done: the task's files are not part of the table.",
@@ -179,7 +179,7 @@ def _refuse_completed(work: Transaction, instant: Instant | None) -> None:
     """
     if instant is not None and instant.state == State.COMPLETED:
         forget(work.storage, work.instant_time)
-        raise over(work)
+        raise sealed_error(work)
 
 
 def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool:
@@ -240,5 +240,5 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
         taken_back = _take_back_if_given_up(work)
     if taken_back:
         forget(work.storage, work.instant_time)
-        raise over(work)
+        raise sealed_error(work)
     return timeline

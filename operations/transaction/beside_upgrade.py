@@ -17,7 +17,7 @@ _PATIENCE_S = 30.0
 _POLL_S = 0.1
 
 
-def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
+def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: Instant) -> None:
     """Raise `CommitConflictError` if an upgrade left out an instant that has just completed.
 
     This deletes its completed file, and its writer undoes the rest. It first waits for an upgrade that is at work.

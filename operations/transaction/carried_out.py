@@ -23,7 +23,7 @@ from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import DeleteFile, FirstSteps
 from ..following.before_completion import AsideFileGoneError, take_back_steps, take_steps
-from .beside_upgrade import refuse_left_behind_now
+from .beside_upgrade import refuse_instant_left_by_upgrade
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
 
@@ -47,7 +47,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
         return all(_is_taken(timeline.storage, first) for first in decision.first)
     instant = decision.instant
     states = [
-        instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
+        instant.state for instant in timeline.instants if _is_about(instant.requested_time, instant.group, decision)
     ]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in states
@@ -68,7 +68,7 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
     storage = table.storage
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
-            _close(storage, partition, instant.requested_time)
+            _close_if_unused(storage, partition, instant.requested_time)
     elif decision.kind == DecisionKind.GIVE_UP:
         # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
@@ -78,7 +78,7 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
     elif decision.kind == DecisionKind.TAKE_STEPS:
         # Another process may have carried it out and archived the instant, which must not come back.
         for first in decision.first if is_newest(storage, decision) else ():
-            _take_first(table, decision, first)
+            _take_first_steps(table, decision, first)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)
@@ -89,7 +89,7 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
             for first in decision.first:
-                _take_first(table, decision, first)
+                _take_first_steps(table, decision, first)
             if decision.first and not is_newest(storage, decision):
                 # Another process may have carried it out and given the instant up, which must not come back.
                 return
@@ -100,12 +100,12 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         else:
             began, steps = time.monotonic(), first_steps_of(table, decision)
             for first in steps:
-                _take_first(table, decision, first)
+                _take_first_steps(table, decision, first)
             late = bool(steps) and time.monotonic() - began >= LATE_S and timeline.files.layout.next is None
             if late and is_undone(timeline.reload(), instant):
                 return
             timeline.complete(instant, decision.body)
-            refuse_left_behind_now(table, timeline, instant)
+            refuse_instant_left_by_upgrade(table, timeline, instant)
 
 
 def is_undone(timeline: Timeline, instant: Instant) -> bool:
@@ -141,7 +141,7 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
     return bool(decision.body) and state_of(files.storage, files.layout).completed != decision.body
 
 
-def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
+def _take_first_steps(table: Table, decision: Decision, first: FirstSteps) -> None:
     """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
     binds = partial(is_newest, table.storage, decision)
     if decision.instant.state == State.REQUESTED and not binds():
@@ -185,11 +185,11 @@ def opened_by(storage: Storage, partition: str) -> str | None:
         return None
 
 
-def _is_same(requested_time: str, group: str, decision: Decision) -> bool:
+def _is_about(requested_time: str, group: str, decision: Decision) -> bool:
     return (requested_time, group) == (decision.instant.requested_time, decision.instant.group)
 
 
-def _close(storage: Storage, partition: str, instant_time: str) -> None:
+def _close_if_unused(storage: Storage, partition: str, instant_time: str) -> None:
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))

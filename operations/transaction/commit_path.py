@@ -25,7 +25,7 @@ from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import FirstSteps, folder_of
 from ..result import MetadataWritten
 from .decide import decide
-from .followers import Prepared, changed_properties, following, prepare
+from .followers import Prepared, changed_properties, followers_of, prepare
 from .locks import HeldLock, has_lock, hold
 from .outcome import CommitBody, Outcome
 
@@ -124,7 +124,7 @@ def complete(
     table: Table,
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
-    relief: Callable[[], None] | None = None,
+    make_room: Callable[[], None] | None = None,
     *,
     starts: bool = False,
 ) -> Completed | None:
@@ -134,7 +134,7 @@ def complete(
     makes the inflight file, too. Followers of the table prepare before the race, and again if instants that completed
     meanwhile change what they prepared. Otherwise as `decide`.
     """
-    followers, locked = following(table), has_lock(table)
+    followers, locked = followers_of(table), has_lock(table)
     for further in reversed(range(_PREPARATIONS)):
         prepared = seen = None
         if followers or locked:
@@ -147,11 +147,11 @@ def complete(
                 prepared = prepare(followers, SeenTable(table, seen), pending, expected)
         try:
             leaves = seen if locked and further else None
-            return _complete(table, pending, outcome, prepared, leaves, relief, starts=starts)
+            return _complete_once(table, pending, outcome, prepared, leaves, make_room, starts=starts)
         except _OutdatedError:
             # Another process may have begun to build a metadata table since this process opened the table.
             stored = stored_config(table.storage)
-            followers = following(table if stored is None else replace(table, config=stored))
+            followers = followers_of(table if stored is None else replace(table, config=stored))
     raise ConcurrentWriteError(
         f"Other instants changed what follows the table {table.path}, {_PREPARATIONS} times in a row, while the "
         f"{pending.action} {pending.requested_time} was about to complete.",
@@ -163,13 +163,13 @@ class _OutdatedError(Exception):
     """Instants completed since data files were read, or since followers prepared, and change what these prepared."""
 
 
-def _complete(
+def _complete_once(
     table: Table,
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
     prepared: Prepared | None,
     seen: Timeline | None,
-    relief: Callable[[], None] | None,
+    make_room: Callable[[], None] | None,
     *,
     starts: bool,
 ) -> Completed | None:
@@ -192,7 +192,7 @@ def _complete(
         if config is not None and current.followed:
             after = _ready_after(table, prepared, timeline, config, current)
         if own is not None and config is not None:
-            after = max(after, _required(own.ready_after(timeline, config)))
+            after = max(after, _time_or_outdated(own.ready_after(timeline, config)))
         at = time_after(table, timeline, after)
         completed.append(timeline.files.layout.completed(pending, at))
         body = current.body
@@ -206,7 +206,7 @@ def _complete(
         first = (*current.first, *(each for each in steps if each.steps or each.drops))
         return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first)
 
-    decide(table, build, relief)
+    decide(table, build, make_room)
     if not completed:
         return None
     if prepared is None:
@@ -221,12 +221,12 @@ def _ready_after(
 ) -> str:
     """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew."""
     ready = () if prepared is None else prepared.followers
-    if any(follower not in ready for follower in following(replace(table, config=config))):
+    if any(follower not in ready for follower in followers_of(replace(table, config=config))):
         raise _OutdatedError
-    return "" if prepared is None else _required(prepared.ready_after(timeline, config, outcome))
+    return "" if prepared is None else _time_or_outdated(prepared.ready_after(timeline, config, outcome))
 
 
-def _required(ready: str | None) -> str:
+def _time_or_outdated(ready: str | None) -> str:
     if ready is None:
         raise _OutdatedError
     return ready

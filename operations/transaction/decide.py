@@ -61,18 +61,18 @@ _TRIES = 3
 def decide(
     table: Table,
     build: Callable[[Timeline], Decision | None],
-    relief: Callable[[], None] | None = None,
+    make_room: Callable[[], None] | None = None,
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` runs again after each lost race, and returns None if there is nothing to decide. `relief` makes room on a
+    `build` runs again after each lost race, and returns None if there is nothing to decide. `make_room` makes room on a
     full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if the store failed: if the
     decision was made before, it is binding, and the next process that decides carries it out.
     """
     with hold(table) as held:
         for attempt in range(_ROUNDS):
             began = time.monotonic()
-            number, timeline = settled(held)
+            number, timeline = carry_out_newest(held)
             decision = build(timeline)
             if decision is None:
                 return timeline
@@ -80,7 +80,7 @@ def decide(
             # Old decisions are deleted, so after a long stall the number may be free again. Only the newest binds.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
                 try:
-                    _insist(held, decision, timeline, relief)
+                    _carry_out_with_retries(held, decision, timeline, make_room)
                 except CommitConflictError:
                     # The table has another version now, and a process of that version may have decided since.
                     voided = _make_empty_decision(table.storage, number + 2, decision)
@@ -98,19 +98,19 @@ def decide(
 def settle(table: Table) -> Timeline:
     """Carry out the newest decision, whose maker may be dead, and return the timeline."""
     with hold(table) as held:
-        return settled(held)[1]
+        return carry_out_newest(held)[1]
 
 
-def settled(held: HeldLock) -> tuple[int, Timeline]:
+def carry_out_newest(held: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
     table = held.table
     numbers = _numbers(table.storage)
     newest, began = numbers[-1], time.monotonic()
-    decision = _read(table, newest) if newest else None
+    decision = _read_decision(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
-        _insist(held, decision, timeline, None)
+        _carry_out_with_retries(held, decision, timeline, None)
         _take_back_late(held, decision, began)
         timeline = table.timeline()
     _delete_old(table.storage, numbers)
@@ -122,7 +122,7 @@ def _numbers(storage: Storage) -> list[int]:
     return [0, *decisions.numbers(storage)]
 
 
-def _read(table: Table, number: int) -> Decision | None:
+def _read_decision(table: Table, number: int) -> Decision | None:
     """Return a decision; None if it is deleted because a newer one exists, or if its file stays incomplete."""
     storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
@@ -171,7 +171,9 @@ def _is_newest(storage: Storage, number: int) -> bool:
     return _numbers(storage)[-1] == number
 
 
-def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
+def _carry_out_with_retries(
+    held: HeldLock, decision: Decision, timeline: Timeline, make_room: Callable[[], None] | None
+) -> None:
     """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
@@ -181,10 +183,10 @@ def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Call
             if isinstance(error, StorageError) and is_unflushed(error):
                 raise
             if attempt == _TRIES:
-                raise _unfinished(decision, error) from error
+                raise _unfinished_error(decision, error) from error
             logger.warning("table %s: carrying out a decision failed once", held.table.path, exc_info=True)
-        if relief is not None:
-            relief()
+        if make_room is not None:
+            make_room()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
 
 
@@ -226,7 +228,7 @@ def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
         table.storage.delete(timeline.files.path(completed))
 
 
-def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
+def _unfinished_error(decision: Decision, error: PyHudiError) -> StorageError:
     instant = decision.instant
     verb = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(

@@ -12,7 +12,7 @@ from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType
 from ...timeline.writers.owner import Seal
 from ..meeting.transaction import Transaction
-from .begin import over, refuse_sealed
+from .begin import refuse_sealed, sealed_error
 from .left_overs import forget_partitions
 
 
@@ -84,7 +84,7 @@ class Fence:
         notes = (Seal(storage, seal) for seal in self.work.seals)
         if self._announced and not self.sealed_by_us and any(note.is_given_up() for note in notes):
             storage.delete(*self._announced)
-            raise over(self.work)
+            raise sealed_error(self.work)
 
     def refuse(self) -> None:
         self._refuse_over()
@@ -100,7 +100,7 @@ class Fence:
 
     def _refuse_over(self) -> None:
         if self._over:
-            raise over(self.work)
+            raise sealed_error(self.work)
 
     def _refuse_sealed(self) -> None:
         self._refuse_over()

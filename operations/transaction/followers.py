@@ -53,14 +53,14 @@ class Prepared:
         return max(ready, default="") if len(ready) == len(times) else None
 
 
-def following(table: Table) -> tuple[Follower, ...]:
+def followers_of(table: Table) -> tuple[Follower, ...]:
     """Return the followers that prepare steps for a table's instants."""
     return tuple(follower for follower in FOLLOWERS if follower.follows(table))
 
 
 def bounded_columns(table: Table) -> tuple[str, ...]:
     """Return the columns whose bounds followers need of each new data file of a table, each once."""
-    return tuple(dict.fromkeys(name for follower in following(table) for name in follower.bounded_columns(table)))
+    return tuple(dict.fromkeys(name for follower in followers_of(table) for name in follower.bounded_columns(table)))
 
 
 def prepare(followers: tuple[Follower, ...], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:

@@ -36,7 +36,7 @@ def remove_pending(table: Table, instant: Instant) -> None:
 
 def remove_savepoint(table: Table, saved: Instant) -> None:
     with hold(table):
-        for path in _completed(table.instants.paths(), saved):
+        for path in _completed_paths(table.instants.paths(), saved):
             table.storage.delete(path)
         table.instants.remove_pending(saved)
 
@@ -47,7 +47,7 @@ def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
         paths = table.instants.paths()
         for instant in rollbacks:
             table.instants.remove_pending(instant)
-            table.storage.delete(*_completed(paths, instant))
+            table.storage.delete(*_completed_paths(paths, instant))
 
 
 def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
@@ -67,7 +67,7 @@ def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str,
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
     """Make a completed write inflight again, so that no reader sees its rows."""
     states = paths.get(victim.identity, {})
-    completed = _completed(paths, victim)
+    completed = _completed_paths(paths, victim)
     if not completed:
         return
     files = table.instants
@@ -75,7 +75,7 @@ def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
         # Without a pending file the instant would vanish at once, and no process would look for its data files.
         for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
             if state not in states:
-                make(_pending(files, states, victim))
+                make(_under_pending_action(files, states, victim))
         table.storage.delete(*completed)
 
 
@@ -88,11 +88,11 @@ def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
             table.storage.delete(*{pending, *states.get(state, ())})
 
 
-def _completed(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
+def _completed_paths(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
     return paths.get(instant.identity, {}).get(State.COMPLETED, ())
 
 
-def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
+def _under_pending_action(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
     """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
         instant = files.layout.parse(split(path)[1])

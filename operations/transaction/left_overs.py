@@ -29,10 +29,10 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
     """
     paths = list(partitions)
     if paths:
-        decide(table, partial(_unused, table.storage, victim, paths))
+        decide(table, partial(_close_unused, table.storage, victim, paths))
 
 
-def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
+def _close_unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
     flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
     unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
     return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None

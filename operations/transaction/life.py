@@ -137,8 +137,8 @@ def finish(
     with phase("complete"):
         made.ready()
         # Only work with a key holds a reserve.
-        relief = work.reserve.release if work.key else None
-        return complete(work.table, work.inflight, made.outcome, relief)
+        make_room = work.reserve.release if work.key else None
+        return complete(work.table, work.inflight, made.outcome, make_room)
 
 
 def drop_strays(made: Made, ownership: Ownership) -> None:

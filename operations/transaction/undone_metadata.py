@@ -33,7 +33,7 @@ def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[
     Returns the partitions that went out of use. ``paths`` are the data files that the undo takes back. Raises as
     `set_properties`.
     """
-    if not _in_use(table):
+    if not _partitions_in_use(table):
         return ()
     is_lost = table.format.undo.adds_files(time, paths)
     if not is_lost and is_in_base_files(table, timeline, time):
@@ -74,9 +74,9 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     An indexing at work notices the undo, and builds again. ``action`` says in messages what needs this. Raises as
     `set_properties`.
     """
-    names = _in_use(table)
+    names = _partitions_in_use(table)
     for _ in range(_ROUNDS):
-        if not _in_use(table):
+        if not _partitions_in_use(table):
             break
         set_properties(table, action, _without_partitions)
     else:
@@ -95,7 +95,7 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     return names
 
 
-def _in_use(table: Table) -> tuple[str, ...]:
+def _partitions_in_use(table: Table) -> tuple[str, ...]:
     # If the first write of a table is dead, the table has no properties yet.
     config = stored_config(table.storage) if table.format.keeps_metadata else None
     return () if config is None else config.metadata_partitions

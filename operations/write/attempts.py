@@ -29,8 +29,8 @@ from ...timeline.writers.patience import Waited
 from ...timeline.writers.tickets import Places, Ticket, age_of, in_turn, places_of_buckets
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..meeting.concurrency import RESTORE, WRITE, Asked, Meeting, Verdict, judge
-from ..meeting.conflicts import changed_numbers, check_columns_since, check_moment, check_rescales, check_restores
-from ..meeting.since import Since
+from ..meeting.conflicts import changed_numbers, check_before_merge, check_columns_since, check_rescales, check_restores
+from ..meeting.since import InstantsSincePlan
 from ..meeting.taken import given_up_as_conflicts, taken_as_conflicts
 from ..meeting.transaction import Transaction
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
@@ -167,7 +167,7 @@ class Attempt:
         return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
 
     @contextmanager
-    def turn(self, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
+    def turn(self, since: InstantsSincePlan) -> Iterator[tuple[WritePlan, Timeline]]:
         """Wait for older writes of the same data, and yield the plan as if it had been made after them.
 
         ``since`` is what completed between the plan and the seal.
@@ -204,7 +204,7 @@ class Attempt:
             pinned = pin(plan.table, plan.settings.patience)
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         try:
-            since = check_moment(plan.transaction, pinned.now)
+            since = check_before_merge(plan.transaction, pinned.now)
             check_columns_since(since, plan.schema, merges=plan.operation not in REPLACING)
             if changed_numbers(since, buckets_by_partition(plan, self.rows.paths)):
                 numbers = bucket_numbers(plan.table, pinned.now)

@@ -22,7 +22,7 @@ from ...timeline.timeline import Timeline
 from ...writer.written_file import WrittenFile
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..meeting.conflicts import check_ownership
-from ..meeting.since import Since, seen_by
+from ..meeting.since import InstantsSincePlan, seen_by
 from ..meeting.taken import taken_as_conflicts
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -179,7 +179,7 @@ def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
         instant = timeline.find(plan.instant_time)
         if instant is not None and instant.state == State.COMPLETED:
             return Committed(plan, result_of(timeline, instant), timeline)
-        since = Since.of_unread(plan.transaction, timeline)
+        since = InstantsSincePlan.of_unread(plan.transaction, timeline)
         check_ownership(plan.transaction, timeline, since)
     with attempt.turn(since) as (fresh, now):
         return _merge_and_complete(fresh, now, results, attempt, phases)

@@ -47,7 +47,7 @@ from .writers import Writers, file_work, versions_of_commit, writers
 _MANY_ROWS = 1 << 20
 
 
-def note_written(
+def add_written_keys(
     keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, written: Sequence[WrittenFile]
 ) -> None:
     """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
@@ -218,7 +218,7 @@ class _Merge:
     ) -> tuple[WrittenFile, ...]:
         written = writers_of_job.write(job, rows, sequence)
         if self.known_keys is not None:
-            note_written(self.known_keys, self.plan, job, rows, written)
+            add_written_keys(self.known_keys, self.plan, job, rows, written)
         return written
 
 
