@@ -68,7 +68,7 @@ class KeptMetadataTable:
         table = Table(seen.storage, config, seen.table.lock)
         if instant.action in _WITHOUT_RECORDS or not names:
             return _NothingWritten(names)
-        began, tries = time.monotonic(), 0
+        start_s, tries = time.monotonic(), 0
         while True:
             try:
                 metadata = MetadataTable.with_partitions(table, seen.timeline, names)
@@ -76,8 +76,10 @@ class KeptMetadataTable:
                 return _GoneMetadata(names, warning_of(names, reason_of(error)))
             take_back_gone(table, metadata)
             try:
-                commit = _sound_commit(metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config))
-                return _PreparedMetadata(names, metadata, commit, time.monotonic() - began)
+                commit = _commit_of_sound_partitions(
+                    metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config)
+                )
+                return _PreparedMetadata(names, metadata, commit, time.monotonic() - start_s)
             except StorageError:
                 tries += 1
                 # A rollback by another process may have deleted a log file after this process listed it.
@@ -98,25 +100,27 @@ def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
         )
 
 
-def _sound_commit(
+def _commit_of_sound_partitions(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
 ) -> MetadataCommit:
     """Make the delta commit of an instant; damaged partitions go out of use with it."""
-    gone: tuple[str, ...] = ()
+    gone_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     while True:
-        sound = (
-            replace(metadata, names=tuple(name for name in metadata.names if name not in gone)) if gone else metadata
+        sound_metadata = (
+            replace(metadata, names=tuple(name for name in metadata.names if name not in gone_names))
+            if gone_names
+            else metadata
         )
         try:
-            check_folders(sound, {*seen.table.config.metadata_partitions} & {*sound.names})
-            changed = changed_records(sound, seen, instant, changes)
-            every = replace(changed, drops=(*gone, *changed.drops), warnings=(*warnings, *changed.warnings))
-            return make_metadata_commit(sound, instant, every, building)
+            check_folders(sound_metadata, {*seen.table.config.metadata_partitions} & {*sound_metadata.names})
+            changed = changed_records(sound_metadata, seen, instant, changes)
+            all_changes = replace(changed, drops=(*gone_names, *changed.drops), warnings=(*warnings, *changed.warnings))
+            return make_metadata_commit(sound_metadata, instant, all_changes, building)
         except DamagedPartitionError as error:
-            damaged = gone_with(error.name, sound.names)
+            damaged = gone_with(error.name, sound_metadata.names)
             logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)
-            gone, warnings = (*gone, *damaged), (*warnings, warning_of(damaged, error.reason))
+            gone_names, warnings = (*gone_names, *damaged), (*warnings, warning_of(damaged, error.reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,20 +181,20 @@ class _PreparedMetadata:
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
         names = written_partitions(config)
         if names != self.names:
-            gone = sorted({*self.names} - {*names})
-            if gone:
+            gone_names = sorted({*self.names} - {*names})
+            if gone_names:
                 # Another process dropped them, or an engine that keeps other partitions.
-                logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone))
+                logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone_names))
             return None
         if not _indexings(timeline) <= _indexings(self.metadata.of_table):
             # A partition that was dropped and begun anew may have other columns and another schema.
             return None
-        now = self.metadata.timeline.reload()
-        if self.commit.is_outdated(self.metadata.timeline, now) or self._definitions_changed():
+        current_timeline = self.metadata.timeline.reload()
+        if self.commit.is_outdated(self.metadata.timeline, current_timeline) or self._definitions_changed():
             return None
         # The completion time of a log file decides its file slice, and a compaction of the metadata table merges what
         # completed before it, so the instant must complete after all instants there.
-        return now.greatest_time() or ""
+        return current_timeline.greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
         drops = self.commit.drops
@@ -215,11 +219,11 @@ def refuse_disabled_metadata(config: TableConfig, path: str) -> None:
 
 def refuse_unsupported_partitions(config: TableConfig, path: str) -> None:
     """Raise `UnsupportedTableError` if a table's metadata table has partitions that pyhudi does not keep."""
-    others = sorted({*written_partitions(config)} - KEPT)
-    if others:
+    unsupported = sorted({*written_partitions(config)} - KEPT)
+    if unsupported:
         raise UnsupportedTableError(
-            f"The metadata table of {path} holds {', '.join(others)}, which pyhudi does not keep: after a write "
+            f"The metadata table of {path} holds {', '.join(unsupported)}, which pyhudi does not keep: after a write "
             "that leaves them as they are, readers would miss rows.",
-            f"Drop these partitions with HudiTable.drop_index(), such as drop_index({others[0]!r}), or write with "
+            f"Drop these partitions with HudiTable.drop_index(), such as drop_index({unsupported[0]!r}), or write with "
             "Apache Hudi.",
         )

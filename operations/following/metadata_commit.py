@@ -85,9 +85,11 @@ class MetadataCommit:
 
     def is_outdated(self, seen: Timeline, now: Timeline) -> bool:
         """Return whether instants of the metadata table that completed since change the content of this commit."""
-        since = set(now.completed).difference(seen.completed)
+        completed_since = set(now.completed).difference(seen.completed)
         # A compaction may have given a file group another schema; delta commits of other engines may hold exact bounds.
-        return any(instant.action != ACTION or instant.requested_time > self.instant_time for instant in since)
+        return any(
+            instant.action != ACTION or instant.requested_time > self.instant_time for instant in completed_since
+        )
 
     def steps(self, files: InstantFiles, completed: Instant) -> tuple[Step, ...]:
         """Return the steps that publish the delta commit before an instant of the table completes."""
@@ -110,22 +112,24 @@ def make_metadata_commit(
     ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
     `DamagedPartitionError` if files of the metadata table cannot be read.
     """
-    wanted = [(each, group) for each in changed.partitions for group in _touched(each)]
-    schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), wanted)
+    changed_groups = [(each, group) for each in changed.partitions for group in _touched_groups(each)]
+    schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), changed_groups)
     logs: list[NewLog] = []
-    by_group: Mapping[int, GrowingHFile] = {}
-    encoded_by: tuple[str, str] | None = None
-    for (each, group), schema in zip(wanted, schemas, strict=True):
+    hfiles_by_group: Mapping[int, GrowingHFile] = {}
+    encoded_for: tuple[str, str] | None = None
+    for (changed_partition, group), schema in zip(changed_groups, schemas, strict=True):
         # The file groups of a partition mostly share a schema, so encode its records once.
-        if encoded_by != (each.name, schema):
-            by_group, encoded_by = _hfiles(each, schema), (each.name, schema)
-        step_of = partial(file_step, metadata.storage, instant.requested_time, beside=len(wanted) - 1)
-        logs.append(_make_log(instant.requested_time, each, group, by_group.get(group), schema, step_of))
+        if encoded_for != (changed_partition.name, schema):
+            hfiles_by_group, encoded_for = _hfiles(changed_partition, schema), (changed_partition.name, schema)
+        step_of = partial(file_step, metadata.storage, instant.requested_time, other_files=len(changed_groups) - 1)
+        logs.append(
+            _make_log(instant.requested_time, changed_partition, group, hfiles_by_group.get(group), schema, step_of)
+        )
     body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
     return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
 
 
-def _touched(changed: ChangedPartition) -> list[int]:
+def _touched_groups(changed: ChangedPartition) -> list[int]:
     keys = pa.concat_arrays([changed.keys, changed.deletes])
     return [int(group) for group in np.unique(groups_of(keys, len(changed.file_ids)))]
 

@@ -32,8 +32,8 @@ def metadata_of_write(table: Table, time: str, before: Collection[str]) -> Metad
         return None
     body = _commit_at(table, time)
     if body is None:
-        gone = {*before} - {*written_partitions(table.config)}
-        return MetadataWritten(warnings=(warning_of(gone, _UNKNOWN_REASON),)) if gone else None
+        gone_names = {*before} - {*written_partitions(table.config)}
+        return MetadataWritten(warnings=(warning_of(gone_names, _UNKNOWN_REASON),)) if gone_names else None
     stats = [stat for of_partition in body.partition_to_write_stats.values() for stat in of_partition]
     return MetadataWritten(
         tuple(sorted(body.partition_to_write_stats)),

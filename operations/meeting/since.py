@@ -64,11 +64,13 @@ class InstantsSincePlan:
         Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
         seen = _seen_at_plan(work, timeline)
-        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
-        bodies = work.table.archive.bodies(gone)
+        archived_instants = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
+        bodies = work.table.archive.bodies(archived_instants)
         active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
         pending = tuple(instant for instant in timeline.pending if instant not in checked)
-        return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
+        return cls(
+            work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in archived_instants}, pending
+        )
 
     @classmethod
     def of_unread(cls, work: Transaction, timeline: Timeline) -> InstantsSincePlan:
@@ -88,11 +90,11 @@ class InstantsSincePlan:
 
     def read(self, write: Instant) -> CommitMetadata:
         """Return the metadata of one of `writes`; raise `CommitConflictError` if the archive lacks it."""
-        metadata = self._read(write)
+        metadata = self._read_body(write)
         refuse_newer_keys(self.timeline, write, metadata.extra_metadata)
         return metadata
 
-    def _read(self, write: Instant) -> CommitMetadata:
+    def _read_body(self, write: Instant) -> CommitMetadata:
         if write not in self.archived:
             return self.timeline.files.read_commit(write)
         from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
@@ -138,10 +140,12 @@ class InstantsSincePlan:
         for instant in self.archived:
             if instant.action == "rollback" and instant.requested_time > archived_after:
                 metadata = self._read_archived(RollbackMetadata, instant)
-                taken = [*self.work.table.format.undo.taken(metadata)]
+                deleted_paths = [*self.work.table.format.undo.taken(metadata)]
                 actions = {each.commit_time: each.action for each in metadata.instants_rollback}
                 for victim in metadata.commits_rollback:
-                    yield _undone_write(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
+                    yield _undone_write(
+                        instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted_paths
+                    )
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
@@ -156,8 +160,8 @@ class InstantsSincePlan:
 
 
 def _undone_write(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
-    made = (file for path in paths if (file := data_file(path, changes=True)) is not None)
-    groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made)
+    made_files = (file for path in paths if (file := data_file(path, changes=True)) is not None)
+    groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made_files)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 

@@ -58,9 +58,9 @@ class Transaction:
         """Return whether an instant belongs to this work, and not to a replay of it."""
         return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
-    def conflict(self, what: str, met: MetInstant | None = None) -> CommitConflictError:
+    def conflict(self, reason: str, met: MetInstant | None = None) -> CommitConflictError:
         return CommitConflictError(
-            f"The write {self.instant_time} of the table {self.path} cannot be committed. {what}.",
+            f"The write {self.instant_time} of the table {self.path} cannot be committed. {reason}.",
             "This write left nothing behind; write again.",
             met=met,
         )

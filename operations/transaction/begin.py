@@ -53,37 +53,37 @@ def begun(
     work: Transaction,
     requested: Callable[[Codec], bytes],
     prepare: Callable[[Transaction, Timeline], Swept],
-    after: str = "",
+    previous_time: str = "",
 ) -> Iterator[BegunWork]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
     Only the first task calls `prepare`, which makes the table ready, with the newest timeline. ``after`` is the time of
     the commit's last attempt. Raises `WriteSealedError` if the write is over.
     """
-    noted = work.at("")
+    noted_work = work.at("")
     for number in range(1, _MOST_NOTES + 1):
-        instant_time, listed = _noted_time(work, number, noted.instant_time)
-        noted = work.at(instant_time)
-        if noted.instant_time <= after:
+        instant_time, listed = _noted_time(work, number, noted_work.instant_time)
+        noted_work = work.at(instant_time)
+        if noted_work.instant_time <= previous_time:
             continue
-        first = _claim_noted_time(noted)
-        if first is None:
+        is_first = _claim_noted_time(noted_work)
+        if is_first is None:
             continue
         try:
-            with noted.heartbeat():
-                timeline = None if first else _begun_timeline(noted)
+            with noted_work.heartbeat():
+                timeline = None if is_first else _begun_timeline(noted_work)
                 if timeline is None:
-                    if not first:
-                        noted.claim.make(noted.owner)
-                    prepared = partial(prepare, noted, listed or work.table.timeline())
-                    timeline = _put_on_timeline(noted, requested, prepared)
-                yield BegunWork(noted, timeline)
+                    if not is_first:
+                        noted_work.claim.make(noted_work.owner)
+                    prepare_noted = partial(prepare, noted_work, listed or work.table.timeline())
+                    timeline = _put_on_timeline(noted_work, requested, prepare_noted)
+                yield BegunWork(noted_work, timeline)
                 return
         except _PassedError:
-            forget(noted.storage, noted.instant_time)
+            forget(noted_work.storage, noted_work.instant_time)
         except WriteSealedError:
             # The process that sealed the write has removed all its files but this heartbeat.
-            heartbeat.Heartbeat(noted.storage, noted.instant_time).delete()
+            heartbeat.Heartbeat(noted_work.storage, noted_work.instant_time).delete()
             raise
     raise ConcurrentWriteError(
         f"The write to the table {work.path} found no free time on the timeline, {_MOST_NOTES} times in a row.",
@@ -91,7 +91,7 @@ def begun(
     )
 
 
-def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timeline | None]:
+def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, Timeline | None]:
     """Return the time that a note names. Without that note, make it, for a time after all instants and the last note.
 
     If this task chose the time, it also returns the timeline by which it chose.
@@ -99,9 +99,9 @@ def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timelin
     instant_time, listed = work.notes.find(number), None
     if instant_time is None:
         listed = work.table.timeline()
-        greatest = max(listed.greatest_time() or "", last)
-        chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
-        instant_time = chosen if work.notes.make(number, chosen) else work.notes.find(number)
+        greatest = max(listed.greatest_time() or "", last_noted)
+        chosen_time = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
+        instant_time = chosen_time if work.notes.make(number, chosen_time) else work.notes.find(number)
     if not instant_time or instant_time == GIVEN_UP:
         raise sealed_error(work)
     return instant_time, listed
@@ -118,12 +118,12 @@ def _claim_noted_time(work: Transaction) -> bool | None:
     # A write that is over may leave only its seal, because it makes the seal before it deletes its claim. The seal may
     # be of this write, or of another write that had this time until a moment ago. If a claim exists, each file that is
     # published checks the seal.
-    sealed = work.seal.key()
-    if sealed is None:
+    sealed_by = work.seal.key()
+    if sealed_by is None:
         return is_first
     if is_first:
         forget(work.storage, work.instant_time)
-    if sealed in {work.key, ""}:
+    if sealed_by in {work.key, ""}:
         raise sealed_error(work)
     return None
 
@@ -188,8 +188,8 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
     writes = [instant.requested_time for instant in timeline.instants if instant.is_write]
-    first = min((time for time in writes if time != work.instant_time), default="")
-    if first > work.instant_time:
+    oldest_other = min((time for time in writes if time != work.instant_time), default="")
+    if oldest_other > work.instant_time:
         return True
     shared = all_shared({Shared.ITSELF: announced_until >= work.instant_time})
     archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
@@ -203,17 +203,17 @@ def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
     announcement. So at least one of the two sees the other. Other software compares its write only with writes that
     were requested or pending at its own time. So if a lock keeps it out, the time must be the greatest.
     """
-    until = max(announced(work.storage), default="")
+    announced_until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
     instant = timeline.find(work.instant_time)
     if instant is not None and instant.state == State.COMPLETED:
         return timeline
     if instant is not None and instant.state == State.INFLIGHT:
         # The task that made the inflight file has looked for announcements already.
-        until = ""
-    begins = instant is None or instant.state == State.REQUESTED
-    is_passed = held.keeps_out and begins and (timeline.greatest_time() or "") > work.instant_time
-    if is_passed or _is_old(work, timeline, until):
+        announced_until = ""
+    is_beginning = instant is None or instant.state == State.REQUESTED
+    is_passed = held.keeps_out and is_beginning and (timeline.greatest_time() or "") > work.instant_time
+    if is_passed or _is_old(work, timeline, announced_until):
         timeline.files.remove_pending(work.inflight)
         raise _PassedError
     return timeline
@@ -231,8 +231,8 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
         refuse_other_version(work.table)
         if instant is None:
             # Readers would take archived instants for uncommitted if this instant were older.
-            until = max(announced(work.storage), default="") if swept.archiving else ""
-            if _is_old(work, swept.timeline, until):
+            announced_until = max(announced(work.storage), default="") if swept.archiving else ""
+            if _is_old(work, swept.timeline, announced_until):
                 raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
         timeline = _leave_if_old(held, work)

@@ -22,11 +22,11 @@ def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: 
 
     This deletes its completed file, and its writer undoes the rest. It first waits for an upgrade that is at work.
     """
-    files, began = timeline.files, time.monotonic()
+    files, start_s = timeline.files, time.monotonic()
     if files.layout.next is None:
         return
     while files.is_current():
-        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - began > _PATIENCE_S:
+        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - start_s > _PATIENCE_S:
             return
         time.sleep(_POLL_S)
     if not is_completed_now(table, completed):
@@ -36,7 +36,7 @@ def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: 
 
 def is_completed_now(table: Table, instant: Instant) -> bool:
     """Return whether an instant is complete in the table as it is now, whichever version that has."""
-    now = open_table(table.storage)
-    return any(other.identity == instant.identity for other in now.timeline().completed) or (
-        now.archive.holds(instant.requested_time)
+    current_table = open_table(table.storage)
+    return any(other.identity == instant.identity for other in current_table.timeline().completed) or (
+        current_table.archive.holds(instant.requested_time)
     )

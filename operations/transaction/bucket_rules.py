@@ -47,8 +47,8 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
     # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
     now = timeline.reload()
     shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
-    undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
-    if undone or bucket_numbers(table, now).rule != rule:
+    is_undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
+    if is_undone or bucket_numbers(table, now).rule != rule:
         delete_bucket_rule(table, rule.instant_time)
         raise CommitConflictError(
             f"The rescale of the table {table.path} cannot begin: the earlier rescale {rule.instant_time} is undone.",

@@ -59,12 +59,12 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     return bool(states)
 
 
-def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
+def carry_out(held_lock: HeldLock, decision: Decision, timeline: Timeline) -> None:
     """Take the steps of the newest decision that are not taken yet.
 
     Raises `CommitConflictError` if it is to complete an instant and the table has another version by now.
     """
-    table, instant = held.table, decision.instant
+    table, instant = held_lock.table, decision.instant
     storage = table.storage
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
@@ -77,8 +77,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             replace_config(storage, decision.replaces, decision.changes)
     elif decision.kind == DecisionKind.TAKE_STEPS:
         # Another process may have carried it out and archived the instant, which must not come back.
-        for first in decision.first if is_newest(storage, decision) else ():
-            _take_first_steps(table, decision, first)
+        for first_steps in decision.first if is_newest(storage, decision) else ():
+            _take_first_steps(table, decision, first_steps)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)
@@ -88,8 +88,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         if decision.changes:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
-            for first in decision.first:
-                _take_first_steps(table, decision, first)
+            for first_steps in decision.first:
+                _take_first_steps(table, decision, first_steps)
             if decision.first and not is_newest(storage, decision):
                 # Another process may have carried it out and given the instant up, which must not come back.
                 return
@@ -98,11 +98,11 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
                 # Another process took the plan back while this process stalled, so it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
-            began, steps = time.monotonic(), first_steps_of(table, decision)
-            for first in steps:
-                _take_first_steps(table, decision, first)
-            late = bool(steps) and time.monotonic() - began >= LATE_S and timeline.files.layout.next is None
-            if late and is_undone(timeline.reload(), instant):
+            start_s, steps = time.monotonic(), first_steps_of(table, decision)
+            for first_steps in steps:
+                _take_first_steps(table, decision, first_steps)
+            is_late = bool(steps) and time.monotonic() - start_s >= LATE_S and timeline.files.layout.next is None
+            if is_late and is_undone(timeline.reload(), instant):
                 return
             timeline.complete(instant, decision.body)
             refuse_instant_left_by_upgrade(table, timeline, instant)
@@ -117,12 +117,12 @@ def is_undone(timeline: Timeline, instant: Instant) -> bool:
     return states.keys() <= {State.COMPLETED} or instant.requested_time in on_the_way_out(timeline)
 
 
-def _is_taken(storage: Storage, first: FirstSteps) -> bool:
+def _is_taken(storage: Storage, first_steps: FirstSteps) -> bool:
     """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone."""
-    if first.paths:
-        return storage.exists(first.paths[-1])
-    deleted = [step.path for step in first.steps if isinstance(step, DeleteFile)]
-    return not deleted or not storage.exists(deleted[-1])
+    if first_steps.paths:
+        return storage.exists(first_steps.paths[-1])
+    deleted_paths = [step.path for step in first_steps.steps if isinstance(step, DeleteFile)]
+    return not deleted_paths or not storage.exists(deleted_paths[-1])
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
@@ -141,13 +141,13 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
     return bool(decision.body) and state_of(files.storage, files.layout).completed != decision.body
 
 
-def _take_first_steps(table: Table, decision: Decision, first: FirstSteps) -> None:
+def _take_first_steps(table: Table, decision: Decision, first_steps: FirstSteps) -> None:
     """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
-    binds = partial(is_newest, table.storage, decision)
-    if decision.instant.state == State.REQUESTED and not binds():
+    is_binding = partial(is_newest, table.storage, decision)
+    if decision.instant.state == State.REQUESTED and not is_binding():
         return
     try:
-        take_steps(table.storage, decision.instant.requested_time, first, binds)
+        take_steps(table.storage, decision.instant.requested_time, first_steps, is_binding)
     except AsideFileGoneError:
         # The maker also deletes that file once the instant is complete. And if others decided since, this decision was
         # carried out, even if its files have left the timeline by now.
@@ -157,13 +157,13 @@ def _take_first_steps(table: Table, decision: Decision, first: FirstSteps) -> No
                 table.path,
                 decision.instant.action,
                 decision.instant.requested_time,
-                dict(first.out_of_use),
+                dict(first_steps.out_of_use),
                 exc_info=True,
             )
-            if first.out_of_use:
-                update_config(table.storage, first.out_of_use)
+            if first_steps.out_of_use:
+                update_config(table.storage, first_steps.out_of_use)
             # Half an instant of the metadata table would stay pending, and no later instant could be archived there.
-            take_back_steps(table.storage, first)
+            take_back_steps(table.storage, first_steps)
 
 
 def is_newest(storage: Storage, decision: Decision) -> bool:

@@ -65,8 +65,8 @@ def begin(
     table: Table,
     action: str,
     plan: Callable[[Timeline], InstantModel | None],
-    at: Callable[[], str | None] = lambda: None,
-    first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
+    choose_time: Callable[[], str | None] = lambda: None,
+    steps_before: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
@@ -80,10 +80,10 @@ def begin(
         model = plan(timeline)
         if model is None:
             return None
-        instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
+        instant = Instant(choose_time() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(model)
-        steps = first(timeline, instant)
+        steps = steps_before(timeline, instant)
         return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table), first=steps)
 
     timeline = decide(table, build)
@@ -97,11 +97,11 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
     one after another, and this is one of them. `check` gets the timeline of each round, and raises if the instant must
     not begin. Raises as `decide`.
     """
-    same, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
+    identity, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
     is_pending: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        is_pending[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
+        is_pending[:] = [any((instant.requested_time, instant.action) == identity for instant in timeline.pending)]
         if not is_pending[0]:
             return None
         check(timeline)
@@ -134,20 +134,20 @@ def complete(
     makes the inflight file, too. Followers of the table prepare before the race, and again if instants that completed
     meanwhile change what they prepared. Otherwise as `decide`.
     """
-    followers, locked = followers_of(table), has_lock(table)
-    for further in reversed(range(_PREPARATIONS)):
-        prepared = seen = None
-        if followers or locked:
+    followers, uses_lock = followers_of(table), has_lock(table)
+    for attempts_left in reversed(range(_PREPARATIONS)):
+        prepared = read_until = None
+        if followers or uses_lock:
             # Read data files now, so that each round looks only at what came since.
-            seen = table.timeline()
-            expected = outcome(seen)
-            if expected is None:
+            read_until = table.timeline()
+            expected_outcome = outcome(read_until)
+            if expected_outcome is None:
                 return None
-            if followers and expected.followed:
-                prepared = prepare(followers, SeenTable(table, seen), pending, expected)
+            if followers and expected_outcome.followed:
+                prepared = prepare(followers, SeenTable(table, read_until), pending, expected_outcome)
         try:
-            leaves = seen if locked and further else None
-            return _complete_once(table, pending, outcome, prepared, leaves, make_room, starts=starts)
+            unchanged_since = read_until if uses_lock and attempts_left else None
+            return _complete_once(table, pending, outcome, prepared, unchanged_since, make_room, starts=starts)
         except _OutdatedError:
             # Another process may have begun to build a metadata table since this process opened the table.
             stored = stored_config(table.storage)
@@ -168,7 +168,7 @@ def _complete_once(
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
     prepared: Prepared | None,
-    seen: Timeline | None,
+    unchanged_since: Timeline | None,
     make_room: Callable[[], None] | None,
     *,
     starts: bool,
@@ -178,7 +178,7 @@ def _complete_once(
 
     def build(timeline: Timeline) -> Decision | None:
         completed.clear()
-        if seen is not None and not set(timeline.writes).issubset(seen.writes):
+        if unchanged_since is not None and not set(timeline.writes).issubset(unchanged_since.writes):
             raise _OutdatedError
         current = outcome(timeline)
         if current is None:
@@ -186,25 +186,28 @@ def _complete_once(
         current.restore()
         if starts:
             timeline.files.start(pending)
-        properties, own = current.properties, current.own
+        properties, own_preparation = current.properties, current.own
         config = None if properties.new_table else properties.current or stored_config(table.storage)
-        after = ""
+        after_time = ""
         if config is not None and current.followed:
-            after = _ready_after(table, prepared, timeline, config, current)
-        if own is not None and config is not None:
-            after = max(after, _time_or_outdated(own.ready_after(timeline, config)))
-        at = time_after(table, timeline, after)
-        completed.append(timeline.files.layout.completed(pending, at))
+            after_time = _ready_after(table, prepared, timeline, config, current)
+        if own_preparation is not None and config is not None:
+            after_time = max(after_time, _time_or_outdated(own_preparation.ready_after(timeline, config)))
+        completion_time = time_after(table, timeline, after_time)
+        completed.append(timeline.files.layout.completed(pending, completion_time))
         body = current.body
         content = body.at(timeline, pending) if isinstance(body, CommitBody) else timeline.files.codec.encode(body)
         if config is not None:
             refuse_other_version(table, config)
-        follows = changed_properties(table, config) if current.followed and config is not None else {}
-        changes = {**properties.changes, **follows}
-        preparations = (*(() if prepared is None else prepared.by_follower), *(() if own is None else [own]))
-        steps = [each.steps(completed[0]) for each in preparations]
-        first = (*current.first, *(each for each in steps if each.steps or each.drops))
-        return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first)
+        followed_changes = changed_properties(table, config) if current.followed and config is not None else {}
+        changes = {**properties.changes, **followed_changes}
+        preparations = (
+            *(() if prepared is None else prepared.by_follower),
+            *(() if own_preparation is None else [own_preparation]),
+        )
+        steps_by_preparation = [each.steps(completed[0]) for each in preparations]
+        first_steps = (*current.first, *(each for each in steps_by_preparation if each.steps or each.drops))
+        return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first_steps)
 
     decide(table, build, make_room)
     if not completed:
@@ -220,16 +223,16 @@ def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
     """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew."""
-    ready = () if prepared is None else prepared.followers
-    if any(follower not in ready for follower in followers_of(replace(table, config=config))):
+    prepared_followers = () if prepared is None else prepared.followers
+    if any(follower not in prepared_followers for follower in followers_of(replace(table, config=config))):
         raise _OutdatedError
     return "" if prepared is None else _time_or_outdated(prepared.ready_after(timeline, config, outcome))
 
 
-def _time_or_outdated(ready: str | None) -> str:
-    if ready is None:
+def _time_or_outdated(ready_time: str | None) -> str:
+    if ready_time is None:
         raise _OutdatedError
-    return ready
+    return ready_time
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
@@ -262,11 +265,11 @@ def prepare_followers(table: Table, instant: Instant) -> None:
     If another process requested the instant, a metadata table may be in use. It is harmless to make the requested file
     again.
     """
-    same = (instant.requested_time, instant.action)
+    identity = (instant.requested_time, instant.action)
 
     def build(timeline: Timeline) -> Decision | None:
         changes = changed_properties(table)
-        if not changes or not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
+        if not changes or not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
         return Decision(

@@ -33,15 +33,17 @@ def take_back_late_steps(table: Table, decision: Decision) -> None:
     """Delete what a decision made of an instant of the metadata table after that instant was over."""
     if is_newest(table.storage, decision):
         return
-    time = decision.instant.requested_time
+    instant_time = decision.instant.requested_time
     try:
         metadata = MetadataTable.with_partitions(table, table.timeline(), ())
     except TableConfigError:
         # The metadata table was dropped.
         is_over = True
     else:
-        archived = metadata.timeline.files.archive.instants(time, time)
-        is_over = metadata.files_begun() > time or any(each.requested_time == time for each in archived)
+        archived_instants = metadata.timeline.files.archive.instants(instant_time, instant_time)
+        is_over = metadata.files_begun() > instant_time or any(
+            each.requested_time == instant_time for each in archived_instants
+        )
     if is_over:
         for first in decision.first:
             take_back_steps(table.storage, first)
@@ -69,10 +71,10 @@ def decide(
     full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if the store failed: if the
     decision was made before, it is binding, and the next process that decides carries it out.
     """
-    with hold(table) as held:
+    with hold(table) as held_lock:
         for attempt in range(_ROUNDS):
-            began = time.monotonic()
-            number, timeline = carry_out_newest(held)
+            start_s = time.monotonic()
+            number, timeline = carry_out_newest(held_lock)
             decision = build(timeline)
             if decision is None:
                 return timeline
@@ -80,13 +82,13 @@ def decide(
             # Old decisions are deleted, so after a long stall the number may be free again. Only the newest binds.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
                 try:
-                    _carry_out_with_retries(held, decision, timeline, make_room)
+                    _carry_out_with_retries(held_lock, decision, timeline, make_room)
                 except CommitConflictError:
                     # The table has another version now, and a process of that version may have decided since.
-                    voided = _make_empty_decision(table.storage, number + 2, decision)
-                    if voided or not is_completed_now(table, decision.instant):
+                    made_empty = _make_empty_decision(table.storage, number + 2, decision)
+                    if made_empty or not is_completed_now(table, decision.instant):
                         raise
-                _take_back_late(held, decision, began)
+                _take_back_late(held_lock, decision, start_s)
                 return timeline
             # Pauses of random lengths keep the same processes from meeting again.
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
@@ -97,21 +99,21 @@ def decide(
 
 def settle(table: Table) -> Timeline:
     """Carry out the newest decision, whose maker may be dead, and return the timeline."""
-    with hold(table) as held:
-        return carry_out_newest(held)[1]
+    with hold(table) as held_lock:
+        return carry_out_newest(held_lock)[1]
 
 
-def carry_out_newest(held: HeldLock) -> tuple[int, Timeline]:
+def carry_out_newest(held_lock: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
-    table = held.table
+    table = held_lock.table
     numbers = _numbers(table.storage)
-    newest, began = numbers[-1], time.monotonic()
+    newest, start_s = numbers[-1], time.monotonic()
     decision = _read_decision(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
-        _carry_out_with_retries(held, decision, timeline, None)
-        _take_back_late(held, decision, began)
+        _carry_out_with_retries(held_lock, decision, timeline, None)
+        _take_back_late(held_lock, decision, start_s)
         timeline = table.timeline()
     _delete_old(table.storage, numbers)
     return newest, timeline
@@ -172,19 +174,19 @@ def _is_newest(storage: Storage, number: int) -> bool:
 
 
 def _carry_out_with_retries(
-    held: HeldLock, decision: Decision, timeline: Timeline, make_room: Callable[[], None] | None
+    held_lock: HeldLock, decision: Decision, timeline: Timeline, make_room: Callable[[], None] | None
 ) -> None:
     """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
-            carry_out(held, decision, timeline)
+            carry_out(held_lock, decision, timeline)
             return
         except (StorageError, ConcurrentWriteError) as error:
             if isinstance(error, StorageError) and is_unflushed(error):
                 raise
             if attempt == _TRIES:
                 raise _unfinished_error(decision, error) from error
-            logger.warning("table %s: carrying out a decision failed once", held.table.path, exc_info=True)
+            logger.warning("table %s: carrying out a decision failed once", held_lock.table.path, exc_info=True)
         if make_room is not None:
             make_room()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
@@ -195,21 +197,21 @@ def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> b
 
     False if another process decided first: it has carried the earlier decision out.
     """
-    nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
-    return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
+    empty_decision = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
+    return _create(storage, number, empty_decision.encode()) and _is_newest(storage, number)
 
 
-def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
+def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> None:
     """Delete a completed file that this process made again after another process had undone or archived its instant.
 
     As the first write on the timeline, it would make readers take all instants archived after it for uncommitted. The
     files that came before it go, too.
     """
-    table, completed = held.table, decision.instant
-    if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - began >= LATE_S:
+    table, completed = held_lock.table, decision.instant
+    if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - start_s >= LATE_S:
         take_back_late_steps(table, decision)
     makes_write = decision.kind == DecisionKind.MAKE and completed.state == State.COMPLETED and completed.is_write
-    if not makes_write or time.monotonic() - began < LATE_S:
+    if not makes_write or time.monotonic() - start_s < LATE_S:
         return
     timeline = table.timeline()
     if not is_undone(timeline, completed):

@@ -30,22 +30,22 @@ class Fence:
     number: int
     sealed_by_us: bool = False
     partitions: set[str] = field(default_factory=set)
-    _over: bool = False
+    _is_closed: bool = False
     _announced: dict[str, Marker] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def close(self) -> None:
         """Refuse all further files of threads that an interrupt left behind: their write is undone next."""
-        self._over = True
+        self._is_closed = True
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
         """Write the markers of files in one request; a marker must exist before its file."""
         with self._lock:
-            fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
-            self._announced |= fresh
+            new_markers = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
+            self._announced |= new_markers
             if self.work.shared:
-                self.work.markers.create(fresh.values())
-            elif fresh:
+                self.work.markers.create(new_markers.values())
+            elif new_markers:
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
@@ -55,19 +55,19 @@ class Fence:
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
-        self._refuse_over()
+        self._refuse_closed()
         self.announce([(path, kind)])
         # `after_publish` checks the instant itself: without it no reader sees the file.
         self._refuse_sealed()
         if partition_path not in self.partitions:
-            made = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
+            is_new = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
             self.partitions.add(partition_path)
-            if made:
+            if is_new:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
         """Look for the seal once more: a commit that sealed after the check and before the file missed the file."""
-        if self.sealed_by_us and not self._over:
+        if self.sealed_by_us and not self._is_closed:
             return
         try:
             self.refuse()
@@ -87,7 +87,7 @@ class Fence:
             raise sealed_error(self.work)
 
     def refuse(self) -> None:
-        self._refuse_over()
+        self._refuse_closed()
         if self.sealed_by_us:
             return
         self._refuse_sealed()
@@ -98,12 +98,12 @@ class Fence:
                 "Write again.",
             )
 
-    def _refuse_over(self) -> None:
-        if self._over:
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
             raise sealed_error(self.work)
 
     def _refuse_sealed(self) -> None:
-        self._refuse_over()
+        self._refuse_closed()
         if not self.sealed_by_us:
             refuse_sealed(self.work)
 

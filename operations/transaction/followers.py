@@ -49,8 +49,8 @@ class Prepared:
         if outcome.files != self.outcome.files:
             return None
         times = [each.ready_after(timeline, config) for each in self.by_follower]
-        ready = [time for time in times if time is not None]
-        return max(ready, default="") if len(ready) == len(times) else None
+        ready_times = [time for time in times if time is not None]
+        return max(ready_times, default="") if len(ready_times) == len(times) else None
 
 
 def followers_of(table: Table) -> tuple[Follower, ...]:

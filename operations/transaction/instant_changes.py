@@ -34,11 +34,11 @@ def remove_pending(table: Table, instant: Instant) -> None:
         table.instants.remove_pending(instant)
 
 
-def remove_savepoint(table: Table, saved: Instant) -> None:
+def remove_savepoint(table: Table, savepoint: Instant) -> None:
     with hold(table):
-        for path in _completed_paths(table.instants.paths(), saved):
+        for path in _completed_paths(table.instants.paths(), savepoint):
             table.storage.delete(path)
-        table.instants.remove_pending(saved)
+        table.instants.remove_pending(savepoint)
 
 
 def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
@@ -50,18 +50,18 @@ def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
             table.storage.delete(*_completed_paths(paths, instant))
 
 
-def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
+def remove_archived(held_lock: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
     """Delete the files of instants that the archive holds, given in ascending order."""
-    storage = held.table.storage
+    storage = held_lock.table.storage
     # An instant without its completed file looks pending, so delete that file last.
     pending = (states[state] for states in archived for state in states if state != State.COMPLETED)
     storage.delete(*(path for paths in pending for path in paths))
     completed = [path for states in archived for path in states.get(State.COMPLETED, ())]
     # In ascending order: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A
     # disk deletes the files of a call in their order, but an object store may not.
-    step = 1 if storage.remote else _AT_ONCE
-    for first in range(0, len(completed), step):
-        storage.delete(*completed[first : first + step])
+    files_at_once = 1 if storage.remote else _AT_ONCE
+    for start in range(0, len(completed), files_at_once):
+        storage.delete(*completed[start : start + files_at_once])
 
 
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:

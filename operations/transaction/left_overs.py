@@ -56,9 +56,9 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
         if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
     # A rollback deletes the metafile of a partition that the write opened, so a file may lie outside of partitions.
-    every = storage.list("", recursive=True, strict=False)
-    listed = (info for info in every if not info.path.startswith(f"{_META_FOLDER}/"))
-    return sorted(info.path for info in by_maker(table, timeline, listed).get(instant_time, ()))
+    all_files = storage.list("", recursive=True, strict=False)
+    files_of_table = (info for info in all_files if not info.path.startswith(f"{_META_FOLDER}/"))
+    return sorted(info.path for info in by_maker(table, timeline, files_of_table).get(instant_time, ()))
 
 
 def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:

@@ -141,8 +141,8 @@ def finish(
         return complete(work.table, work.inflight, made.outcome, make_room)
 
 
-def drop_strays(made: Made, ownership: Ownership) -> None:
-    work, reported = made.work, frozenset(made.paths)
-    for paths in ownership.files(work, made.folders):
+def drop_strays(made_files: Made, ownership: Ownership) -> None:
+    work, reported = made_files.work, frozenset(made_files.paths)
+    for paths in ownership.files(work, made_files.folders):
         # Delete only these files: the undo of the instant would also delete reported files of the same slice.
         work.storage.delete(*(path for path in paths if path not in reported))

@@ -50,11 +50,11 @@ def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[
     """
     if not paths or not table.format.keeps_metadata:
         return ()
-    now = Table(table.storage, load_config(table.storage), table.lock)
-    if FILES not in now.config.metadata_partitions:
+    current_table = Table(table.storage, load_config(table.storage), table.lock)
+    if FILES not in current_table.config.metadata_partitions:
         return ()
     try:
-        metadata = MetadataTable.with_partitions(now, now.timeline(), [FILES])
+        metadata = MetadataTable.with_partitions(current_table, current_table.timeline(), [FILES])
         is_named = table.format.undo.adds_files("", paths) or lists_any(metadata.partition(FILES), paths)
     except DAMAGE:
         is_named = True

@@ -287,7 +287,7 @@ class Attempts:
         while True:
             attempt.number += 1
             try:
-                with given_up_as_conflicts(work, after=self.previous), self._begun():
+                with given_up_as_conflicts(work, later_than=self.previous), self._begun():
                     return commit(attempt)
             except CommitConflictError as error:
                 committed = self._replayed()
