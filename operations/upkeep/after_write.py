@@ -50,7 +50,7 @@ def run_after_batch(
         return ()
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
     listings = Listings(timeline)
-    results, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
+    results, _ = _run_due_services(storage, listings, upkeep, means, stream.upkeep_s)
     _warn_of_much(storage.path, listings.since or timeline)
     return results
 
@@ -62,10 +62,12 @@ def run_within(
 
     Returns a result for each due service, also if there was no time for it.
     """
-    results, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
-    over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
-    due = [service.name for service in waiting if service.pays(timeline, upkeep)]
-    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=over) for name in due))
+    results, waiting = _run_due_services(storage, Listings(timeline), upkeep, means, seconds)
+    out_of_time = (
+        f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
+    )
+    due_names = [service.name for service in waiting if service.pays(timeline, upkeep)]
+    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=out_of_time) for name in due_names))
 
 
 def _with_rest(result: ServiceResult) -> ServiceResult:
@@ -73,28 +75,28 @@ def _with_rest(result: ServiceResult) -> ServiceResult:
     rest = rest_of(result.path, result.service)
     if result.skipped or not result.changed or not rest.delta_commits:
         return result
-    why = "the seconds for services after a write were too few for other file groups; compact() merges them"
-    return replace(result, skipped=why)
+    reason = "the seconds for services after a write were too few for other file groups; compact() merges them"
+    return replace(result, skipped=reason)
 
 
-def _run(
+def _run_due_services(
     storage: Storage, listings: Listings, upkeep: Upkeep, means: Means, seconds: float
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
     """Return the results of the services for which there was time, and the services that had none."""
-    until = time.monotonic() + seconds
+    until_s = time.monotonic() + seconds
     results: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
-    wanted = [service for service in services if service is not None and service.automatic(upkeep)]
-    names = [service.name for service in wanted]
-    first = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
-    order = [*wanted[first:], *wanted[:first]]
-    for number, service in enumerate(order):
-        left = until - time.monotonic()
-        if left <= 0 and (results or not seconds):
+    wanted_services = [service for service in services if service is not None and service.automatic(upkeep)]
+    names = [service.name for service in wanted_services]
+    first_index = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
+    ordered_services = [*wanted_services[first_index:], *wanted_services[:first_index]]
+    for number, service in enumerate(ordered_services):
+        left_s = until_s - time.monotonic()
+        if left_s <= 0 and (results or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
-            return tuple(results), order[number:]
-        within = partial(replace, means, within_s=max(left, 0.0))
-        call = Call(storage, means.patience, lambda: upkeep, within)
+            return tuple(results), ordered_services[number:]
+        means_within = partial(replace, means, within_s=max(left_s, 0.0))
+        call = Call(storage, means.patience, lambda: upkeep, means_within)
         result = run_logged(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
         results += [] if result is None else [result]
     _NEXT.pop(storage.path, None)
@@ -103,10 +105,10 @@ def _run(
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
     # The most delta commits of a file group that waits for a compaction.
-    waiting = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
-    if waiting > MUCH and not _WARNED.get(path):
-        logger.warning(_MUCH, path, waiting, MUCH, path)
-    keep(_WARNED, path, waiting > MUCH, _MOST_TABLES)
+    waiting_commits = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
+    if waiting_commits > MUCH and not _WARNED.get(path):
+        logger.warning(_MUCH, path, waiting_commits, MUCH, path)
+    keep(_WARNED, path, waiting_commits > MUCH, _MOST_TABLES)
 
 
 SKIPPED = "table %s: the %s after the write is skipped: %s"

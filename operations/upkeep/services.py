@@ -83,8 +83,8 @@ def _repair(
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
 
-    given = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
-    chosen = [name for name, is_given in given.items() if is_given]
+    given_arguments = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
+    chosen = [name for name, is_given in given_arguments.items() if is_given]
     if len(chosen) > 1:
         raise OptionConflictError(
             f"A repair of the table {call.storage.path} was given both {' and '.join(chosen)}.",
@@ -197,9 +197,9 @@ def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
     from ..service_settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
 
     settings = upkeep.clean
-    left_over = any(instant.action == "clean" for instant in timeline.pending)
+    has_pending_clean = any(instant.action == "clean" for instant in timeline.pending)
     # With fewer writes, the policy keeps all slices and the file groups that they replaced.
-    return left_over or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
+    return has_pending_clean or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
 
 
 def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:

@@ -75,7 +75,7 @@ def build_metadata(
         DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
-        **_of_lookup(merged.figures or plan.settings.origin.looked_up),
+        **_lookup_entry(merged.figures or plan.settings.origin.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
@@ -84,7 +84,7 @@ def build_metadata(
     return commit_metadata(work, schema, written, operation, notes, user_entries=user_entries, replaced=replaced)
 
 
-def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
+def _lookup_entry(figures: LookupFigures | None) -> dict[str, str]:
     return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
 
 
@@ -113,21 +113,21 @@ def commit_write(
         PlacementError: Two tasks wrote one file group, or the spills exceed the bound of the commit.
         PyHudiError: Any other failure before the point of no return; the caller must then abort the write.
     """
-    with _begun(plan, results) as first:
-        if first is None:
+    with _begun(plan, results) as first_plan:
+        if first_plan is None:
             return _without_rows(plan)
         _check_placement(plan, results)
         spills = [
             result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
         ]
-        with ExitStack() as opened:
-            wrote = any(result.written for result in results)
-            attempt = Attempt(first, spills, opened, wrote, plan_again is not None)
-            committed = Attempts(attempt, plan_again).run(partial(_carry_out, results))
-    if committed.plan is not first:
-        forget(plan.storage, first.instant_time)
+        with ExitStack() as open_spills:
+            tasks_wrote = any(result.written for result in results)
+            attempt = Attempt(first_plan, spills, open_spills, tasks_wrote, plan_again is not None)
+            committed = Attempts(attempt, plan_again).run(partial(_attempt_commit, results))
+    if committed.plan is not first_plan:
+        forget(plan.storage, first_plan.instant_time)
     if not committed.result.instant:
-        give_up_begun(first.transaction)
+        give_up_begun(first_plan.transaction)
         return committed.result
     announce_missing(committed.plan, results)
     result = follow_up(committed.plan, committed.result, committed.timeline)
@@ -158,18 +158,18 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
 
 def _without_rows(plan: WritePlan) -> CommitResult:
     """Return the result of the replayed write, or of a write without rows."""
-    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
+    empty_result = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
     if plan.replays is None:
-        return nothing
+        return empty_result
     timeline = plan.table.timeline()
     instant = timeline.find(plan.replays)
     if instant is not None and instant.state == State.COMPLETED:
         return result_of(timeline, instant)
     # The instant of the replayed write has left the timeline.
-    return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
+    return find_write(plan.table, timeline, plan.transaction.write_id) or empty_result
 
 
-def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
+def _attempt_commit(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
     """Complete the write; the result has no instant if the write is empty."""
     plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
@@ -179,10 +179,10 @@ def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
         instant = timeline.find(plan.instant_time)
         if instant is not None and instant.state == State.COMPLETED:
             return Committed(plan, result_of(timeline, instant), timeline)
-        since = InstantsSincePlan.of_unread(plan.transaction, timeline)
-        check_ownership(plan.transaction, timeline, since)
-    with attempt.turn(since) as (fresh, now):
-        return _merge_and_complete(fresh, now, results, attempt, phases)
+        since_plan = InstantsSincePlan.of_unread(plan.transaction, timeline)
+        check_ownership(plan.transaction, timeline, since_plan)
+    with attempt.turn(since_plan) as (fresh_plan, current_timeline):
+        return _merge_and_complete(fresh_plan, current_timeline, results, attempt, phases)
 
 
 def _merge_and_complete(
@@ -195,18 +195,22 @@ def _merge_and_complete(
         written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
-            absent = {file.group.partition_path for file in written if file.counts.inserts or file.counts.not_found}
-            check_spelling_of_others(plan, seen.view, absent)
+            partitions_without_match = {
+                file.group.partition_path for file in written if file.counts.inserts or file.counts.not_found
+            }
+            check_spelling_of_others(plan, seen.view, partitions_without_match)
         if not written:
             check_new_properties(plan, seen)
-        touched = {file.group.partition_path for file in written}.union(*(result.partitions for result in results))
+        touched_partitions = {file.group.partition_path for file in written}.union(
+            *(result.partitions for result in results)
+        )
         written += merged.gone
-        replacement = Replacement(plan, touched)
-        replaced = _replaced(plan, replacement)
+        replacement = Replacement(plan, touched_partitions)
+        replaced = _replaced_groups(plan, replacement)
     # The seconds of phases grow until the body is built.
     seconds = ChainMap(attempt.seconds, phases.seconds, sum_seconds(result.seconds for result in results))
     build = partial(build_metadata, plan, written, replaced, seconds, merged, attempt.extra_metadata)
-    completion = Completion(plan, written, touched, replacement, replaced, build)
+    completion = Completion(plan, written, touched_partitions, replacement, replaced, build)
     _check_counted(completion)
     is_over = completion.is_empty and not plan.settings.commit.allow_empty_commit
     completed = None
@@ -221,7 +225,7 @@ def _merge_and_complete(
     return Committed(plan, replace(result, metadata=metadata, warnings=warnings), timeline)
 
 
-def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
+def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
     if plan.operation not in REPLACING:
         return {}
     # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.
@@ -233,16 +237,16 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     if plan.appends and not plan.settings.colocated:
         return
     rival_key = index_for(plan.config).rival_key
-    seen: set[tuple[str, Hashable]] = set()
+    written_places: set[tuple[str, Hashable]] = set()
     for result in results:
         places = {(file.group.partition_path, rival_key(file.group)) for file in result.written}
-        for partition, place in sorted(seen & places, key=str):
+        for partition, place in sorted(written_places & places, key=str):
             raise PlacementError(
                 f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
                 f"hoodie.pyhudi.colocated says that one task holds it.",
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
-        seen |= places
+        written_places |= places
 
 
 def _check_counted(completion: Completion) -> None:

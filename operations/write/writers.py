@@ -48,7 +48,7 @@ class RollingWriter:
         """Write and publish new file groups from `job` on, in the order of the rows or of the sort columns."""
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
-        files = _Files(self, job, bases.files.arrivals(job.group, sequence))
+        files = _RolledFiles(self, job, bases.files.arrivals(job.group, sequence))
         try:
             with closing(self._ordered(encounter, rows)) as ordered:
                 for batch in ordered:
@@ -61,13 +61,13 @@ class RollingWriter:
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
         """Yield the arriving rows, sorted across all files, not only within each, if the table sorts rows."""
         sorter = self.bases.file_format.sorter()
-        with closing(encounter.meet(rows, iter(()))) as met:
+        with closing(encounter.meet(rows, iter(()))) as met_parts:
             if sorter is None:
-                for part in met:
+                for part in met_parts:
                     yield part.rows
                 return
             try:
-                for part in met:
+                for part in met_parts:
                     sorter.add(part.rows)
                 yield from sorter.batches()
             except BaseException:
@@ -83,7 +83,7 @@ class RollingWriter:
         return replace(form, output=output, come_sorted=True)
 
 
-class _Files:
+class _RolledFiles:
     def __init__(self, writer: RollingWriter, job: FileGroupWrite, arrivals: Arrivals) -> None:
         self._writer = writer
         self._job = job
@@ -92,7 +92,7 @@ class _Files:
         self._published: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        for part in _parts(rows, max(self._writer.largest // _STEPS, 1)):
+        for part in _small_parts(rows, max(self._writer.largest // _STEPS, 1)):
             if self._open is not None and self._open.expected(part.nbytes) > self._writer.largest:
                 self._publish(self._open)
             if self._open is None:
@@ -103,10 +103,10 @@ class _Files:
         """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
-        untold = replace(counts, inserts=0)
+        counts_without_file = replace(counts, inserts=0)
         if not self._published:
-            return (WrittenFile(self._job.group, FileKind.BASE, None, counts=untold),)
-        self._published[0].counts.add(untold)
+            return (WrittenFile(self._job.group, FileKind.BASE, None, counts=counts_without_file),)
+        self._published[0].counts.add(counts_without_file)
         return tuple(self._published)
 
     def discard(self) -> None:
@@ -122,7 +122,7 @@ class _Files:
         self._open = None
 
 
-def _parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
+def _small_parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
@@ -179,7 +179,7 @@ class Writers:
 
 def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
     """Return the writers of one task or commit; ``slices`` reads the table at the moment of the plan."""
-    laying = _laying(plan)
+    partial_merge = _partial_merge(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
         files=files,
@@ -188,7 +188,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
         foreign=ForeignRows(plan.index, keys),
         rules=plan.writing_rules,
         slices=slices,
-        laying=laying,
+        laying=partial_merge,
     )
     logs = None
     if plan.appends:
@@ -200,7 +200,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             versions=versions,
             memory=slices.memory,
             open_spill=slices.open_spill,
-            laying=laying,
+            laying=partial_merge,
             known_keys=_stored_rows(plan, slices),
             stored=_stored_order(plan, slices),
             slices=slices if plan.arriving else None,
@@ -262,7 +262,7 @@ def _stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
     return StoredOrder(slices, pa.schema(fields)) if names else None
 
 
-def _laying(plan: WritePlan) -> PartialMerge | None:
+def _partial_merge(plan: WritePlan) -> PartialMerge | None:
     if not plan.lays_rows:
         return None
     from ...table.merging.laying import PartialMerge  # noqa: PLC0415 (few writes put rows together)
@@ -271,8 +271,8 @@ def _laying(plan: WritePlan) -> PartialMerge | None:
     by_mode = PartialUpdates.of(plan.config, ())
     columns = (RECORD_KEY, *plan.schema.names)
     known_only = plan.partial_columns is not None
-    return PartialMerge(plan.spec, _all_given if by_mode is None else by_mode.given, columns, known_only)
+    return PartialMerge(plan.spec, _all_values_given if by_mode is None else by_mode.given, columns, known_only)
 
 
-def _all_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
+def _all_values_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
     return None
