@@ -37,9 +37,9 @@ class AsideFileGoneError(Exception):
 
 
 def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) -> PublishFile:
-    """Write a file aside, under a name that no other process gives, and return the step that publishes it as ``path``.
+    """Write a file to the instant's working folder, and return the step that copies it into place as ``path``.
 
-    The file is on the disk before a decision names it.
+    It gets a name that no other process gives, and is on the disk before a decision names it.
     """
     name = f"{uuid.uuid4().hex}-{split(path)[1]}"
     storage.write(join(folder_of(instant_time), name), content)
@@ -47,7 +47,7 @@ def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) ->
 
 
 def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, other_files: int = 0) -> Step:
-    """Return the step that makes a file: the decision holds a small file, a large file waits aside.
+    """Return the step that makes a file: the decision holds a small file, a large file waits in the working folder.
 
     ``other_files`` is the number of other files of the same follower, which share its part of the decision's size.
     """
@@ -61,8 +61,8 @@ def take_steps(
 ) -> None:
     """Take the steps of one follower in their order, any number of times, by any number of processes.
 
-    ``binds`` returns whether the decision is still the newest: a stalled process must not change which partitions of
-    the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
+    ``is_binding`` returns whether the decision is still the newest: a stalled process must not change which partitions
+    of the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
     `TableConfigError` if a file to be made exists with other bytes.
     """
     change_partitions(storage, drops=first_steps.drops, binds=is_binding)
@@ -77,6 +77,7 @@ def take_steps(
 
 
 def _take_step(storage: Storage, instant_time: str, step: Step) -> None:
+    """Make, publish or replace the file of one step."""
     if isinstance(step, MakeFile):
         _make(storage, step)
     elif isinstance(step, PublishFile):
@@ -93,6 +94,7 @@ def take_back_steps(storage: Storage, first_steps: FirstSteps) -> None:
 
 
 def _make(storage: Storage, step: MakeFile) -> None:
+    """Make a file unless it exists with the same content; raise `TableConfigError` if it has other content."""
     while not storage.create(step.path, step.content):
         try:
             has_same_content = storage.read(step.path) == step.content
@@ -116,11 +118,13 @@ def still_replaces(storage: Storage, step: ReplaceFile) -> bool:
 
 
 def _replace(storage: Storage, step: ReplaceFile) -> None:
+    """Replace a file unless another process has replaced it already."""
     if still_replaces(storage, step):
         storage.write(step.path, step.content)
 
 
 def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
+    """Copy a file into place unless that is done; raise `AsideFileGoneError` if no process can do so any more."""
     source = join(folder_of(instant_time), step.name)
     if not _is_published(storage, step):
         try:
@@ -134,10 +138,12 @@ def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
 
 
 def _is_published(storage: Storage, step: PublishFile) -> bool:
+    """Return whether a file is in place with its full size."""
     files = storage.look(split(step.path)[0]).files
     return any((info.path, info.size) == (step.path, step.size) for info in files)
 
 
 def _check_copy(step: PublishFile, copied: Checksum) -> None:
+    """Raise `AsideFileGoneError` if the copied bytes are not those of the step."""
     if copied != (step.size, step.crc):
         raise AsideFileGoneError(step.name)

@@ -88,7 +88,7 @@ def changed_bounds(
 
 
 def _step_without_columns(storage: Storage, indexed: IndexedColumns) -> ReplaceFile:
-    """Return the step that takes columns out of the definition."""
+    """Return the step that takes the columns that an instant drops or changes out of the definition."""
     remaining = [name for name in indexed.names if name not in indexed.gone]
     definitions = new_definitions(storage, {COLUMN_STATS: definition_over(storage, remaining)})
     return ReplaceFile(definitions.path, definitions.content, definitions.replaces)
@@ -97,6 +97,10 @@ def _step_without_columns(storage: Storage, indexed: IndexedColumns) -> ReplaceF
 def _changed_file_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, removed: Collection[str]
 ) -> ChangedPartition:
+    """Return the records of ``column_stats``: bounds of new files, and deletes for removed files.
+
+    Files that lack values of some rows, such as partial updates, get no bounds.
+    """
     whole_files = bounded.take(np.flatnonzero(~bounded.is_partial))
     removed_names = [split(path) for path in removed]
     deleted_places = places_of(
@@ -115,6 +119,7 @@ def _changed_file_bounds(
 def _changed_partition_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
 ) -> ChangedPartition:
+    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for emptied ones."""
     touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
 
     def records(schema: str) -> list[Records]:
@@ -152,6 +157,7 @@ def _bounds_of_new_files(
 def _bounds_of_files(
     storage: Storage, indexed: IndexedColumns, files: Sequence[WrittenFile], *, mixes: bool
 ) -> Iterator[FileBounds]:
+    """Yield the bounds of some new files in their order: those that writers state, else those in the files."""
     stated_bounds = [_stated_bounds(file, indexed, mixes=mixes) for file in files]
     unread = [file for file, bounds in zip(files, stated_bounds, strict=True) if bounds is None]
     read_bounds = iter(
@@ -161,6 +167,7 @@ def _bounds_of_files(
 
 
 def _is_change_data(path: str) -> bool:
+    """Return whether a path is of a file of change data, which readers of the table skip."""
     file = data_file(path, changes=True)
     return file is not None and is_change_data(file)
 
@@ -237,6 +244,7 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
 
 
 def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Collection[str]) -> ChangedPartition:
+    """Return the records of ``files``: the new and removed files of each partition, and the partitions themselves."""
     added_files = [(file.group.partition_path, split(file.path)[1], file.size) for file in changes.written if file.path]
     removed_files = [(*place, 0) for path in changes.removed if (place := split(path))[0] not in emptied]
     partitions, names, sizes = ([row[at] for row in (*added_files, *removed_files)] for at in range(3))

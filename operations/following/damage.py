@@ -41,6 +41,7 @@ def damage_of(name: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
+    """Return a sentence about an error of reading the metadata table."""
     return error.what if isinstance(error, PyHudiError) else f"a file of it cannot be read ({error!r})."
 
 

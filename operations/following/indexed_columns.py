@@ -87,6 +87,7 @@ def columns_of(
 
 
 def _bounded_type(schema: pa.Schema, name: str, *, typed: bool) -> pa.DataType | None:
+    """Return the type of a column's bounds; None without the column, or if its type can have no bounds."""
     if name not in schema.names:
         return None
     kind = schema.field(name).type
@@ -94,4 +95,5 @@ def _bounded_type(schema: pa.Schema, name: str, *, typed: bool) -> pa.DataType |
 
 
 def _changes(before: pa.Schema, name: str, types: Mapping[str, pa.DataType | None]) -> bool:
+    """Return whether a column's bounds get another type than the column had, or end."""
     return bool(types[name] != before.field(name).type)

@@ -61,6 +61,10 @@ class KeptMetadataTable:
         return indexed_columns(table.storage, table.config)
 
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
+        """Prepare the delta commit of an instant, or to take an unreadable metadata table out of use.
+
+        Raises `UnsupportedTableError` if the metadata table has partitions that pyhudi does not keep.
+        """
         config = load_config(seen.storage)
         names = written_partitions(config)
         refuse_unsupported_partitions(config, seen.storage.path)
@@ -103,7 +107,10 @@ def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
 def _commit_of_sound_partitions(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
 ) -> MetadataCommit:
-    """Make the delta commit of an instant; damaged partitions go out of use with it."""
+    """Make the delta commit of an instant; damaged partitions go out of use with it.
+
+    Each turn of the loop leaves out the partitions in which the turns before found damage.
+    """
     gone_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     while True:
@@ -179,6 +186,7 @@ class _PreparedMetadata:
         return any(not still_replaces(self.metadata.storage, step) for step in self.commit.definitions)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        """Return the newest time in the metadata table; None if its partitions, definitions or compactions changed."""
         names = written_partitions(config)
         if names != self.names:
             gone_names = sorted({*self.names} - {*names})
@@ -203,6 +211,7 @@ class _PreparedMetadata:
 
 
 def _indexings(timeline: Timeline) -> frozenset[str]:
+    """Return the requested times of the indexings on a timeline."""
     return frozenset([each.requested_time for each in timeline.instants if each.action == INDEXING])
 
 

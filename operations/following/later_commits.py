@@ -49,6 +49,7 @@ def later_cleans_delete_partitions(metadata: MetadataTable, instant: Instant, to
 
 
 def _partition_keys(partitions: Collection[str]) -> pa.StringArray:
+    """Return the keys of partitions in the metadata table's records."""
     return pa.array(map(key_of_partition, sorted(partitions)), pa.string())
 
 

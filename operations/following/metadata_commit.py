@@ -75,6 +75,7 @@ class MetadataCommit:
         return any(isinstance(log.step, PublishFile) for log in self.logs)
 
     def report(self, seconds: float) -> MetadataWritten:
+        """Return the figures and warnings of the commit for the user, with the seconds that it took."""
         return MetadataWritten(
             tuple(sorted({log.partition for log in self.logs})),
             sum(log.records for log in self.logs),
@@ -107,7 +108,7 @@ class MetadataCommit:
 def make_metadata_commit(
     metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
 ) -> MetadataCommit:
-    """Make the log files of the delta commit that belongs to an instant; large files wait aside.
+    """Make the log files of the delta commit that belongs to an instant; large files wait in its working folder.
 
     ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
     `DamagedPartitionError` if files of the metadata table cannot be read.
@@ -130,11 +131,13 @@ def make_metadata_commit(
 
 
 def _touched_groups(changed: ChangedPartition) -> list[int]:
+    """Return the numbers of the file groups to which the keys of a partition's changes belong."""
     keys = pa.concat_arrays([changed.keys, changed.deletes])
     return [int(group) for group in np.unique(groups_of(keys, len(changed.file_ids)))]
 
 
 def _schema_of(metadata: MetadataTable, building: Collection[str], changed: ChangedPartition, group: int) -> str:
+    """Return the schema of the records in a file group; raise `DamagedPartitionError` if it cannot be read."""
     with damage_of(changed.name):
         # An earlier partition of that name may have left files with another schema in the folder.
         is_built = changed.name in building
@@ -160,6 +163,7 @@ def _make_log(
     schema: str,
     step_of: Callable[[str, bytes], Step],
 ) -> NewLog:
+    """Return the log file of one file group, with its entries and deletes, and the step that makes it."""
     file_id, count = changed.file_ids[group], len(changed.file_ids)
     deletes = changed.deletes.filter(pa.array(groups_of(changed.deletes, count) == group)).cast(pa.binary())
     content = log_of(time, changed.name, deletes, b"" if hfile is None else hfile.content(), schema)
@@ -169,6 +173,7 @@ def _make_log(
 
 
 def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
+    """Return the content of the delta commit's completed file."""
     from ...timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     stats: dict[str, list[WriteStat]] = {}
@@ -183,6 +188,7 @@ def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
 
 
 def _write_stat(log: NewLog) -> WriteStat:
+    """Return the statistics of a log file under Apache Hudi's names."""
     from ...timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(

@@ -78,7 +78,7 @@ def take_back_if_archived(table: Table, time: str) -> None:
 
 
 def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
-    """Return whether base files of the metadata table may hold what a write wrote there, by a timeline.
+    """Return whether base files of the metadata table may hold what the write of a requested time wrote there.
 
     If the write is pending on the table's timeline and wrote nothing there yet, none holds anything.
     """
@@ -111,10 +111,12 @@ def take_back_gone(table: Table, metadata: MetadataTable) -> None:
 
 
 def _absent_times(times: Iterable[str], timeline: Timeline) -> list[str]:
+    """Return the times at which the table has no instant, neither on the timeline nor committed before it."""
     return [time for time in times if timeline.find(time) is None and not timeline.is_committed(time)]
 
 
 def _is_of_table(instant: Instant) -> bool:
+    """Return whether an instant of the metadata table belongs to an instant of the table."""
     return instant.action == ACTION and not begins_partitions(instant.requested_time)
 
 

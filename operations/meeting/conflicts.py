@@ -114,7 +114,7 @@ class CheckedInstants:
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
     """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
 
-    It skips the ``checked`` instants, and adds the others to them.
+    It compares the write with all instants since its plan, except for the ``checked`` instants, and adds them to those.
     """
     since_plan = InstantsSincePlan.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since_plan)
@@ -169,18 +169,20 @@ def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], 
 
 
 def check_before_merge(work: Transaction, timeline: Timeline) -> InstantsSincePlan:
-    """Return what completed since the plan of a write that has read nothing.
+    """Return the instants since the plan of a write that has not read the table yet.
 
     Raises `CommitConflictError` if the write must not be merged with the table as it is now.
     """
     since_plan = InstantsSincePlan.of_unread(work, timeline)
     _check_restore(since_plan)
+    # No replay can have an id that this write generated.
     for instant in () if work.write_id.startswith(GENERATED_ID) else since_plan.writes:
         _check_replay(work, instant, since_plan.read(instant))
     return since_plan
 
 
 def _check_replay(work: Transaction, instant: Instant, metadata: CommitMetadata) -> None:
+    """Raise if a completed write has the write id of this write, so that both are the same work."""
     if metadata.extra_metadata.get(WRITE_ID) == work.write_id:
         raise work.conflict(f"A replay of it completed meanwhile, as {instant.requested_time}")
 
@@ -192,6 +194,7 @@ def _forbids(
     their_state: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
+    """Return whether a meeting with another instant keeps this write from being committed."""
     return forbids(Meeting(WRITE, theirs, their_state, all_shared(shared), asked))
 
 
@@ -202,6 +205,7 @@ def _check_write(
     their_groups: Sequence[FileGroupId],
     changes: WriteChanges,
 ) -> None:
+    """Raise if a completed write changed file groups or buckets of this write, or partitions that it replaces."""
     our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     shared_groups = [group for group in their_groups if (group.partition_path, changes.rival_key(group)) in our_places]
     # If this write replaces a whole partition, no other write may have added file groups to it.
@@ -259,6 +263,7 @@ def changed_numbers(since_plan: InstantsSincePlan, numbers: Mapping[str, int]) -
 def _check_read(
     since_plan: InstantsSincePlan, instant: Instant, metadata: CommitMetadata, changes: WriteChanges
 ) -> None:
+    """Raise if a completed write changed rows that decided what this write does."""
     work = since_plan.work
 
     def numbers() -> BucketNumbers:
@@ -282,6 +287,11 @@ def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
 def _shared(
     groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
 ) -> dict[Shared, object]:
+    """Return what this write shares with another, by file groups of the other.
+
+    ``groups`` are those that meet a file group or bucket of this write, ``covered`` are in a partition that it
+    replaces.
+    """
     return {
         Shared.FILE_GROUP: changes.file_groups.intersection(groups),
         Shared.BUCKET: not changes.file_groups.issuperset(groups),
@@ -290,6 +300,7 @@ def _shared(
 
 
 def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None:
+    """Raise if a pending instant keeps this write out, such as a clustering of file groups that the write changed."""
     work = since_plan.work
     timeline = Timeline(since_plan.pending, since_plan.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
@@ -297,6 +308,7 @@ def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None
     for instant in since_plan.pending:
         kind = kind_of(instant.action)
         if kind is None or instant.requested_time == work.instant_time:
+            # No rule is about instants of other actions, such as an indexing, or about this write itself.
             continue
         untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
         asked = asked_of(work.instant_time, instant)
@@ -351,6 +363,7 @@ def _check_new_keys(
     their_groups: Collection[FileGroupId],
     checked: CheckedInstants,
 ) -> None:
+    """Raise if another write added a key that this write adds, too, to another file group."""
     if not our_keys.files or not their_groups:
         return
     work = since_plan.work
@@ -375,6 +388,7 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
+    """Raise if a compaction or log compaction of some file groups does not fit with the files of this write there."""
     their_state, asked = known_of(instant), asked_of(work.instant_time, instant)
     rewritten_groups = sorted(changes.rewritten.intersection(groups))
     changed_groups = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
@@ -395,6 +409,7 @@ def _check_compaction(
 
 
 def _check_restore(since_plan: InstantsSincePlan) -> None:
+    """Raise if a restore completed since the plan, or is pending."""
     if since_plan.restore is not None and _forbids(RESTORE, their_state=known_of(since_plan.restore)):
         raise since_plan.work.conflict(
             f"The restore {since_plan.restore.requested_time} took the table back to an earlier moment",
@@ -403,11 +418,13 @@ def _check_restore(since_plan: InstantsSincePlan) -> None:
 
 
 def _base_rolled_back_error(work: Transaction, base: str) -> CommitConflictError:
+    """Return the error of a write whose basis, the commit of files that it merged, was rolled back."""
     what = f"The commit {base}, whose rows this write kept, was rolled back meanwhile"
     return work.conflict(what, met_at(base, ROLLBACK))
 
 
 def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: Collection[str]) -> None:
+    """Raise if a restore, or a rollback of what this write merged or saw in the same places, undid data meanwhile."""
     _check_restore(since_plan)
     our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     for undo in since_plan.undone_writes():
@@ -503,6 +520,7 @@ def met_at(instant_time: str, kind: InstantKind, groups: Sequence[FileGroupId] =
 
 
 def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:
+    """Return the file groups that a completed instant wrote or replaced."""
     written_groups = {
         FileGroupId(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()

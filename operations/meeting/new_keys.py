@@ -52,6 +52,7 @@ class NewKeys:
     partitions: frozenset[str] = frozenset()
 
     def with_logs_of(self, compacted: Collection[FileGroupId]) -> NewKeys:
+        """Return the new keys together with those in log files of file groups that were compacted meanwhile."""
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
         return replace(self, files={path: rows for counts in (self.files, *logs) for path, rows in counts.items()})
 
@@ -107,6 +108,11 @@ class _Search:
     times: frozenset[str]
 
     def run(self, count: int) -> Twin | None:
+        """Return the first key that both added; None for none.
+
+        ``count`` is the number of own keys; more than `MOST_HASHES` are compared in several passes, each over a part of
+        the hashes.
+        """
         parts = count // MOST_HASHES + 1
         for part in range(parts):
             own_hashes = self._own_hashes(part, parts)
@@ -119,6 +125,7 @@ class _Search:
         return None
 
     def _own_hashes(self, part: int, parts: int) -> Hashes:
+        """Return the hashes of this write's keys that belong to one of several parts, each once and sorted."""
         hashes_of_files = [np.zeros(0, np.uint64)]
         for _, keys in self._own_keys():
             hashes = hash64(keys)
@@ -126,7 +133,7 @@ class _Search:
         return np.unique(np.concatenate(hashes_of_files))
 
     def _confirmed(self, same_hash_keys: pa.Array, file_slice: FileSlice) -> Twin | None:
-        """Return the first of some keys that this write has, too; two keys may have the same hash."""
+        """Return the first of the other write's keys that this write has, too; None if only their hashes are equal."""
         for path, keys in self._own_keys():
             same_keys = keys.filter(pc.is_in(keys, same_hash_keys))
             if len(same_keys):
@@ -134,6 +141,7 @@ class _Search:
         return None
 
     def _own_keys(self) -> Iterator[tuple[str, pa.Array]]:
+        """Yield the record keys that this write put into its files, in batches, with the path of the file."""
         for path in self.files:
             file = data_file(path)
             if file is not None:
@@ -142,6 +150,7 @@ class _Search:
 
 
 def _keys_written_at(storage: Storage, files: Iterable[DataFile], times: Collection[str]) -> Iterator[pa.Array]:
+    """Yield the record keys of those rows of files that writes at some times wrote, in batches."""
     for file in files:
         if isinstance(file, BaseFile):
             with open_base(storage, file) as reader:
@@ -153,6 +162,7 @@ def _keys_written_at(storage: Storage, files: Iterable[DataFile], times: Collect
 
 
 def _keys_of_times(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:
+    """Yield the record keys of the rows whose commit time is among some times."""
     wanted_times = pa.array(sorted(times), pa.string())
     for batch in batches:
         is_wanted = pc.is_in(plain(batch.column(_COMMIT_TIME)), wanted_times)

@@ -104,11 +104,14 @@ class _Meeting:
         return bool(names) and names <= {*config.record_key_fields, *config.partition_fields}
 
     def _may_have_read_row(self, file: DataFile) -> bool:
+        """Return whether a file may have a row of the other write that this write read."""
         if not self.search.columns <= {*self.columns.names}:
+            # The table has lost a column of the predicates, so that rows cannot be compared.
             return True
         try:
             if isinstance(file, BaseFile):
                 return self._base_file_has(file)
+            # The values of a partial update may come from the stored row, which the log file lacks.
             return self.work.config.partial_update_mode is not None or self._log_file_has(file)
         except (MissingFileError, InvalidOptionError):
             # A clean has deleted the file since, or a value cannot be compared with its column.
@@ -134,6 +137,7 @@ class _Meeting:
 
     @property
     def _compared_columns(self) -> pa.Schema:
+        """The columns that tell whether this write read a row: its commit time, and the columns of the predicates."""
         names = {_COMMIT_TIME, *self.search.columns}
         return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 

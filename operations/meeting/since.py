@@ -125,6 +125,7 @@ class InstantsSincePlan:
         return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
+        """Return the rollbacks of one write."""
         # A rollback is requested after its victim, and the archive may lack the bodies of earlier rollbacks.
         return [undo for undo in self.undone_writes(archived_after=instant_time) if undo.instant_time == instant_time]
 
@@ -148,6 +149,7 @@ class InstantsSincePlan:
                     )
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
+        """Return the content of an archived instant; raise `CommitConflictError` if the archive lacks it."""
         try:
             return self.timeline.files.codec.decode(
                 kind, InstantBody(self.archived[instant], f"{instant.requested_time} in the archive")
@@ -160,6 +162,7 @@ class InstantsSincePlan:
 
 
 def _undone_write(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
+    """Return a write that a rollback undoes, with the file groups of the files that the rollback deletes."""
     made_files = (file for path in paths if (file := data_file(path, changes=True)) is not None)
     groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made_files)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
@@ -171,6 +174,7 @@ def seen_by(work: Transaction, now: Timeline) -> SeenTable:
 
 
 def _seen_at_plan(work: Transaction, timeline: Timeline) -> Seen:
+    """Return what the write saw at its plan; raise `CommitConflictError` if a timeline no longer shows that."""
     try:
         return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:

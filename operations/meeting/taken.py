@@ -54,7 +54,7 @@ def given_up_as_conflicts(work: Transaction, later_than: str = "") -> Iterator[N
     """Raise `CommitConflictError` instead of the error of a write that another process has given up as dead.
 
     That process seals the write for good, and deletes its files. It may also have given up the newest instant that the
-    notes of the write name, which counts if it is ``after`` a time.
+    notes of the write name, which counts if its time is ``later_than`` a time.
     """
     try:
         yield
@@ -118,7 +118,7 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
 
 
 def _missing_names(error: Exception) -> Iterable[str]:
-    """Return the names of the files that are gone by an error, among other words."""
+    """Return names that may be of the files that an error misses: from its facts, or words of its text; else none."""
     if isinstance(error, PyHudiError):
         return [error.met.file] if error.met is not None and error.met.file else []
     text = str(error)
@@ -126,6 +126,10 @@ def _missing_names(error: Exception) -> Iterable[str]:
 
 
 def _file_taken(table: Table, current_timeline: Timeline, name: str, *, is_rolled_back: bool) -> Taken | None:
+    """Return the rollback, or the write and the clean, that took a data file.
+
+    None if the name is of no data file, or if the table still needs the file.
+    """
     file = data_file(name)
     if file is None:
         return None
@@ -152,6 +156,7 @@ def _file_taken(table: Table, current_timeline: Timeline, name: str, *, is_rolle
 
 
 def _instant_taken(current_timeline: Timeline, name: str) -> Taken | None:
+    """Return the archiving or rollback that took an instant's completed file; None for a name of anything else."""
     instant = current_timeline.files.layout.parse(name)
     if instant is None or instant.state != State.COMPLETED or instant in current_timeline.completed:
         return None

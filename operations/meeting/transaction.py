@@ -59,6 +59,7 @@ class Transaction:
         return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
     def conflict(self, reason: str, met: MetInstant | None = None) -> CommitConflictError:
+        """Return the error of a write that cannot be committed; ``reason`` is a sentence without its full stop."""
         return CommitConflictError(
             f"The write {self.instant_time} of the table {self.path} cannot be committed. {reason}.",
             "This write left nothing behind; write again.",

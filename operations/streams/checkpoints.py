@@ -46,6 +46,7 @@ def refuse_other_offsets(
 
 
 def _offsets_of(seen: SeenTable, time: str) -> str:
+    """Return the offsets that the write of a time notes, on the timeline or in the archive; empty if it notes none."""
     table, timeline = seen.table, seen.timeline
     write = timeline.write_at(time)
     try:
@@ -90,6 +91,7 @@ class Checkpoints:
     identifiers: Mapping[str, Checkpoint] = field(default_factory=dict)
 
     def with_batch(self, batch: StreamBatch, instant: str) -> Checkpoints:
+        """Return the checkpoints after a batch has become an instant."""
         of_query = Checkpoint(batch.batch_id, instant, batch.identifier)
         return Checkpoints(
             _moved_last(self.queries, batch.query_id, of_query),
@@ -126,7 +128,8 @@ class Checkpoints:
     def instant_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
         """Return the requested time of the instant that has a batch; None if the batch is to be written.
 
-        ``noted`` is the query's greatest batch if these checkpoints do not name the query.
+        ``noted`` is the query's greatest batch if these checkpoints do not name the query. Raises `OptionConflictError`
+        if the table has a later batch, or if the identifier is of another stream.
         """
         of_query, of_identifier = self.queries.get(batch.query_id, noted), self.identifiers.get(batch.identifier)
         if of_identifier is not None and of_identifier.name not in {"", batch.query_id}:
@@ -238,6 +241,7 @@ def _checkpoint_by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint 
 
 
 def _newest_first(writes: Iterable[Instant]) -> Iterable[Instant]:
+    """Yield writes from the last completed on; most callers need one write, so the others are sorted only then."""
     newest = max(writes, key=_completion_order, default=None)
     if newest is not None:
         yield newest
@@ -249,6 +253,7 @@ def _completion_order(instant: Instant) -> tuple[str, str]:
 
 
 def _moved_last(checkpoints: Mapping[str, Checkpoint], name: str, newest: Checkpoint) -> Mapping[str, Checkpoint]:
+    """Return checkpoints with a new one at the end; the oldest leave if there are more than `MOST_QUERIES`."""
     other_checkpoints = [(other, checkpoint) for other, checkpoint in checkpoints.items() if other != name]
     return dict([*other_checkpoints[-(MOST_QUERIES - 1) :], (name, newest)])
 
@@ -263,6 +268,7 @@ def _parse_checkpoints(text: str) -> Checkpoints:
 
 
 def _checkpoint(fields: Any) -> Checkpoint:
+    """Return the checkpoint of a list in JSON; raise `ValueError` if the list is none."""
     batch_id, instant, name = fields
     if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
         raise ValueError(f"{fields} is no checkpoint")
@@ -270,6 +276,7 @@ def _checkpoint(fields: Any) -> Checkpoint:
 
 
 def _parse_sinks(text: str) -> Mapping[str, int]:
+    """Return the batch ids by identifier in Apache Hudi's text; none if it is another text."""
     try:
         batch_ids = parse_json(text) if text else {}
         return {name: int(batch_id) for name, batch_id in batch_ids.items()}

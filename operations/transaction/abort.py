@@ -29,6 +29,7 @@ def abort_begun(work: Transaction) -> Timeline | None:
     for number in count(1):
         noted = work.notes.find(number)
         if noted is None and work.notes.make(number, GIVEN_UP):
+            # No task can begin the write any more.
             break
         noted = noted or work.notes.find(number)
         if not noted:
@@ -42,8 +43,10 @@ def abort_begun(work: Transaction) -> Timeline | None:
 def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     """Undo an instant unless it is completed; safe to call twice, and after a commit.
 
-    Returns the timeline from before the undo; None if another write has the instant's time. The note "sealed" stays for
-    tasks that are still at work. With ``tries_again`` the spills stay for the commit's next attempt.
+    Returns the timeline from before the undo; None, without an undo, if another write has the instant's time. A
+    completed instant stays: only its left-overs are deleted. The seal stays, so that tasks that are still at work
+    notice the end. With ``tries_again`` the spills stay for the commit's next attempt, and the write is not sealed for
+    good.
     """
     planned_work, storage, work = work, work.storage, _in_version_of_now(work)
     made_claim = work.claim.make(work.owner)
@@ -82,7 +85,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
 
 
 def _in_version_of_now(work: Transaction) -> Transaction:
-    """Return the work with the table's version of now: an upgrade by Apache Hudi moves pending instants, too."""
+    """Return the work by the table's current version: an upgrade by Apache Hudi moves pending instants, too."""
     try:
         config = stored_config(work.storage)
     except TableError:
@@ -92,11 +95,13 @@ def _in_version_of_now(work: Transaction) -> Transaction:
 
 
 def _is_ours(work: Transaction) -> bool:
+    """Return whether an instant's claim is of this write, or gone."""
     claim_owner = work.claim.owner()
     return claim_owner is None or work.is_of(claim_owner)
 
 
 def _make_room(work: Transaction) -> None:
+    """Delete what only this instant needs on a disk: its reserve of space, its spills, and files not yet in place."""
     work.reserve.release()
     # An object store is never full, so it is spared the requests.
     if not work.storage.remote:
@@ -105,11 +110,13 @@ def _make_room(work: Transaction) -> None:
 
 
 def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
+    """Return the write's instant on a timeline; None if it is completed, or not on the timeline."""
     own_instant = timeline.find(work.instant_time)
     return None if own_instant is None or own_instant.state == State.COMPLETED else own_instant
 
 
 def _erase(work: Transaction, own_instant: Instant | None, paths: list[str]) -> None:
+    """Delete an instant's data files and what it wrote to the metadata table, and take it off the timeline."""
     work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
     if written_partitions(work.table.config):
         # Another engine may have begun to undo it while a process carried out the decision to complete it.

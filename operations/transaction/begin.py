@@ -29,7 +29,7 @@ _MOST_NOTES = 100
 
 
 class _PassedError(Exception):
-    """An archiving or another writer has passed the time of a write that is about to begin."""
+    """The time of a write that is about to begin is too old: an archiving or another writer has passed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +57,28 @@ def begun(
 ) -> Iterator[BegunWork]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    Only the first task calls `prepare`, which makes the table ready, with the newest timeline. ``after`` is the time of
-    the commit's last attempt. Raises `WriteSealedError` if the write is over.
+    Only the first task calls `prepare`, which makes the table ready, with the newest timeline. `requested` returns the
+    content of the requested file. An attempt of a commit begins later than ``previous_time``, the time of its last
+    attempt. Raises `WriteSealedError` if the write is over, and `ConcurrentWriteError` if other writes or an archiving
+    took each time.
     """
     noted_work = work.at("")
     for number in range(1, _MOST_NOTES + 1):
         instant_time, listed = _noted_time(work, number, noted_work.instant_time)
         noted_work = work.at(instant_time)
         if noted_work.instant_time <= previous_time:
+            # This note is of an attempt that is over.
             continue
         is_first = _claim_noted_time(noted_work)
         if is_first is None:
+            # Another write has the time, so a further note names a later time.
             continue
         try:
             with noted_work.heartbeat():
                 timeline = None if is_first else _begun_timeline(noted_work)
                 if timeline is None:
                     if not is_first:
+                        # The first task died. A sweep may have deleted its claim.
                         noted_work.claim.make(noted_work.owner)
                     prepare_noted = partial(prepare, noted_work, listed or work.table.timeline())
                     timeline = _put_on_timeline(noted_work, requested, prepare_noted)
@@ -92,9 +97,10 @@ def begun(
 
 
 def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, Timeline | None]:
-    """Return the time that a note names. Without that note, make it, for a time after all instants and the last note.
+    """Return the time that a note of the write names, by which all its tasks find their instant.
 
-    If this task chose the time, it also returns the timeline by which it chose.
+    Without a note of that number, this makes it, for a time after all instants and ``last_noted``, and also returns the
+    timeline by which it chose the time. Raises `WriteSealedError` if the write was given up.
     """
     instant_time, listed = work.notes.find(number), None
     if instant_time is None:
@@ -108,7 +114,10 @@ def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, T
 
 
 def _claim_noted_time(work: Transaction) -> bool | None:
-    """Return whether this task is the first of its write to claim the noted time; None if another write has it."""
+    """Return whether this task is the first of its write to claim the noted time; None if another write has it.
+
+    Raises `WriteSealedError` if this write is over.
+    """
     claim_owner = work.claim.owner()
     is_first = claim_owner is None and work.claim.make(work.owner)
     if not is_first:
@@ -131,7 +140,8 @@ def _claim_noted_time(work: Transaction) -> bool | None:
 def _begun_timeline(work: Transaction) -> Timeline | None:
     """Wait for the first task to put the write on the timeline, and return that; None if the task died before.
 
-    Each step of the first task creates a file if it is absent, so another task can repeat it.
+    Each step of the first task creates a file if it is absent, so another task can repeat it. Raises `_PassedError` if
+    the first task dropped the time, and `WriteSealedError` if the write is over.
     """
     deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
@@ -150,11 +160,13 @@ def _begun_timeline(work: Transaction) -> Timeline | None:
 
 
 def refuse_sealed(work: Transaction) -> None:
+    """Raise `WriteSealedError` if the write is sealed: it was committed or given up, and takes no further files."""
     if any(owner.Seal(work.storage, seal).is_set() for seal in work.seals):
         raise sealed_error(work)
 
 
 def sealed_error(work: Transaction) -> WriteSealedError:
+    """Return the error for a task whose write is over."""
     return WriteSealedError(
         f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
         "Nothing is to be done: the task's files are not part of the table.",
@@ -162,7 +174,7 @@ def sealed_error(work: Transaction) -> WriteSealedError:
 
 
 def _take_back_if_given_up(work: Transaction) -> bool:
-    """Take a write off the timeline if it was given up after this task looked for its seal; return whether it was."""
+    """Take a write off the timeline if a process gave it up while it began; return whether one did."""
     if not work.seal.is_given_up():
         return False
     timeline = work.table.timeline()
@@ -197,7 +209,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
 
 
 def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
-    """Take a write off the timeline again if it turns out to be too old.
+    """Return a timeline with the requested write; take the write off again if it is too old, and raise `_PassedError`.
 
     A process that archives announces a time, and then lists the timeline. A write makes its file, and then looks for an
     announcement. So at least one of the two sees the other. Other software compares its write only with writes that
@@ -220,6 +232,10 @@ def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
+    """Request and start the write's instant once `prepare` has made the table ready; return a timeline that shows it.
+
+    Raises `_PassedError` if the time is too old by now, and `WriteSealedError` if the write is over.
+    """
     # An instant without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()

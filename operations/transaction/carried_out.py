@@ -34,12 +34,13 @@ LATE_S = 0.5
 
 
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
-    """Return whether a timeline shows that a decision is fully carried out.
+    """Return whether a timeline shows that the steps of a decision are taken, so that no process must take them.
 
     That is so, too, if the instant of a completed file has left the timeline, or a rollback undoes it: no process makes
-    that file again.
+    that file again. An outdated change of properties is never made.
     """
     if decision.kind == DecisionKind.CLOSE:
+        # The timeline does not show its effect, and it is harmless to close partitions again.
         return False
     if decision.kind == DecisionKind.SET_PROPERTIES:
         return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
@@ -47,7 +48,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
         return all(_is_taken(timeline.storage, first) for first in decision.first)
     instant = decision.instant
     states = [
-        instant.state for instant in timeline.instants if _is_about(instant.requested_time, instant.group, decision)
+        instant.state for instant in timeline.instants if _is_instant_of(instant.requested_time, instant.group, decision)
     ]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in states
@@ -103,6 +104,7 @@ def carry_out(held_lock: HeldLock, decision: Decision, timeline: Timeline) -> No
                 _take_first_steps(table, decision, first_steps)
             is_late = bool(steps) and time.monotonic() - start_s >= LATE_S and timeline.files.layout.next is None
             if is_late and is_undone(timeline.reload(), instant):
+                # Another process carried this out, and undid or archived the instant, which must not come back.
                 return
             timeline.complete(instant, decision.body)
             refuse_instant_left_by_upgrade(table, timeline, instant)
@@ -142,9 +144,10 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
 
 
 def _take_first_steps(table: Table, decision: Decision, first_steps: FirstSteps) -> None:
-    """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
+    """Take the steps of one follower; if a file to be published is gone, take the follower out of use instead."""
     is_binding = partial(is_newest, table.storage, decision)
     if decision.instant.state == State.REQUESTED and not is_binding():
+        # The caller checks the same after the steps, and makes no requested file.
         return
     try:
         take_steps(table.storage, decision.instant.requested_time, first_steps, is_binding)
@@ -173,6 +176,7 @@ def is_newest(storage: Storage, decision: Decision) -> bool:
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
+    """Return whether an instant opened a partition that has no data file."""
     return opened_by(storage, partition) == instant_time and not _has_data(storage, partition)
 
 
@@ -185,11 +189,13 @@ def opened_by(storage: Storage, partition: str) -> str | None:
         return None
 
 
-def _is_about(requested_time: str, group: str, decision: Decision) -> bool:
+def _is_instant_of(requested_time: str, group: str, decision: Decision) -> bool:
+    """Return whether a decision is about the instant of a time and a group of actions."""
     return (requested_time, group) == (decision.instant.requested_time, decision.instant.group)
 
 
 def _close_if_unused(storage: Storage, partition: str, instant_time: str) -> None:
+    """Delete the metafile of a partition that this instant opened, if the partition has no data file."""
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))

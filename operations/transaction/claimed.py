@@ -38,9 +38,10 @@ def begin_claimed(
     plan: Callable[[Timeline], InstantModel],
     steps_before: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Transaction:
-    """Claim a time, and request an instant at it; `plan`, `first` and errors are those of `begin`.
+    """Claim a time, and request an instant at it; `plan`, `steps_before` and errors are those of `begin`.
 
-    Without the claim, other processes would take the instant for another engine's.
+    The claim names this process as the instant's owner. Without it, other processes would take the instant for another
+    engine's.
     """
     # By the key, a late task of another write that noted this time finds that the seal is not its own.
     owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))
@@ -65,6 +66,7 @@ def begin_claimed(
 
 
 def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
+    """Claim the first free time after a timeline, and return the work of that time, with its heartbeat and reserve."""
     chosen_time = timeline.greatest_time()
     for _ in range(_MOST_TIMES):
         # Table services take odd times, and claim them later.
@@ -88,6 +90,7 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
                 work.reserve.hold()
                 Heartbeat(table.storage, chosen_time).touch()
                 return work
+            # An older write of this time is over, and its late tasks look for that seal.
             forget(table.storage, chosen_time)
     raise ConcurrentWriteError(
         f"The {action} of the table {table.path} found no free time on the timeline, {_MOST_TIMES} times in a row.",

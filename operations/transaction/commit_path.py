@@ -55,7 +55,7 @@ class Completed:
 
 
 def time_after(table: Table, timeline: Timeline, later_than: str = "") -> str:
-    """Return the time of an instant that a round of a decision requests or completes: now, or after all others."""
+    """Return a time for an instant to be requested or completed: now, or right after a timeline and ``later_than``."""
     now_ms = int(time.time() * 1000)
     greatest = max(timeline.greatest_time() or "", later_than)
     return next_time(now_ms, greatest or None, table.config.timezone, parity=Parity.ODD)
@@ -70,8 +70,8 @@ def begin(
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
-    `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all others.
-    `first` returns the steps right before the requested file.
+    `plan` runs again after each lost race. `choose_time` returns the requested time, or None for a time after all
+    others. `steps_before` returns the steps right before the requested file.
     """
     requested: list[Instant] = []
 
@@ -131,22 +131,23 @@ def complete(
     """Complete an instant, the point of no return; return None if it is completed or gone already.
 
     `outcome` runs again after each lost race, and raises if the instant must not complete. With ``starts`` each round
-    makes the inflight file, too. Followers of the table prepare before the race, and again if instants that completed
-    meanwhile change what they prepared. Otherwise as `decide`.
+    makes the inflight file, too. `make_room` is that of `decide`. Followers of the table prepare before the race, and
+    again if instants that completed meanwhile change what they prepared. Otherwise as `decide`.
     """
     followers, uses_lock = followers_of(table), has_lock(table)
     for attempts_left in reversed(range(_PREPARATIONS)):
-        prepared = read_until = None
+        prepared = timeline_before = None
         if followers or uses_lock:
             # Read data files now, so that each round looks only at what came since.
-            read_until = table.timeline()
-            expected_outcome = outcome(read_until)
+            timeline_before = table.timeline()
+            expected_outcome = outcome(timeline_before)
             if expected_outcome is None:
                 return None
             if followers and expected_outcome.followed:
-                prepared = prepare(followers, SeenTable(table, read_until), pending, expected_outcome)
+                prepared = prepare(followers, SeenTable(table, timeline_before), pending, expected_outcome)
         try:
-            unchanged_since = read_until if uses_lock and attempts_left else None
+            # Data files of newer writes are read without the lock, too, except in the last attempt.
+            unchanged_since = timeline_before if uses_lock and attempts_left else None
             return _complete_once(table, pending, outcome, prepared, unchanged_since, make_room, starts=starts)
         except _OutdatedError:
             # Another process may have begun to build a metadata table since this process opened the table.
@@ -160,7 +161,7 @@ def complete(
 
 
 class _OutdatedError(Exception):
-    """Instants completed since data files were read, or since followers prepared, and change what these prepared."""
+    """The work before a decision is outdated: instants completed since then, and change what was read or prepared."""
 
 
 def _complete_once(
@@ -173,10 +174,15 @@ def _complete_once(
     *,
     starts: bool,
 ) -> Completed | None:
-    """Complete an instant; raise `_OutdatedError` if writes completed since the timeline ``seen``."""
+    """Complete an instant with what followers prepared; return None if it is completed or gone already.
+
+    Raises `_OutdatedError` if followers must prepare anew, or if writes completed since the timeline
+    ``unchanged_since``.
+    """
     completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision to complete the instant after those on a timeline; None if it is completed or gone."""
         completed.clear()
         if unchanged_since is not None and not set(timeline.writes).issubset(unchanged_since.writes):
             raise _OutdatedError
@@ -230,13 +236,17 @@ def _ready_after(
 
 
 def _time_or_outdated(ready_time: str | None) -> str:
+    """Return the time after which what was prepared is ready; raise `_OutdatedError` for None."""
     if ready_time is None:
         raise _OutdatedError
     return ready_time
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
-    """Decide that an instant, which `find` returns, never completes; return the timeline. Raises as `decide`."""
+    """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`.
+
+    `find` returns None if there is nothing to give up.
+    """
 
     def build(timeline: Timeline) -> Decision | None:
         instant = find(timeline)
@@ -252,7 +262,7 @@ def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
 
 
 def prepare_for_removed_files(table: Table) -> None:
-    """Make followers ready before data files are deleted without an instant."""
+    """Set the properties that followers want before data files are deleted without an instant."""
     with hold(table):
         changes = changed_properties(table)
         if changes:
@@ -260,7 +270,7 @@ def prepare_for_removed_files(table: Table) -> None:
 
 
 def prepare_followers(table: Table, instant: Instant) -> None:
-    """Make followers ready before the first data file changes for an instant. Raises as `decide`.
+    """Set the properties that followers want before the first data file changes for an instant. Raises as `decide`.
 
     If another process requested the instant, a metadata table may be in use. It is harmless to make the requested file
     again.

@@ -30,8 +30,9 @@ from .locks import HeldLock, hold
 
 
 def take_back_late_steps(table: Table, decision: Decision) -> None:
-    """Delete what a decision made of an instant of the metadata table after that instant was over."""
+    """Delete the files that a decision made for an instant of the metadata table, if that instant was over before."""
     if is_newest(table.storage, decision):
+        # No process has decided since, so none has ended the instant.
         return
     instant_time = decision.instant.requested_time
     try:
@@ -67,9 +68,9 @@ def decide(
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` runs again after each lost race, and returns None if there is nothing to decide. `make_room` makes room on a
-    full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if the store failed: if the
-    decision was made before, it is binding, and the next process that decides carries it out.
+    `build` runs again after each lost race, and returns None if there is nothing to decide. `make_room` frees space
+    that this process holds on a full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if
+    the store failed: if the decision was made before, it is binding, and the next process that decides carries it out.
     """
     with hold(table) as held_lock:
         for attempt in range(_ROUNDS):
@@ -86,6 +87,7 @@ def decide(
                 except CommitConflictError:
                     # The table has another version now, and a process of that version may have decided since.
                     made_empty = _make_empty_decision(table.storage, number + 2, decision)
+                    # If the other process has completed the instant in the new version, this call has succeeded.
                     if made_empty or not is_completed_now(table, decision.instant):
                         raise
                 _take_back_late(held_lock, decision, start_s)
@@ -164,6 +166,7 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
 
 
 def _is_newest(storage: Storage, number: int) -> bool:
+    """Return whether a decision has the greatest number; a list of the decisions that fails is tried again."""
     for _ in range(_TRIES - 1):
         try:
             return _numbers(storage)[-1] == number
@@ -176,7 +179,10 @@ def _is_newest(storage: Storage, number: int) -> bool:
 def _carry_out_with_retries(
     held_lock: HeldLock, decision: Decision, timeline: Timeline, make_room: Callable[[], None] | None
 ) -> None:
-    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
+    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows.
+
+    Raises `StorageError` after the last try, and `CommitConflictError` as `carry_out`.
+    """
     for attempt in range(1, _TRIES + 1):
         try:
             carry_out(held_lock, decision, timeline)
@@ -193,7 +199,7 @@ def _carry_out_with_retries(
 
 
 def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
-    """Make a decision without effect after a decision, so that no process carries that out; return whether it was made.
+    """Make a decision without effect, so that no process carries the decision before it out; return whether that is so.
 
     False if another process decided first: it has carried the earlier decision out.
     """
@@ -212,6 +218,7 @@ def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> 
         take_back_late_steps(table, decision)
     makes_write = decision.kind == DecisionKind.MAKE and completed.state == State.COMPLETED and completed.is_write
     if not makes_write or time.monotonic() - start_s < LATE_S:
+        # No process is fast enough to undo or archive the instant in less time.
         return
     timeline = table.timeline()
     if not is_undone(timeline, completed):
@@ -231,6 +238,7 @@ def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> 
 
 
 def _unfinished_error(decision: Decision, error: PyHudiError) -> StorageError:
+    """Return the error of a decision that is binding, and that this process could not carry out."""
     instant = decision.instant
     verb = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
@@ -241,6 +249,7 @@ def _unfinished_error(decision: Decision, error: PyHudiError) -> StorageError:
 
 
 def _delete_old(storage: Storage, numbers: list[int]) -> None:
+    """Delete all but the newest `KEPT` decisions once there are twice as many; a failure is only logged."""
     if len(numbers) <= 2 * KEPT:
         return
     try:

@@ -35,7 +35,7 @@ class Fence:
     _lock: Lock = field(default_factory=Lock)
 
     def close(self) -> None:
-        """Refuse all further files of threads that an interrupt left behind: their write is undone next."""
+        """Refuse all further files of threads that still run after an interrupt, because their write is undone next."""
         self._is_closed = True
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
@@ -49,12 +49,14 @@ class Fence:
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
+        """Publish a finished file between the two checks, and return its size; raise if the write is over."""
         self.before_publish(partition_path, path, kind)
         size = staged.publish()
         self.after_publish(path)
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
+        """Check that the write is open, and make the marker of a file and the metafile of its partition."""
         self._refuse_closed()
         self.announce([(path, kind)])
         # `after_publish` checks the instant itself: without it no reader sees the file.
@@ -66,7 +68,10 @@ class Fence:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
-        """Look for the seal once more: a commit that sealed after the check and before the file missed the file."""
+        """Look for the seal once more, and delete the file if the write is over.
+
+        A commit that sealed the write between the first check and the file has not listed the file.
+        """
         if self.sealed_by_us and not self._is_closed:
             return
         try:
@@ -87,6 +92,7 @@ class Fence:
             raise sealed_error(self.work)
 
     def refuse(self) -> None:
+        """Raise `WriteSealedError` if the write is over, or its instant is off the timeline; never in the commit."""
         self._refuse_closed()
         if self.sealed_by_us:
             return
@@ -103,12 +109,13 @@ class Fence:
             raise sealed_error(self.work)
 
     def _refuse_sealed(self) -> None:
+        """Raise `WriteSealedError` if this fence is closed, or another process sealed the write."""
         self._refuse_closed()
         if not self.sealed_by_us:
             refuse_sealed(self.work)
 
     def _take_back_metafile(self, partition_path: str) -> None:
-        """If the write is over, remove the new metafile: it would hide later partitions below."""
+        """If the write is over, remove the new metafile, which would hide later partitions below it, and raise."""
         try:
             self.refuse()
         except WriteSealedError:

@@ -42,11 +42,13 @@ class Prepared:
 
     @property
     def report(self) -> MetadataWritten | None:
+        """What the instant writes to the metadata table, for the user; None if no follower reports it."""
         return next((each.report for each in self.by_follower if each.report is not None), None)
 
     def ready_after(self, timeline: Timeline, config: TableConfig, outcome: Outcome) -> str | None:
         """Return a time after which the instant must complete; None if the followers must prepare anew."""
         if outcome.files != self.outcome.files:
+            # Instants that completed meanwhile change what this instant does.
             return None
         times = [each.ready_after(timeline, config) for each in self.by_follower]
         ready_times = [time for time in times if time is not None]

@@ -30,11 +30,13 @@ def remove_file(table: Table, instant: Instant) -> None:
 
 
 def remove_pending(table: Table, instant: Instant) -> None:
+    """Delete the requested and the inflight file of an instant."""
     with hold(table):
         table.instants.remove_pending(instant)
 
 
 def remove_savepoint(table: Table, savepoint: Instant) -> None:
+    """Take a savepoint off the timeline, its completed file first, so that it protects no files from then on."""
     with hold(table):
         for path in _completed_paths(table.instants.paths(), savepoint):
             table.storage.delete(path)
@@ -75,7 +77,7 @@ def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
         # Without a pending file the instant would vanish at once, and no process would look for its data files.
         for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
             if state not in states:
-                make(_under_pending_action(files, states, victim))
+                make(_with_pending_action(files, states, victim))
         table.storage.delete(*completed)
 
 
@@ -92,8 +94,8 @@ def _completed_paths(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
     return paths.get(instant.identity, {}).get(State.COMPLETED, ())
 
 
-def _under_pending_action(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
-    """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
+def _with_pending_action(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
+    """Return a completed write under the action of its pending files: a clustering completes as a replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
         instant = files.layout.parse(split(path)[1])
         if instant is not None and action_group(instant.action) == victim.group:

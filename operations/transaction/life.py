@@ -116,7 +116,8 @@ def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object
 def seal(work: Transaction) -> None:
     """Keep all tasks of this process from publishing further files.
 
-    The instant's own seal also stops other processes, so work on a plan that they may continue has no key for it.
+    The instant's own seal also stops other processes. So work on a plan that other processes may continue has no key,
+    and sets only its own seal.
     """
     if work.key:
         work.seal.set(work.key)
@@ -142,6 +143,7 @@ def finish(
 
 
 def drop_strays(made_files: Made, ownership: Ownership) -> None:
+    """Delete the data files of this process's tasks that no finished unit reported."""
     work, reported = made_files.work, frozenset(made_files.paths)
     for paths in ownership.files(work, made_files.folders):
         # Delete only these files: the undo of the instant would also delete reported files of the same slice.

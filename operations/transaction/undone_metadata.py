@@ -96,10 +96,12 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
 
 
 def _partitions_in_use(table: Table) -> tuple[str, ...]:
+    """Return the partitions in use; none if pyhudi does not keep the metadata table of the table's version."""
     # If the first write of a table is dead, the table has no properties yet.
     config = stored_config(table.storage) if table.format.keeps_metadata else None
     return () if config is None else config.metadata_partitions
 
 
 def _without_partitions(_: Timeline, stored: TableConfig) -> Mapping[str, str] | None:
+    """Return the properties that take all partitions out of use; None if there is no partition."""
     return changed_names(stored, drops=stored.metadata_partitions) or None

@@ -55,12 +55,12 @@ def set_properties(
     *,
     follows: bool = True,
 ) -> None:
-    """Set the properties that `find` returns, and with ``follows`` those that followers want. Raises as `decide`.
+    """Set the properties that `find_changes` returns, and with ``follows`` those of followers. Raises as `decide`.
 
-    `find` runs again after each lost race, with the timeline and the stored properties. It returns None if nothing has
-    to change, and raises if the properties must not change. Nothing is set if other software changes the properties at
-    the same moment, or the state of the timeline (`state_of`) on which the change depends: the caller must check.
-    ``action`` names the change in messages.
+    `find_changes` runs again after each lost race, with the timeline and the stored properties. It returns None if
+    nothing has to change, and raises if the properties must not change. Nothing is set if other software changes the
+    properties at the same moment. Nor is it if ``only_at`` is no longer the state of the timeline (`state_of`) on which
+    the change depends. So the caller must check. ``action`` names the change in messages.
     """
     made_decisions: list[Decision] = []
 

@@ -82,7 +82,10 @@ def _with_rest(result: ServiceResult) -> ServiceResult:
 def _run_due_services(
     storage: Storage, listings: Listings, upkeep: Upkeep, means: Means, seconds: float
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
-    """Return the results of the services for which there was time, and the services that had none."""
+    """Return the results of the services for which there was time, and the services that had none.
+
+    It begins with the service that had no time after the write before.
+    """
     until_s = time.monotonic() + seconds
     results: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
@@ -92,6 +95,7 @@ def _run_due_services(
     ordered_services = [*wanted_services[first_index:], *wanted_services[:first_index]]
     for number, service in enumerate(ordered_services):
         left_s = until_s - time.monotonic()
+        # The first service runs however little time there is, unless there is none by the settings.
         if left_s <= 0 and (results or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
             return tuple(results), ordered_services[number:]
@@ -104,6 +108,7 @@ def _run_due_services(
 
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
+    """Warn once of a table whose file groups wait for a compaction with more than `MUCH` delta commits."""
     # The most delta commits of a file group that waits for a compaction.
     waiting_commits = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
     if waiting_commits > MUCH and not _WARNED.get(path):
@@ -140,6 +145,10 @@ class Listings:
 
 
 def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResult | None:
+    """Run a service after a write, and return its result; None if it has no work.
+
+    The service gets a listing from after the write, which the next service takes over if this one had no failure.
+    """
     if not service.pays(listings.before, call.upkeep()):
         return None
     timeline, listings.since = listings.since or listings.before.reload(), None

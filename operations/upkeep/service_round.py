@@ -63,10 +63,12 @@ def run_logged(
 
 
 def _text_of(error: Exception) -> str:
+    """Return the text of an error for a result."""
     return error.text if isinstance(error, PyHudiError) else str(error) or type(error).__name__
 
 
 def _run_if_due(service: Service, call: Call) -> ServiceResult:
+    """Run a service of a round, and return its result; it is empty if the service had no work."""
     name = service.name if service.after_write is None else service.after_write.name
     nothing, due = ServiceResult(call.storage.path, name), service.due
     run = (lambda: nothing) if due is None else partial(due, call)

@@ -48,6 +48,7 @@ def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **ho
 
 
 def _archive_due(call: Call) -> ServiceResult:
+    """Archive, and name in the result the pending instant before which the archiving stopped."""
     from ..services.archive import with_what_holds_it_up  # noqa: PLC0415
 
     return with_what_holds_it_up(_archive(call), call.storage, call.upkeep().archive)
@@ -76,6 +77,7 @@ def _repair(
     file_times: bool = False,
     dry_run: bool = False,
 ) -> ServiceResult:
+    """Run the kind of repair that the arguments choose; without any, mend the whole table."""
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
@@ -122,6 +124,7 @@ def _sort(
     partitions: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
+    """Sort base files; a text of column names is split at its commas."""
     from ..services.sorting.sort import sort  # noqa: PLC0415
 
     names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by
@@ -136,6 +139,7 @@ def _sort(
 
 
 def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
+    """Roll one write back, and build the metadata table anew if the rollback takes it out of use."""
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.rollback import rollback  # noqa: PLC0415
 
@@ -164,6 +168,7 @@ def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> Ser
 
 
 def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
+    """Restore the table, and build the metadata table anew if the restore takes it out of use."""
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.restore import restore  # noqa: PLC0415
 
@@ -194,6 +199,7 @@ def _validate(call: Call, *, deep: bool = False) -> pa.Table:
 
 
 def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
+    """Return whether a clean may have work: a pending clean, writes beyond those to keep, or another policy."""
     from ..service_settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
 
     settings = upkeep.clean
@@ -203,6 +209,7 @@ def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
 
 
 def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
+    """Return whether there are enough writes on the timeline for an archiving."""
     return len(timeline.writes) >= upkeep.archive.max_commits
 
 
@@ -218,6 +225,7 @@ def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResu
 
 
 def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
+    """Run a compaction if it is due; without work the result is empty."""
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.compact import compact_where_due  # noqa: PLC0415
 
@@ -226,6 +234,7 @@ def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
 
 
 def _dry_run(what: str) -> Argument:
+    """Return the argument of a dry run of a service that would do ``what``."""
     return Argument("dry_run", f"only report what it would {what}", bool, default=False)
 
 

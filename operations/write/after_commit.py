@@ -77,6 +77,7 @@ def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
 
 
 def _announce_changes(plan: WritePlan) -> None:
+    """Log which columns of the table the commit changed."""
     if plan.schema_changes:
         changes = ", ".join(map(str, plan.schema_changes))
         tables.info("The commit %s changed columns of the table %s: %s.", plan.instant_time, plan.path, changes)

@@ -126,6 +126,7 @@ class Attempt:
 
     @cached_property
     def _rows_of_tasks(self) -> SpilledRows:
+        """The rows as the tasks handed them over."""
         return self.open_spills.enter_context(opened_spills(self.first, self.spills))
 
     @property
@@ -170,7 +171,8 @@ class Attempt:
     def turn(self, since_plan: InstantsSincePlan) -> Iterator[tuple[WritePlan, Timeline]]:
         """Wait for older writes of the same data, and yield the plan as if it had been made after them.
 
-        ``since`` is what completed between the plan and the seal.
+        ``since_plan`` has what completed between the plan and the seal. If the commit cannot merge rows again, it
+        yields the plan as it is.
         """
         plan, work, timeline = self.plan, self.plan.transaction, since_plan.timeline
         if not self.merges_again:
@@ -222,7 +224,7 @@ class Attempt:
         return fresh_plan, pinned.now
 
     def _places(self) -> Places | None:
-        """Return the places that the write rewrites; None for the whole table, none if it only adds file groups."""
+        """Return the partitions and buckets that the write rewrites; None for the whole table, none if it only adds."""
         plan, rows = self.plan, self.rows
         if plan.operation in REPLACING:
             is_whole_table = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
@@ -237,6 +239,7 @@ class Attempt:
 
 
 def _known_keys(plan: WritePlan) -> KeysOfWrite | None:
+    """Return what this process knows of the keys of the table of a plan; None if it knows none."""
     index = index_for(plan.config, plan.settings.lookup)
     return keys_of_write(plan.table, index, fills=plan.settings.batch is not None, is_new=plan.creates_table)
 
@@ -335,6 +338,7 @@ class Attempts:
     def _pause_after(self, met: MetInstant | None) -> None:
         """Wait longer each time that attempts meet the same instant, such as a dead rollback that still seems alive."""
         if met is None or met != self.met:
+            # Something else was in the way, so the next attempt begins at once.
             self.met, self.pause_s = met, 0.0
             return
         self.pause_s = min(max(2 * self.pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
@@ -354,7 +358,7 @@ class Attempts:
         return True
 
     def _completed_now(self, instant_time: str) -> Committed | None:
-        """Return the write at a requested time if it is complete in the table as it is now."""
+        """Return the write of a time if the table has it in its current version; None if it has not."""
         timeline = open_table(self.first.storage).timeline()
         write = timeline.write_at(instant_time)
         if write is None or write.state != State.COMPLETED:
@@ -374,6 +378,7 @@ class Attempts:
 
     @property
     def _can_merge_again(self) -> bool:
+        """Whether a further attempt has the rows of the tasks and a plan that fits."""
         if not self.attempt.merges_again or self.attempt.is_last:
             return False
         # A process that took the write for dead has deleted the spills with the folder of the first instant. A task

@@ -85,6 +85,7 @@ def build_metadata(
 
 
 def _lookup_entry(figures: LookupFigures | None) -> dict[str, str]:
+    """Return the entry of extraMetadata about a lookup; none without a lookup."""
     return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
 
 
@@ -125,8 +126,10 @@ def commit_write(
             attempt = Attempt(first_plan, spills, open_spills, tasks_wrote, plan_again is not None)
             committed = Attempts(attempt, plan_again).run(partial(_attempt_commit, results))
     if committed.plan is not first_plan:
+        # A later attempt, or a replay, is the completed instant. The spills were in the folder of the first.
         forget(plan.storage, first_plan.instant_time)
     if not committed.result.instant:
+        # The write changes nothing, so its instant leaves the timeline.
         give_up_begun(first_plan.transaction)
         return committed.result
     announce_missing(committed.plan, results)
@@ -170,7 +173,10 @@ def _without_rows(plan: WritePlan) -> CommitResult:
 
 
 def _attempt_commit(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
-    """Complete the write; the result has no instant if the write is empty."""
+    """Complete the write in one attempt; the result has no instant if there is nothing to change.
+
+    If another process has completed it, the result is that of the completed instant.
+    """
     plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
@@ -188,6 +194,10 @@ def _attempt_commit(results: Sequence[TaskResult], attempt: Attempt) -> Committe
 def _merge_and_complete(
     plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempt: Attempt, phases: Phases
 ) -> Committed:
+    """Merge the rows of the tasks with the table at a timeline, and complete the instant.
+
+    The merged rows are part of the table only if the decision succeeds; an empty write has no decision.
+    """
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
@@ -226,6 +236,7 @@ def _merge_and_complete(
 
 
 def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
+    """Return the file ids by partition path that the write replaces; none if it merges or adds."""
     if plan.operation not in REPLACING:
         return {}
     # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.

@@ -66,15 +66,18 @@ class Completion:
 
     @cached_property
     def body(self) -> CommitBody:
+        """The content of the completed file, built once."""
         return CommitBody(self.build(), self.plan.table, self.plan.settings.batch)
 
     @property
     def made(self) -> Made:
+        """The files that `life.finish` flushes and completes, with the calls right before the decision and in it."""
         plan, paths = self.plan, [file.path for file in self.written if file.path]
         folders = [*self.partitions, *([plan.config.timeline_folder] if plan.creates_table else [])]
         return Made(plan.transaction, paths, folders, self._outcome, self._ready)
 
     def _ready(self) -> None:
+        """Reserve space for the content, and check for conflicts before the decision if that reads data files."""
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(self.body.size)
@@ -160,6 +163,7 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
+    """Return what the write is about to change, to compare with what other instants changed."""
     replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = replaced_groups.union(file.group for file in written)
     slices_by_rewritten = {file.group: file.previous for file in written if not file.is_log and file.previous}

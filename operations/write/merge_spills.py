@@ -91,6 +91,7 @@ def _if_one_row_each(keys: KeySet, rows: int) -> KeySet | None:
 
 
 def _all_keys(rows: GroupRows) -> KeyHashes:
+    """Return the hashes of all record keys of rows."""
     return KeyHashes.joined(KeyHashes.of(batch.column(RECORD_KEY)) for batch in rows.batches([RECORD_KEY]))
 
 
@@ -143,6 +144,8 @@ def merge_spills(
 
 @dataclass(frozen=True, slots=True)
 class _CommitMerge:
+    """One merge of spilled rows with the table as ``seen``; spills of its own go to the folder ``local``."""
+
     plan: WritePlan
     local: Storage
     seen: SeenTable
@@ -221,6 +224,7 @@ class _CommitMerge:
     def _write_group(
         self, writers_of_job: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str
     ) -> tuple[WrittenFile, ...]:
+        """Write one file group, and add its keys to those that this process knows."""
         written = writers_of_job.write(job, rows, sequence)
         if self.known_keys is not None:
             add_written_keys(self.known_keys, self.plan, job, rows, written)
@@ -239,6 +243,7 @@ class _OpenCalls:
         self._over = False
 
     def run(self, call: Callable[[], T]) -> T:
+        """Run a call and count it while it runs; raise `CancelledError` after `end`."""
         with self._changed:
             if self._over:
                 raise CancelledError
@@ -269,6 +274,7 @@ def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhasePr
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:
+    """Return whether a merge is large enough for a warning."""
     return size > plan.settings.commit.merge_max_bytes // _WARN_FROM
 
 
@@ -305,6 +311,7 @@ def _within_bound(
 
 
 def _refuse_beyond(plan: WritePlan, size: int) -> None:
+    """Raise `PlacementError` if the bytes to merge exceed the bound of the commit."""
     bound = plan.settings.commit.merge_max_bytes
     if size > bound:
         raise PlacementError(
@@ -324,6 +331,7 @@ def _warn_of_much(plan: WritePlan, size: int) -> None:
 
 
 def _advice(plan: WritePlan) -> str:
+    """Return how a user lets the executors merge."""
     if plan.creates_table:
         return "Make the table with HudiTable.create(spark, path, df, record_key=…) and write through what it returns"
     return "Write through HudiTable(spark, path), or with pyhudi.colocate(df, path) and hoodie.pyhudi.colocated=true"

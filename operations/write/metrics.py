@@ -73,6 +73,7 @@ def report_commit(settings: MetricsSettings, config: TableConfig, table: Table, 
 
 
 def _read_metrics(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> list[Metric]:
+    """Return the figures of a commit by its completed file; raise `LookupError` if it was archived."""
     timeline = table.timeline()
     instant = timeline.find(result.instant)
     if instant is None:
@@ -112,6 +113,7 @@ def metrics_of(
 
 
 def _service_metrics(prefix: str, service: ServiceResult) -> Iterator[Metric]:
+    """Yield the figures of one service after the commit; none if it changed nothing."""
     if not service.changed or service.error:
         return
     yield Metric(f"{prefix}.{service.service}.duration", round(service.seconds * 1000), "Milliseconds of the service.")

@@ -85,7 +85,7 @@ def commit_batch(
     """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `resolve_batch`.
 
     The commit notes ``lost``, the number of rows that the stream skipped before, and `StreamBatch.offsets`. ``request``
-    makes the batch's request again if a commit that met another write plans the batch anew.
+    rebuilds the write request, for when another write makes the commit plan the batch again.
     """
     tasks_with_rows = [task for task in results if task.result.rows]
     replayed_tasks = [task for task in results if task.plan.replays is not None]
@@ -146,7 +146,10 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
 
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:
-    """Give up a micro-batch if another run of the query completed it meanwhile, so that some tasks took no rows."""
+    """Return the plan as a replay, if another run of the query completed the batch while some tasks took rows.
+
+    The instant of those tasks is given up. Raises `CommitConflictError` if the batch was undone since.
+    """
     completed_time = find_batch(SeenTable.now(plan.table), batch)
     if completed_time is None:
         raise CommitConflictError(

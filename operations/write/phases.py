@@ -44,6 +44,7 @@ class Phases:
         self.log("phase", phase=name, seconds=rounded_seconds, **facts)
 
     def log(self, event: str, level: int = logging.INFO, **facts: Any) -> None:
+        """Log an event of the write with its facts, as one JSON object."""
         if logger.isEnabledFor(level):
             logger.log(level, "%s", json.dumps({"event": event, **self._about, **facts}))
 

@@ -44,9 +44,9 @@ _MOST_TABLES = 64
 class Retries:
     """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
 
-    The places of its rows are not known before. So the first ticket covers the places at which this process met a
-    writer lately; later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its
-    progress.
+    A ticket, a file in the table's folder, makes them wait at some places: partitions or buckets. The places of this
+    write's rows are not known before. So the first ticket covers the places at which this process met a writer lately;
+    later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its progress.
     """
 
     def __init__(self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None) -> None:
@@ -65,6 +65,7 @@ class Retries:
         application: str = "",
         shown: AbstractContextManager[None] | None = None,
     ) -> Retries:
+        """Return the runner of a write to the table of a folder, with a ticket as old as this call."""
         table = find_table(storage)
         owner = Owner.of_this_process(write_id or generated_id(), application, settings.patience)
         start_time = format_time(int(time.time() * 1000), "UTC" if table is None else table.config.timezone)
@@ -79,6 +80,7 @@ class Retries:
             return self._attempt_until_complete(attempt)
 
     def _attempt_until_complete(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
+        """Repeat attempts, each in its turn among the writers with tickets, until one completes or the time is over."""
         patience, waited, number = self._settings.patience, NOT_WAITED, 0
         last_met: MetInstant | None = None
         until_s = time.monotonic() + self._settings.commit.retry_s
@@ -160,16 +162,18 @@ class Retries:
 
 
 def _recent_places(path: str) -> Places:
+    """Return the places at which this process met a writer lately."""
     return reduce(_union_of_places, (places for _, places in _recent_entries(path)), {})
 
 
 def _recent_entries(path: str) -> tuple[tuple[float, Places], ...]:
+    """Return the recent meetings at a table, as their times and places."""
     now_s = time.monotonic()
     return tuple((met_s, places) for met_s, places in _MET.get(path, ()) if met_s + _RECENT_S > now_s)
 
 
 def _union_of_places(first: Places, second: Places) -> Places:
-    """Return the places of two meetings."""
+    """Return the places of two meetings: buckets by partition, None for the whole partition."""
     union: dict[str, frozenset[str] | None] = {**first, **second}
     for path in first.keys() & second.keys():
         first_buckets, second_buckets = first[path], second[path]

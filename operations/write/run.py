@@ -42,6 +42,7 @@ class LocalRun:
         return run_task(self.plan, iter(batches), WriteToken(number, 0, number))
 
     def write(self, parts: Iterable[Iterable[pa.RecordBatch]], *, threads: int = 1) -> CommitResult:
+        """Run the tasks of all parts, and commit."""
         task_results = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
         return self.finish(lambda: self._results_of(task_results))
 
@@ -70,6 +71,7 @@ class LocalRun:
         return sorted(results, key=lambda result: result.token)
 
     def _one_by_one(self, parts: Iterable[Iterable[pa.RecordBatch]]) -> Generator[TaskResult, None, None]:
+        """Yield the results of the tasks, one after another."""
         for number, batches in enumerate(parts):
             yield self.task(batches, number)
 
@@ -92,6 +94,7 @@ class LocalRun:
 
 
 def _until_failure(has_failed: Event, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches; raise `WriteSealedError` once another task has failed."""
     for batch in batches:
         if has_failed.is_set():
             raise WriteSealedError("Another task of this write failed.", "See the error of that task.")

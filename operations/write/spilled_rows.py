@@ -64,6 +64,7 @@ class SpilledRows:
         """
         previous_plan = self.plan
         if plan.table is previous_plan.table and plan.numbers == previous_plan.numbers:
+            # Both plans are of one moment, up to the instant's time.
             return self
         same_rows: dict[Route, GroupRows] = {}
         if _key_terms(plan) == _key_terms(previous_plan):
@@ -95,6 +96,7 @@ class SpilledRows:
             self.changed_file.delete()
 
     def _spill_changed(self, flushes: Iterator[Flush]) -> SpillReader:
+        """Write changed rows to a temporary file, and return its reader."""
         writer = SpillWriter(self.local, f"{uuid.uuid4().hex}.spill", "")
         try:
             for flush in flushes:
@@ -124,6 +126,7 @@ def _key_terms(plan: WritePlan) -> tuple[object, ...]:
 
 
 def _path_terms(plan: WritePlan) -> tuple[object, ...]:
+    """Return what decides the partitions of rows."""
     config = plan.config
     fields, path_style = config.partition_fields, (config.hive_style, config.url_encode, config.time_options)
     return config.key_generator, fields, config.partition_types, path_style, _spelling_types(plan, fields)
@@ -173,6 +176,7 @@ def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Itera
 
 
 def _by_route(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
+    """Return rows by the routes that a reader gives them."""
     flush: dict[Route, list[pa.RecordBatch]] = {}
     for route, rows in reader.routed(iter(batches)):
         flush.setdefault(route, []).append(rows)
@@ -188,6 +192,7 @@ class _KeptKeys:
     index: ComputedIndex | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return the routes of rows, with the keys and the partition that they had."""
         zeros = np.zeros(rows.num_rows, np.int32)
         paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.before.partition_path]))
         keys = rows.column(RECORD_KEY)

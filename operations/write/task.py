@@ -39,6 +39,8 @@ from .writers import appending_tasks, file_work, versions_of_task, writers
 
 
 class OwnGroups:
+    """The file groups that a task writes itself, instead of handing their rows over to the commit."""
+
     def __init__(
         self,
         plan: WritePlan,
@@ -99,6 +101,7 @@ class OwnGroups:
             handle.discard()
 
     def _sequence(self) -> str:
+        """Return the part of the rows' sequence numbers that tells file groups of the write from each other."""
         return f"{self._partition}_{next(self._numbers)}"
 
 
@@ -145,6 +148,8 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
 
 
 class _Task:
+    """The work of one task, once its write is on the timeline."""
+
     def __init__(self, plan: WritePlan, token: WriteToken) -> None:
         self._plan = plan
         self._storage = plan.storage
@@ -153,6 +158,7 @@ class _Task:
         self.missing: Mapping[str, int] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
+        """Write the file groups of the rows, or hand rows over to the commit if other tasks may share their groups."""
         plan = self._plan
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
@@ -175,6 +181,7 @@ class _Task:
         return plan.appends and not needs_all_rows and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Return the partitions of the rows, for a write that deletes these partitions."""
         keys = KeyGenerator(self._plan.config, self._plan.schema)
         paths: set[str] = set()
         rows = 0
@@ -184,6 +191,7 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(paths)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
+        """Spill all rows for the commit."""
         buffers = self._gather(batches, routing, self._open_hand_over)
         with self.phases.phase("spill") as facts:
             try:
@@ -253,6 +261,7 @@ class _Task:
         )
 
     def _hand_over_rest(self, other_rows: Mapping[Route, GroupRows]) -> SpillFile | None:
+        """Spill the rows of some routes for the commit; None if there are none."""
         if not other_rows:
             return None
         with self.phases.phase("spill") as facts:
@@ -269,6 +278,7 @@ class _Task:
         return published
 
     def _open_hand_over(self) -> SpillWriter:
+        """Open the spill that the commit reads."""
         work = self._plan.transaction
         return SpillWriter(self._storage, f"{work.spills}/{self._token}.spill", work.aside)
 
@@ -279,6 +289,7 @@ class _Task:
         open_spill: Callable[[], SpillWriter],
         flush: Flush | None = None,
     ) -> RowBuffers:
+        """Key and route all rows into buffers, which spill by `open_spill` or `flush` if the memory is full."""
         settings = self._plan.settings
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` numbers rows: the partition in the upper bits, the position in it in the lower 33 bits.

@@ -84,6 +84,8 @@ class RollingWriter:
 
 
 class _RolledFiles:
+    """The new files of a rolling writer: the next file begins when a file is full."""
+
     def __init__(self, writer: RollingWriter, job: FileGroupWrite, arrivals: Arrivals) -> None:
         self._writer = writer
         self._job = job
@@ -92,6 +94,7 @@ class _RolledFiles:
         self._published: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows to the open file, in small parts; a file that a part would make too large is published before."""
         for part in _small_parts(rows, max(self._writer.largest // _STEPS, 1)):
             if self._open is not None and self._open.expected(part.nbytes) > self._writer.largest:
                 self._publish(self._open)
@@ -114,15 +117,18 @@ class _RolledFiles:
             self._open.discard()
 
     def _begin(self) -> BaseOutput:
+        """Open the next file, whose file group has the next number."""
         group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._published)))
         return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
     def _publish(self, output: BaseOutput) -> None:
+        """Publish a file that is full, or the last."""
         self._published.append(output.publish(None))
         self._open = None
 
 
 def _small_parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in parts of about some bytes, at least one row each."""
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
@@ -150,6 +156,7 @@ class Writers:
     counted: CountedKeys | None = None
 
     def appends(self, job: FileGroupWrite) -> bool:
+        """Return whether the rows of a job go to log files."""
         return self.logs is not None and not job.rewrites and (job.file_slice is not None or job.logs_only)
 
     def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
@@ -165,6 +172,10 @@ class Writers:
         return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
+        """Write the rows of one file group, and publish its files; a job that rolls makes several file groups.
+
+        Rows that may not be appended, because the group holds a key several times, are merged into a base file.
+        """
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
@@ -263,6 +274,7 @@ def _stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
 
 
 def _partial_merge(plan: WritePlan) -> PartialMerge | None:
+    """Return how rows with one key are put together column by column; None if one row wins as a whole."""
     if not plan.lays_rows:
         return None
     from ...table.merging.laying import PartialMerge  # noqa: PLC0415 (few writes put rows together)
@@ -275,4 +287,5 @@ def _partial_merge(plan: WritePlan) -> PartialMerge | None:
 
 
 def _all_values_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
+    """Return None: all rows give a value of the column."""
     return None
