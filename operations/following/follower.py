@@ -62,6 +62,8 @@ class Preparation(Protocol):
 
 
 class Follower(Protocol):
+    """Keeps something up to date with a table's data files."""
+
     def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
         """Return the changes of properties that must come before the next file.
 

@@ -205,6 +205,7 @@ class _PreparedMetadata:
         return current_timeline.greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
+        """Return the steps of the delta commit; none but the drop if all of its partitions go out of use."""
         drops = self.commit.drops
         steps = () if {*self.names} <= {*drops} else self.commit.steps(self.metadata.timeline.files, completed)
         return FirstSteps(steps, OUT_OF_USE, drops)

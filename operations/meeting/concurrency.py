@@ -195,6 +195,7 @@ _UNDO, _WAIT, _REFUSE = Verdict.UNDO, Verdict.WAIT, Verdict.REFUSE
 
 
 def _all(verdict: Verdict, *shared: Shared) -> dict[Shared | None, Verdict]:
+    """Return the same verdict for several things that two instants may share."""
     return dict.fromkeys(shared, verdict)
 
 

@@ -82,10 +82,12 @@ class InstantsSincePlan:
 
     @property
     def instants(self) -> tuple[Instant, ...]:
+        """All instants since the plan."""
         return (*self.active, *self.archived, *self.pending)
 
     @property
     def writes(self) -> tuple[Instant, ...]:
+        """The completed writes since the plan, compactions included."""
         return tuple(instant for instant in (*self.active, *self.archived) if instant.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:

@@ -24,7 +24,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def abort_begun(work: Transaction) -> Timeline | None:
-    """Undo all instants that the notes of a write name, and keep the write from beginning. Otherwise as `abort`."""
+    """Undo all instants that a write began, by its notes, and keep its tasks from beginning another; as `abort`."""
     timeline = None
     for number in count(1):
         noted = work.notes.find(number)
@@ -33,6 +33,7 @@ def abort_begun(work: Transaction) -> Timeline | None:
             break
         noted = noted or work.notes.find(number)
         if not noted:
+            # Another call has given the write up.
             break
         claim_owner = work.at(noted).claim.owner()
         if claim_owner is None or work.is_of(claim_owner):

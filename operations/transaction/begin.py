@@ -208,7 +208,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     return bool(announced_until) and forbids(archiving)
 
 
-def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
+def _leave_if_old(held_lock: HeldLock, work: Transaction) -> Timeline:
     """Return a timeline with the requested write; take the write off again if it is too old, and raise `_PassedError`.
 
     A process that archives announces a time, and then lists the timeline. A write makes its file, and then looks for an
@@ -224,7 +224,7 @@ def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
         # The task that made the inflight file has looked for announcements already.
         announced_until = ""
     is_beginning = instant is None or instant.state == State.REQUESTED
-    is_passed = held.keeps_out and is_beginning and (timeline.greatest_time() or "") > work.instant_time
+    is_passed = held_lock.keeps_out and is_beginning and (timeline.greatest_time() or "") > work.instant_time
     if is_passed or _is_old(work, timeline, announced_until):
         timeline.files.remove_pending(work.inflight)
         raise _PassedError
@@ -243,7 +243,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     _refuse_completed(work, instant)
     work.markers.begin()
     instants = work.table.instants
-    with hold(work.table) as held:
+    with hold(work.table) as held_lock:
         refuse_other_version(work.table)
         if instant is None:
             # Readers would take archived instants for uncommitted if this instant were older.
@@ -251,7 +251,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
             if _is_old(work, swept.timeline, announced_until):
                 raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
-        timeline = _leave_if_old(held, work)
+        timeline = _leave_if_old(held_lock, work)
         instants.start(work.inflight)
         taken_back = _take_back_if_given_up(work)
     if taken_back:

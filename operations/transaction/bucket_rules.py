@@ -44,6 +44,7 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
         return
     write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
     if not numbers.by_rule:
+        # Without rules there is no rescale that another process could undo.
         return
     # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
     now = timeline.reload()

@@ -45,10 +45,12 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.SET_PROPERTIES:
         return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
     if decision.kind == DecisionKind.TAKE_STEPS:
-        return all(_is_taken(timeline.storage, first) for first in decision.first)
+        return all(_is_taken(timeline.storage, first_steps) for first_steps in decision.first)
     instant = decision.instant
     states = [
-        instant.state for instant in timeline.instants if _is_instant_of(instant.requested_time, instant.group, decision)
+        instant.state
+        for instant in timeline.instants
+        if _is_instant_of(instant.requested_time, instant.group, decision)
     ]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in states

@@ -130,9 +130,10 @@ def complete(
 ) -> Completed | None:
     """Complete an instant, the point of no return; return None if it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises if the instant must not complete. With ``starts`` each round
-    makes the inflight file, too. `make_room` is that of `decide`. Followers of the table prepare before the race, and
-    again if instants that completed meanwhile change what they prepared. Otherwise as `decide`.
+    `outcome` returns what the instant changes, by a timeline, or None if it is over. It runs again after each lost
+    race, and raises if the instant must not complete. With ``starts`` each round makes the inflight file, too.
+    `make_room` is that of `decide`. Followers of the table prepare before the race, and again if instants that
+    completed meanwhile change what they prepared. Otherwise as `decide`.
     """
     followers, uses_lock = followers_of(table), has_lock(table)
     for attempts_left in reversed(range(_PREPARATIONS)):
@@ -186,33 +187,33 @@ def _complete_once(
         completed.clear()
         if unchanged_since is not None and not set(timeline.writes).issubset(unchanged_since.writes):
             raise _OutdatedError
-        current = outcome(timeline)
-        if current is None:
+        current_outcome = outcome(timeline)
+        if current_outcome is None:
             return None
-        current.restore()
+        current_outcome.restore()
         if starts:
             timeline.files.start(pending)
-        properties, own_preparation = current.properties, current.own
+        properties, own_preparation = current_outcome.properties, current_outcome.own
         config = None if properties.new_table else properties.current or stored_config(table.storage)
         after_time = ""
-        if config is not None and current.followed:
-            after_time = _ready_after(table, prepared, timeline, config, current)
+        if config is not None and current_outcome.followed:
+            after_time = _ready_after(table, prepared, timeline, config, current_outcome)
         if own_preparation is not None and config is not None:
             after_time = max(after_time, _time_or_outdated(own_preparation.ready_after(timeline, config)))
         completion_time = time_after(table, timeline, after_time)
         completed.append(timeline.files.layout.completed(pending, completion_time))
-        body = current.body
+        body = current_outcome.body
         content = body.at(timeline, pending) if isinstance(body, CommitBody) else timeline.files.codec.encode(body)
         if config is not None:
             refuse_other_version(table, config)
-        followed_changes = changed_properties(table, config) if current.followed and config is not None else {}
+        followed_changes = changed_properties(table, config) if current_outcome.followed and config is not None else {}
         changes = {**properties.changes, **followed_changes}
         preparations = (
             *(() if prepared is None else prepared.by_follower),
             *(() if own_preparation is None else [own_preparation]),
         )
         steps_by_preparation = [each.steps(completed[0]) for each in preparations]
-        first_steps = (*current.first, *(each for each in steps_by_preparation if each.steps or each.drops))
+        first_steps = (*current_outcome.first, *(each for each in steps_by_preparation if each.steps or each.drops))
         return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first_steps)
 
     decide(table, build, make_room)
@@ -220,6 +221,7 @@ def _complete_once(
         return None
     if prepared is None:
         return Completed(completed[0])
+    # Copies of the files that followers prepared are in place now.
     if any(each.sets_aside for each in prepared.by_follower):
         table.storage.delete_folder(folder_of(pending.requested_time))
     return Completed(completed[0], prepared.report)
@@ -257,8 +259,8 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
 def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
     """Do work on the timeline that makes no instant, under the table's lock; each of its steps may run twice."""
-    with hold(table) as held:
-        return work(held)
+    with hold(table) as held_lock:
+        return work(held_lock)
 
 
 def prepare_for_removed_files(table: Table) -> None:

@@ -46,8 +46,8 @@ def take_back_late_steps(table: Table, decision: Decision) -> None:
             each.requested_time == instant_time for each in archived_instants
         )
     if is_over:
-        for first in decision.first:
-            take_back_steps(table.storage, first)
+        for first_steps in decision.first:
+            take_back_steps(table.storage, first_steps)
 
 
 logger = logging.getLogger("pyhudi")
@@ -228,10 +228,11 @@ def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> 
             # Apache Hudi may be moving the instant to another version.
             return
         table.storage.delete(timeline.files.path(completed))
-        for first in first_steps_of(table, decision):
-            take_back_steps(table.storage, first)
+        for first_steps in first_steps_of(table, decision):
+            take_back_steps(table.storage, first_steps)
         return
     take_back_if_archived(table, completed.requested_time)
+    # Only as the first write does it mislead readers.
     writes = [instant for instant in timeline.instants if instant.is_write]
     if len(writes) >= 2 and writes[0] == completed:
         table.storage.delete(timeline.files.path(completed))

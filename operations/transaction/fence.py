@@ -105,6 +105,7 @@ class Fence:
             )
 
     def _refuse_closed(self) -> None:
+        """Raise `WriteSealedError` if this process has closed the fence."""
         if self._is_closed:
             raise sealed_error(self.work)
 

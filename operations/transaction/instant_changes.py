@@ -71,6 +71,7 @@ def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
     states = paths.get(victim.identity, {})
     completed = _completed_paths(paths, victim)
     if not completed:
+        # It is inflight, or gone.
         return
     files = table.instants
     with hold(table):

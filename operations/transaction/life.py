@@ -89,9 +89,9 @@ def live(
         if made is not None:
             work = made.work
             seal(work)
-        completed = made is not None and finish(made, ownership) is not None
+        is_completed = made is not None and finish(made, ownership) is not None
     try_to_forget(work.storage, work.instant_time)
-    return result, completed
+    return result, is_completed
 
 
 @contextmanager
@@ -142,9 +142,9 @@ def finish(
         return complete(work.table, work.inflight, made.outcome, make_room)
 
 
-def drop_strays(made_files: Made, ownership: Ownership) -> None:
+def drop_strays(made: Made, ownership: Ownership) -> None:
     """Delete the data files of this process's tasks that no finished unit reported."""
-    work, reported = made_files.work, frozenset(made_files.paths)
-    for paths in ownership.files(work, made_files.folders):
+    work, reported = made.work, frozenset(made.paths)
+    for paths in ownership.files(work, made.folders):
         # Delete only these files: the undo of the instant would also delete reported files of the same slice.
         work.storage.delete(*(path for path in paths if path not in reported))

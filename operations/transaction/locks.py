@@ -20,6 +20,8 @@ LONGEST_WAIT_S = 60.0
 
 
 class LockProvider(Protocol):
+    """A kind of lock for which writers of other software wait, too."""
+
     def hold(self, table: Table, wait_s: float) -> AbstractContextManager[None]:
         """Return a context in which no other writer changes the timeline.
 

@@ -35,11 +35,11 @@ def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[
     """
     if not _partitions_in_use(table):
         return ()
-    is_lost = table.format.undo.adds_files(time, paths)
-    if not is_lost and is_in_base_files(table, timeline, time):
+    must_go = table.format.undo.adds_files(time, paths)
+    if not must_go and is_in_base_files(table, timeline, time):
         # If another process undoes the same instant at the same time, the instant seems to have written nothing.
-        is_lost = is_in_base_files(table, timeline.reload(), time)
-    return take_out_of_use(table, "rollback") if is_lost else ()
+        must_go = is_in_base_files(table, timeline.reload(), time)
+    return take_out_of_use(table, "rollback") if must_go else ()
 
 
 def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ def set_properties(
     made_decisions: list[Decision] = []
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision to set properties on a timeline; None if nothing has to change."""
         made_decisions.clear()
         stored = load_stamped(table.storage)
         refuse_other_version(table, stored.config)

@@ -104,6 +104,7 @@ def _repair(
 def _rescale(
     call: Call, *, n: int, partitions: list[str] | None = None, dry_run: bool = False, whole_table: bool = False
 ) -> ServiceResult:
+    """Change the number of buckets of partitions."""
     from ..services.rescale.rescale import rescale_buckets  # noqa: PLC0415
 
     return rescale_buckets(

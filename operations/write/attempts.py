@@ -158,6 +158,7 @@ class Attempt:
 
     @property
     def seconds(self) -> dict[str, float]:
+        """The seconds for which the attempts waited, by phase; none if they waited for no write."""
         return {"wait": round(self.waited.seconds, 3)} if self.waited.met else {}
 
     @property
@@ -282,6 +283,7 @@ class Attempts:
 
     @property
     def first(self) -> WritePlan:
+        """The plan under the instant of the tasks."""
         return self.attempt.first
 
     def run(self, commit: Callable[[Attempt], Committed]) -> Committed:

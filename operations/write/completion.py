@@ -144,14 +144,17 @@ class Completion:
 
     @property
     def _outdone(self) -> list[WrittenFile]:
+        """The files that left out new rows because of deletes."""
         return [file for file in self.written if file.outdone]
 
     @cached_property
     def _checked(self) -> CheckedInstants:
+        """The instants with which the write was compared, in this round or an earlier."""
         return CheckedInstants()
 
     @cached_property
     def _changes_to_check(self) -> WriteChanges:
+        """What the write changes, for the checks for conflicts of all rounds."""
         new_keys = _new_keys(self.plan, self.written, self.touched)
         return _changes(self.plan, self.written, self.replaced, self.replacement, new_keys)
 
