@@ -47,11 +47,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.TAKE_STEPS:
         return all(_is_taken(timeline.storage, first_steps) for first_steps in decision.first)
     instant = decision.instant
-    states = [
-        instant.state
-        for instant in timeline.instants
-        if _is_instant_of(instant.requested_time, instant.group, decision)
-    ]
+    states = [each.state for each in timeline.instants if _is_instant_of(each.requested_time, each.group, decision)]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in states
     if instant.state == State.COMPLETED:

@@ -50,7 +50,7 @@ from .spilled_rows import SpilledRows, opened_spills
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
     """Wait while a rescale holds a write's partitions, and return a timeline of now.
 
-    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` if that is too short.
+    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` after that.
     """
     work, settings = plan.transaction, plan.settings
     wait_s = settings.commit.wait_s if settings.batch is None else max(settings.commit.wait_s, settings.commit.retry_s)
@@ -86,6 +86,7 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
         if verdict is not Verdict.WAIT:
             return
         if time.monotonic() > until_s:
+            # The restore is pending, so this raises.
             check_restores(work, timeline)
         pause()
 
@@ -186,13 +187,11 @@ class Attempt:
             self.is_last = True
             raise
         changed = bool(since_plan.active or since_plan.archived or current_timeline is not timeline)
-        other_writes = [
-            instant
-            for instant in current_timeline.pending
-            if instant.action in WRITE_ACTIONS and instant != work.inflight
-        ]
+        pending = current_timeline.pending
+        other_writes = [each for each in pending if each.action in WRITE_ACTIONS and each != work.inflight]
         places = self._places() if other_writes or self.number > 1 else {}
         if places == {}:
+            # No other write is pending, or none can touch the same places, so the write needs no ticket.
             yield self._at_new_moment() if changed else (plan, current_timeline)
             return
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
@@ -283,7 +282,6 @@ class Attempts:
 
     @property
     def first(self) -> WritePlan:
-        """The plan under the instant of the tasks."""
         return self.attempt.first
 
     def run(self, commit: Callable[[Attempt], Committed]) -> Committed:
@@ -296,7 +294,7 @@ class Attempts:
         while True:
             attempt.number += 1
             try:
-                with given_up_as_conflicts(work, later_than=self.previous), self._begun():
+                with given_up_as_conflicts(work, later_than=self.previous), self._begin_attempt():
                     return commit(attempt)
             except CommitConflictError as error:
                 committed = self._replayed()
@@ -323,7 +321,7 @@ class Attempts:
                 return committed
 
     @contextmanager
-    def _begun(self) -> Iterator[None]:
+    def _begin_attempt(self) -> Iterator[None]:
         """Put the attempt on the timeline; the tasks have put the first attempt there already."""
         if self.attempt.number == 1:
             yield

@@ -68,6 +68,7 @@ def build_metadata(
     dropped = sum(file.counts.dropped for file in written)
     counted = plan.settings.origin.counted
     if counted is not None:
+        # The count was made before the write dropped rows.
         counted = replace(counted, inserts=counted.inserts - dropped)
     notes = {
         WRITE_ID: plan.transaction.write_id,
@@ -114,7 +115,7 @@ def commit_write(
         PlacementError: Two tasks wrote one file group, or the spills exceed the bound of the commit.
         PyHudiError: Any other failure before the point of no return; the caller must then abort the write.
     """
-    with _begun(plan, results) as first_plan:
+    with _plan_with_instant(plan, results) as first_plan:
         if first_plan is None:
             return _without_rows(plan)
         _check_placement(plan, results)
@@ -139,7 +140,7 @@ def commit_write(
 
 
 @contextmanager
-def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
+def _plan_with_instant(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
     """Yield the plan under its instant, with its heartbeat; None for a replay, or if there is nothing to write.
 
     A write whose tasks got no rows begins now.
@@ -246,6 +247,7 @@ def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, lis
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     """Refuse a colocated write in which two tasks wrote one file group: each would undo the other."""
     if plan.appends and not plan.settings.colocated:
+        # Several tasks may append to a file group.
         return
     rival_key = index_for(plan.config).rival_key
     written_places: set[tuple[str, Hashable]] = set()

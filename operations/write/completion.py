@@ -115,10 +115,10 @@ class Completion:
             raise work.conflict(f"A replay of its batch completed meanwhile, as {completed_time}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changes_to_check, self._checked)
-            self._check_forgotten()
+            self._check_dropped_deletes()
         return True
 
-    def _check_forgotten(self) -> None:
+    def _check_dropped_deletes(self) -> None:
         """Raise if a compaction dropped deletes against which rows of this write had lost."""
         outdone = {file.group for file in self._outdone}
         for group in sorted(outdone & self._checked.compacted):

@@ -53,6 +53,7 @@ def add_written_keys(
     """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
     keys_before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if keys_before is None or job.rolls or rows.rows > _MANY_ROWS:
+        # The keys stay unknown: a later lookup reads them from the file, which is sooner for many rows.
         return
     files = [(file.path, file.size) for file in written if file.path]
     file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)
@@ -100,6 +101,7 @@ logger = logging.getLogger("pyhudi")
 T = TypeVar("T")
 
 COMMIT_TOKEN = WriteToken(0, 0, 0)
+# A merge warns if its bytes are more than the bound divided by this number.
 _WARN_FROM = 8
 MOST_WORKERS = 8
 """How many file groups the commit merges at once, at most."""
@@ -240,12 +242,12 @@ class _OpenCalls:
     def __init__(self) -> None:
         self._changed = Condition()
         self._count = 0
-        self._over = False
+        self._has_ended = False
 
     def run(self, call: Callable[[], T]) -> T:
         """Run a call and count it while it runs; raise `CancelledError` after `end`."""
         with self._changed:
-            if self._over:
+            if self._has_ended:
                 raise CancelledError
             self._count += 1
         try:
@@ -258,7 +260,7 @@ class _OpenCalls:
     def end(self) -> None:
         """Wait for the calls that have begun, and let no other call begin."""
         with self._changed:
-            self._over = True
+            self._has_ended = True
             self._changed.wait_for(lambda: not self._count)
 
 
@@ -268,6 +270,7 @@ def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhasePr
     while running:
         finished, running = wait(running, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
         if any(future.exception() for future in finished):
+            # The caller raises the error.
             return
         size = sum(file.size for future in futures if future not in running for file in future.result())
         observer(Progress("merge", len(futures) - len(running), len(futures), size))

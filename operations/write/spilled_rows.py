@@ -142,7 +142,7 @@ def _spelling_types(plan: WritePlan, names: Sequence[str]) -> list[str]:
 def _refuse_new_keys(plan: WritePlan, previous_plan: WritePlan) -> None:
     """Raise if the rows lack the columns for other keys, or the order of rows with an equal new key.
 
-    Rows with equal keys have one route, and so an order, only if their keys by ``before`` were equal, too.
+    Rows with equal keys have one route, and so an order, only if their keys by ``previous_plan`` were equal, too.
     """
     lacks_columns = previous_plan.spec.deletes
     has_other_keys = (
@@ -188,14 +188,14 @@ class _KeptKeys:
     """Keeps the partition and the keys of rows; ``index`` chooses their buckets, unless it is None."""
 
     any_order: ClassVar[bool] = True
-    before: Route
+    old_route: Route
     index: ComputedIndex | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         """Return the routes of rows, with the keys and the partition that they had."""
         zeros = np.zeros(rows.num_rows, np.int32)
-        paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.before.partition_path]))
+        paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.old_route.partition_path]))
         keys = rows.column(RECORD_KEY)
         if self.index is None:
-            return Routes(keys, paths, np.full(rows.num_rows, self.before.number, np.int64))
+            return Routes(keys, paths, np.full(rows.num_rows, self.old_route.number, np.int64))
         return Routes(keys, paths, self.index.buckets_in(paths, keys).astype(np.int64))

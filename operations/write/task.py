@@ -164,6 +164,7 @@ class _Task:
             return self._name_partitions(batches)
         self._seen = partial(seen_by, plan.transaction, timeline)
         routing = routing_of(plan, self._seen)
+        # Spark gives a data source no shuffle, so several tasks may have rows of one file group.
         if (
             plan.settings.tasks.hand_over
             or not isinstance(routing, FileGroups)
