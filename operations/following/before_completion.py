@@ -1,6 +1,6 @@
-"""Files that come before an instant's completed file: its maker writes them aside, and any process publishes them.
+"""Files that come before an instant's completed file: its maker writes them, and any process copies them into place.
 
-A file that waits aside is whole. It lies in the working folder of its instant, and goes with the left-overs of that. To
+Such a file waits "aside", whole, in the working folder of its instant, and is deleted with the left-overs of that. To
 publish it is to copy it, so that a second process may do the same at the same time.
 """
 
@@ -33,7 +33,7 @@ _MOST_OF_ONE = MOST_TO_MAKE // 8
 
 
 class AsideFileGoneError(Exception):
-    """A file that waited aside is gone or damaged, and no process has published it."""
+    """A file that waited to be published is gone or damaged, and no process has published it."""
 
 
 def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) -> PublishFile:
@@ -130,7 +130,7 @@ def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
         try:
             copy_file(storage, source, step.path, folder_of(instant_time), partial(_check_copy, step))
         except FileNotFoundError:
-            # The maker deletes the files aside once they are published.
+            # The maker deletes its copies once they are published.
             if not _is_published(storage, step):
                 raise AsideFileGoneError(source) from None
     # Another process may have made the file, and its name may not be on the disk yet.

@@ -123,8 +123,10 @@ def _changed_partition_bounds(
     touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
 
     def records(schema: str) -> list[Records]:
-        made = records_of_partition_bounds(bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False)
-        return [made]
+        partition_bounds = records_of_partition_bounds(
+            bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False
+        )
+        return [partition_bounds]
 
     return ChangedPartition(
         PARTITION_STATS,

@@ -67,10 +67,10 @@ def gone_with(name: str, names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names) if name == FILES else gone_names & set(names)))
 
 
-def warning_of(gone: Collection[str], reason: str) -> str:
+def warning_of(gone_names: Collection[str], reason: str) -> str:
     """Return the warning about partitions that went out of use; it names the call that builds all of them."""
-    last_needed = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone), FILES)
-    what = "The metadata table" if FILES in gone else " and ".join(sorted(gone))
+    last_needed = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone_names), FILES)
+    what = "The metadata table" if FILES in gone_names else " and ".join(sorted(gone_names))
     return (
         f"{what} went out of use because of damage: {reason} HudiTable.create_index({last_needed!r}) builds it again."
     )

@@ -94,12 +94,12 @@ class KeptMetadataTable:
 
 def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
     """Log which partitions went out of use after a write read the table's properties: other engines may drop any."""
-    dropped = sorted({*written_partitions(seen.table.config)} - {*names})
-    if dropped:
+    dropped_names = sorted({*written_partitions(seen.table.config)} - {*names})
+    if dropped_names:
         logger.info(
             "table %s: %s of its metadata table went out of use meanwhile; the last write is by %s",
             seen.storage.path,
-            ", ".join(dropped),
+            ", ".join(dropped_names),
             last_writer(seen.timeline) or "unknown software",
         )
 

@@ -84,9 +84,9 @@ class MetadataCommit:
             self.warnings,
         )
 
-    def is_outdated(self, seen: Timeline, now: Timeline) -> bool:
+    def is_outdated(self, seen: Timeline, current_timeline: Timeline) -> bool:
         """Return whether instants of the metadata table that completed since change the content of this commit."""
-        completed_since = set(now.completed).difference(seen.completed)
+        completed_since = set(current_timeline.completed).difference(seen.completed)
         # A compaction may have given a file group another schema; delta commits of other engines may hold exact bounds.
         return any(
             instant.action != ACTION or instant.requested_time > self.instant_time for instant in completed_since

@@ -188,14 +188,14 @@ def _check_replay(work: Transaction, instant: Instant, metadata: CommitMetadata)
 
 
 def _forbids(
-    theirs: InstantKind,
+    their_kind: InstantKind,
     shared: Mapping[Shared, object] = _NOTHING,
     *,
     their_state: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
     """Return whether a meeting with another instant keeps this write from being committed."""
-    return forbids(Meeting(WRITE, theirs, their_state, all_shared(shared), asked))
+    return forbids(Meeting(WRITE, their_kind, their_state, all_shared(shared), asked))
 
 
 def _check_write(
@@ -499,7 +499,7 @@ def check_ownership(work: Transaction, timeline: Timeline, since_plan: InstantsS
     own_instant = timeline.find(work.instant_time)
     own_kind, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
     undone_by = [
-        f" (the rollback {undo.by})"
+        f" (the rollback {undo.rollback_time})"
         for undo in since_plan.rollbacks_of(work.instant_time)
         if forbids(Meeting(own_kind, ROLLBACK, undo.state, itself, Asked.SINCE_PLAN))
     ]

@@ -143,6 +143,6 @@ class _Meeting:
 
     def _holds_row(self, rows: pa.RecordBatch) -> bool:
         """Return whether this write read a row of the other write; a rewritten file also has older rows."""
-        theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
-        is_read = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
+        is_theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
+        is_read = pc.and_(pc.fill_null(is_theirs, False), satisfied(rows, self.read.predicates))
         return bool(is_read.true_count)

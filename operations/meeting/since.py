@@ -29,10 +29,10 @@ M = TypeVar("M", bound="InstantModel")
 class Undone:
     """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``by`` is the requested time of the rollback, and ``state`` whether that is complete.
+    ``rollback_time`` is the requested time of the rollback, and ``state`` whether that is complete.
     """
 
-    by: str
+    rollback_time: str
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
@@ -170,9 +170,9 @@ def _undone_write(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) 
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 
-def seen_by(work: Transaction, now: Timeline) -> SeenTable:
+def seen_by(work: Transaction, later_timeline: Timeline) -> SeenTable:
     """Return the table as it was at the plan of the write, by a timeline of a later moment."""
-    return SeenTable(work.table, now.as_of(_seen_at_plan(work, now)))
+    return SeenTable(work.table, later_timeline.as_of(_seen_at_plan(work, later_timeline)))
 
 
 def _seen_at_plan(work: Transaction, timeline: Timeline) -> Seen:

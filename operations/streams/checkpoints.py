@@ -125,13 +125,16 @@ class Checkpoints:
             {name: found for name, found in self.identifiers.items() if is_committed[found.instant]},
         )
 
-    def instant_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
+    def instant_of(self, path: str, batch: StreamBatch, noted_checkpoint: Checkpoint | None) -> str | None:
         """Return the requested time of the instant that has a batch; None if the batch is to be written.
 
-        ``noted`` is the query's greatest batch if these checkpoints do not name the query. Raises `OptionConflictError`
-        if the table has a later batch, or if the identifier is of another stream.
+        ``noted_checkpoint`` is the query's greatest batch if these checkpoints do not name the query. Raises
+        `OptionConflictError` if the table has a later batch, or if the identifier is of another stream.
         """
-        of_query, of_identifier = self.queries.get(batch.query_id, noted), self.identifiers.get(batch.identifier)
+        of_query, of_identifier = (
+            self.queries.get(batch.query_id, noted_checkpoint),
+            self.identifiers.get(batch.identifier),
+        )
         if of_identifier is not None and of_identifier.name not in {"", batch.query_id}:
             raise OptionConflictError(
                 f"The streaming query {batch.query_id} writes to the table {path} as {batch.identifier!r}, and so did "

@@ -27,17 +27,17 @@ def abort_begun(work: Transaction) -> Timeline | None:
     """Undo all instants that a write began, by its notes, and keep its tasks from beginning another; as `abort`."""
     timeline = None
     for number in count(1):
-        noted = work.notes.find(number)
-        if noted is None and work.notes.make(number, GIVEN_UP):
+        noted_time = work.notes.find(number)
+        if noted_time is None and work.notes.make(number, GIVEN_UP):
             # No task can begin the write any more.
             break
-        noted = noted or work.notes.find(number)
-        if not noted:
+        noted_time = noted_time or work.notes.find(number)
+        if not noted_time:
             # Another call has given the write up.
             break
-        claim_owner = work.at(noted).claim.owner()
+        claim_owner = work.at(noted_time).claim.owner()
         if claim_owner is None or work.is_of(claim_owner):
-            timeline = abort(work.at(noted)) or timeline
+            timeline = abort(work.at(noted_time)) or timeline
     return timeline
 
 

@@ -64,7 +64,7 @@ def begun(
     """
     noted_work = work.at("")
     for number in range(1, _MOST_NOTES + 1):
-        instant_time, listed = _noted_time(work, number, noted_work.instant_time)
+        instant_time, newest_timeline = _noted_time(work, number, noted_work.instant_time)
         noted_work = work.at(instant_time)
         if noted_work.instant_time <= previous_time:
             # This note is of an attempt that is over.
@@ -80,7 +80,7 @@ def begun(
                     if not is_first:
                         # The first task died. A sweep may have deleted its claim.
                         noted_work.claim.make(noted_work.owner)
-                    prepare_noted = partial(prepare, noted_work, listed or work.table.timeline())
+                    prepare_noted = partial(prepare, noted_work, newest_timeline or work.table.timeline())
                     timeline = _put_on_timeline(noted_work, requested, prepare_noted)
                 yield BegunWork(noted_work, timeline)
                 return
@@ -102,15 +102,15 @@ def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, T
     Without a note of that number, this makes it, for a time after all instants and ``last_noted``, and also returns the
     timeline by which it chose the time. Raises `WriteSealedError` if the write was given up.
     """
-    instant_time, listed = work.notes.find(number), None
+    instant_time, newest_timeline = work.notes.find(number), None
     if instant_time is None:
-        listed = work.table.timeline()
-        greatest = max(listed.greatest_time() or "", last_noted)
+        newest_timeline = work.table.timeline()
+        greatest = max(newest_timeline.greatest_time() or "", last_noted)
         chosen_time = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
         instant_time = chosen_time if work.notes.make(number, chosen_time) else work.notes.find(number)
     if not instant_time or instant_time == GIVEN_UP:
         raise sealed_error(work)
-    return instant_time, listed
+    return instant_time, newest_timeline
 
 
 def _claim_noted_time(work: Transaction) -> bool | None:

@@ -47,10 +47,10 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
         # Without rules there is no rescale that another process could undo.
         return
     # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
-    now = timeline.reload()
-    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
+    newer_timeline = timeline.reload()
+    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(newer_timeline)})
     is_undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
-    if is_undone or bucket_numbers(table, now).rule != rule:
+    if is_undone or bucket_numbers(table, newer_timeline).rule != rule:
         delete_bucket_rule(table, rule.instant_time)
         raise CommitConflictError(
             f"The rescale of the table {table.path} cannot begin: the earlier rescale {rule.instant_time} is undone.",

@@ -28,8 +28,8 @@ def changed_properties(table: Table, config: TableConfig | None = None) -> dict[
             return {}
         config = load_config(table.storage)
     refuse_other_version(table, config)
-    asked = (follower.properties(table, config) for follower in FOLLOWERS)
-    return {key: value for changes in asked for key, value in changes.items()}
+    changes_by_follower = (follower.properties(table, config) for follower in FOLLOWERS)
+    return {key: value for changes in changes_by_follower for key, value in changes.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,9 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
     return sorted(info.path for info in by_maker(table, timeline, files_of_table).get(instant_time, ()))
 
 
-def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
+def by_maker(table: Table, timeline: Timeline, listed_files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
     """Return the data files among listed files, change data included, by the requested times of their makers."""
-    parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed)
+    parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed_files)
     files = [(info, file) for info, file in parsed if file is not None]
     makers = table.format.makers_of_each([file for _, file in files], timeline)
     files_by_time: dict[str, list[FileInfo]] = {}

@@ -34,13 +34,13 @@ class CommitBody:
     @property
     def size(self) -> int:
         """Bytes of the content as it was encoded last, to know the space that it needs."""
-        return len(self._with({} if self._encoded is None else self._encoded[0]))
+        return len(self._encoded_with({} if self._encoded is None else self._encoded[0]))
 
     def at(self, timeline: Timeline, pending: Instant) -> bytes:
         """Return the body of a pending instant that completes next on a timeline."""
-        return self._with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
+        return self._encoded_with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
 
-    def _with(self, checkpoints: Mapping[str, str]) -> bytes:
+    def _encoded_with(self, checkpoints: Mapping[str, str]) -> bytes:
         """Return the encoded content with some checkpoints."""
         if self._encoded is None or self._encoded[0] != checkpoints:
             metadata = self.metadata

@@ -51,7 +51,7 @@ def run_after_batch(
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
     listings = Listings(timeline)
     results, _ = _run_due_services(storage, listings, upkeep, means, stream.upkeep_s)
-    _warn_of_much(storage.path, listings.since or timeline)
+    _warn_of_much(storage.path, listings.since_write or timeline)
     return results
 
 
@@ -62,18 +62,18 @@ def run_within(
 
     Returns a result for each due service, also if there was no time for it.
     """
-    results, waiting = _run_due_services(storage, Listings(timeline), upkeep, means, seconds)
+    results, services_without_time = _run_due_services(storage, Listings(timeline), upkeep, means, seconds)
     out_of_time = (
         f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
     )
-    due_names = [service.name for service in waiting if service.pays(timeline, upkeep)]
+    due_names = [service.name for service in services_without_time if service.pays(timeline, upkeep)]
     return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=out_of_time) for name in due_names))
 
 
 def _with_rest(result: ServiceResult) -> ServiceResult:
     """Return the result of a service, with a sentence about file groups if the seconds were too few for them."""
-    rest = rest_of(result.path, result.service)
-    if result.skipped or not result.changed or not rest.delta_commits:
+    waiting_rest = rest_of(result.path, result.service)
+    if result.skipped or not result.changed or not waiting_rest.delta_commits:
         return result
     reason = "the seconds for services after a write were too few for other file groups; compact() merges them"
     return replace(result, skipped=reason)
@@ -140,8 +140,8 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
 class Listings:
     """A timeline from before the end of the write, and a later listing; services find by them what is due."""
 
-    before: Timeline
-    since: Timeline | None = None
+    before_write: Timeline
+    since_write: Timeline | None = None
 
 
 def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResult | None:
@@ -149,12 +149,12 @@ def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResul
 
     The service gets a listing from after the write, which the next service takes over if this one had no failure.
     """
-    if not service.pays(listings.before, call.upkeep()):
+    if not service.pays(listings.before_write, call.upkeep()):
         return None
-    timeline, listings.since = listings.since or listings.before.reload(), None
+    timeline, listings.since_write = listings.since_write or listings.before_write.reload(), None
     result = service.run(call, timeline)
     # Not after a failure: a service that runs again because a file is gone must list again.
-    listings.since = timeline
+    listings.since_write = timeline
     return result
 
 

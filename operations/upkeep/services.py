@@ -57,16 +57,16 @@ def _archive_due(call: Call) -> ServiceResult:
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
 
 
-def _compact(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _compact(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import compact  # noqa: PLC0415
 
-    return compact(call.storage, of(call.upkeep()), call.means(), dry_run=dry_run)
+    return compact(call.storage, settings_of(call.upkeep()), call.means(), dry_run=dry_run)
 
 
-def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _schedule(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
-    return schedule_compaction(call.storage, of(call.upkeep()), call.patience, dry_run=dry_run)
+    return schedule_compaction(call.storage, settings_of(call.upkeep()), call.patience, dry_run=dry_run)
 
 
 def _repair(
@@ -219,18 +219,18 @@ def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
     return any("deltacommit" in {instant.action, instant.group} for instant in timeline.instants)
 
 
-def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
+def _compact_after_write(settings_of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
     from ..services.compaction.compact import compact_after_write  # noqa: PLC0415
 
-    return compact_after_write(call.storage, timeline, of(call.upkeep()), call.means())
+    return compact_after_write(call.storage, timeline, settings_of(call.upkeep()), call.means())
 
 
-def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
+def _compact_due(settings_of: _Of, name: str, call: Call) -> ServiceResult:
     """Run a compaction if it is due; without work the result is empty."""
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.compact import compact_where_due  # noqa: PLC0415
 
-    result = compact_where_due(call.storage, of(call.upkeep()), call.means())
+    result = compact_where_due(call.storage, settings_of(call.upkeep()), call.means())
     return ServiceResult(call.storage.path, name) if result is None else result
 
 

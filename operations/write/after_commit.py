@@ -63,11 +63,11 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
 
 def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
     """Log by column how many values were missing among floats that became whole numbers."""
-    missing: Counter[str] = Counter()
+    missing_counts: Counter[str] = Counter()
     for result in results:
-        missing.update(result.missing)
-    if missing:
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(missing.items()))
+        missing_counts.update(result.missing)
+    if missing_counts:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(missing_counts.items()))
         tables.info(
             "The commit %s stored null or NaN among floats as null in whole numbers of the table %s: %s.",
             plan.instant_time,

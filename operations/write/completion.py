@@ -114,14 +114,14 @@ class Completion:
         if completed_time is not None:
             raise work.conflict(f"A replay of its batch completed meanwhile, as {completed_time}")
         with taken_as_conflicts(work):
-            check_conflicts(work, timeline, self._changes_to_check, self._checked)
+            check_conflicts(work, timeline, self._changes_to_check, self._checked_instants)
             self._check_dropped_deletes()
         return True
 
     def _check_dropped_deletes(self) -> None:
         """Raise if a compaction dropped deletes against which rows of this write had lost."""
         outdone = {file.group for file in self._outdone}
-        for group in sorted(outdone & self._checked.compacted):
+        for group in sorted(outdone & self._checked_instants.compacted):
             raise self.plan.transaction.conflict(
                 f"A compaction of the {group.words} completed meanwhile and dropped deletes against which rows of this "
                 "write had lost",
@@ -148,7 +148,7 @@ class Completion:
         return [file for file in self.written if file.outdone]
 
     @cached_property
-    def _checked(self) -> CheckedInstants:
+    def _checked_instants(self) -> CheckedInstants:
         """The instants with which the write was compared, in this round or an earlier."""
         return CheckedInstants()
 

@@ -172,11 +172,11 @@ def _recent_entries(path: str) -> tuple[tuple[float, Places], ...]:
     return tuple((met_s, places) for met_s, places in _MET.get(path, ()) if met_s + _RECENT_S > now_s)
 
 
-def _union_of_places(first: Places, second: Places) -> Places:
+def _union_of_places(places: Places, other_places: Places) -> Places:
     """Return the places of two meetings: buckets by partition, None for the whole partition."""
-    union: dict[str, frozenset[str] | None] = {**first, **second}
-    for path in first.keys() & second.keys():
-        first_buckets, second_buckets = first[path], second[path]
+    union: dict[str, frozenset[str] | None] = {**places, **other_places}
+    for path in places.keys() & other_places.keys():
+        first_buckets, second_buckets = places[path], other_places[path]
         union[path] = None if first_buckets is None or second_buckets is None else first_buckets | second_buckets
     return union
 
