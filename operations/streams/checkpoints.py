@@ -244,7 +244,7 @@ def _checkpoint_by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint 
 
 
 def _newest_first(writes: Iterable[Instant]) -> Iterable[Instant]:
-    """Yield writes from the last completed on; most callers need one write, so the others are sorted only then."""
+    """Yield writes, the last completed first; the others are sorted only if the caller takes a second write."""
     newest = max(writes, key=_completion_order, default=None)
     if newest is not None:
         yield newest

@@ -92,7 +92,10 @@ class Fence:
             raise sealed_error(self.work)
 
     def refuse(self) -> None:
-        """Raise `WriteSealedError` if the write is over, or its instant is off the timeline; never in the commit."""
+        """Raise `WriteSealedError` if the fence is closed, the write is over, or its instant is off the timeline.
+
+        The commit has sealed the write itself, so only a closed fence stops the commit.
+        """
         self._refuse_closed()
         if self.sealed_by_us:
             return

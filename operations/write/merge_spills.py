@@ -53,7 +53,7 @@ def add_written_keys(
     """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
     keys_before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if keys_before is None or job.rolls or rows.rows > _MANY_ROWS:
-        # The keys stay unknown: a later lookup reads them from the file, which is sooner for many rows.
+        # The keys stay unknown, and a later lookup reads the file.
         return
     files = [(file.path, file.size) for file in written if file.path]
     file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)

@@ -64,7 +64,7 @@ class SpilledRows:
         """
         previous_plan = self.plan
         if plan.table is previous_plan.table and plan.numbers == previous_plan.numbers:
-            # Both plans are of one moment, up to the instant's time.
+            # Both plans see the same table, and differ at most in the instant's time.
             return self
         same_rows: dict[Route, GroupRows] = {}
         if _key_terms(plan) == _key_terms(previous_plan):
