@@ -1,6 +1,6 @@
-"""Files that come before an instant's completed file: its maker writes them aside, and any process publishes them.
+"""Files that come before an instant's completed file: its maker writes them, and any process copies them into place.
 
-A file that waits aside is whole. It lies in the working folder of its instant, and goes with the left-overs of that. To
+Such a file waits "aside", whole, in the working folder of its instant, and is deleted with the left-overs of that. To
 publish it is to copy it, so that a second process may do the same at the same time.
 """
 
@@ -33,50 +33,51 @@ _MOST_OF_ONE = MOST_TO_MAKE // 8
 
 
 class AsideFileGoneError(Exception):
-    """A file that waited aside is gone or damaged, and no process has published it."""
+    """A file that waited to be published is gone or damaged, and no process has published it."""
 
 
 def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) -> PublishFile:
-    """Write a file aside, under a name that no other process gives, and return the step that publishes it as ``path``.
+    """Write a file to the instant's working folder, and return the step that copies it into place as ``path``.
 
-    The file is on the disk before a decision names it.
+    It gets a name that no other process gives, and is on the disk before a decision names it.
     """
     name = f"{uuid.uuid4().hex}-{split(path)[1]}"
     storage.write(join(folder_of(instant_time), name), content)
     return PublishFile(name, path, len(content), zlib.crc32(content))
 
 
-def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, beside: int = 0) -> Step:
-    """Return the step that makes a file: the decision holds a small file, a large file waits aside.
+def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, other_files: int = 0) -> Step:
+    """Return the step that makes a file: the decision holds a small file, a large file waits in the working folder.
 
-    ``beside`` is the number of other files of the same follower, which share its part of the decision's size.
+    ``other_files`` is the number of other files of the same follower, which share its part of the decision's size.
     """
-    if len(content) > min(_MOST_OF_ONE, MOST_TO_MAKE // 2 // (1 + beside)):
+    if len(content) > min(_MOST_OF_ONE, MOST_TO_MAKE // 2 // (1 + other_files)):
         return set_aside(storage, instant_time, path, content)
     return MakeFile(path, content)
 
 
 def take_steps(
-    storage: Storage, instant_time: str, first: FirstSteps, binds: Callable[[], bool] = lambda: True
+    storage: Storage, instant_time: str, first_steps: FirstSteps, is_binding: Callable[[], bool] = lambda: True
 ) -> None:
     """Take the steps of one follower in their order, any number of times, by any number of processes.
 
-    ``binds`` returns whether the decision is still the newest: a stalled process must not change which partitions of
-    the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
+    ``is_binding`` returns whether the decision is still the newest: a stalled process must not change which partitions
+    of the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
     `TableConfigError` if a file to be made exists with other bytes.
     """
-    change_partitions(storage, drops=first.drops, binds=binds)
+    change_partitions(storage, drops=first_steps.drops, binds=is_binding)
     # Delete consecutive files in one call.
-    for deletes, steps in groupby(first.steps, lambda step: isinstance(step, DeleteFile)):
+    for deletes, steps in groupby(first_steps.steps, lambda step: isinstance(step, DeleteFile)):
         if deletes:
             storage.delete(*(step.path for step in steps))
         else:
             for step in steps:
-                _take(storage, instant_time, step)
-    change_partitions(storage, adds=first.adds, begins=first.begins, binds=binds)
+                _take_step(storage, instant_time, step)
+    change_partitions(storage, adds=first_steps.adds, begins=first_steps.begins, binds=is_binding)
 
 
-def _take(storage: Storage, instant_time: str, step: Step) -> None:
+def _take_step(storage: Storage, instant_time: str, step: Step) -> None:
+    """Make, publish or replace the file of one step."""
     if isinstance(step, MakeFile):
         _make(storage, step)
     elif isinstance(step, PublishFile):
@@ -85,20 +86,21 @@ def _take(storage: Storage, instant_time: str, step: Step) -> None:
         _replace(storage, step)
 
 
-def take_back_steps(storage: Storage, first: FirstSteps) -> None:
+def take_back_steps(storage: Storage, first_steps: FirstSteps) -> None:
     """Delete the files of steps that were taken again after another process had undone their instant."""
-    storage.delete(*first.paths)
+    storage.delete(*first_steps.paths)
     # Apache Hudi fails at a table whose folder of rules is empty.
-    storage.sweep(sorted({split(path)[0] for path in first.paths}), KEPT_S, empty=True)
+    storage.sweep(sorted({split(path)[0] for path in first_steps.paths}), KEPT_S, empty=True)
 
 
 def _make(storage: Storage, step: MakeFile) -> None:
+    """Make a file unless it exists with the same content; raise `TableConfigError` if it has other content."""
     while not storage.create(step.path, step.content):
         try:
-            same = storage.read(step.path) == step.content
+            has_same_content = storage.read(step.path) == step.content
         except FileNotFoundError:
             continue  # another process is undoing the instant, and will delete this file, too
-        if same:
+        if has_same_content:
             return
         raise TableConfigError(
             f"The file {step.path} of the table {storage.path} has other bytes than the decision to make it.",
@@ -116,17 +118,19 @@ def still_replaces(storage: Storage, step: ReplaceFile) -> bool:
 
 
 def _replace(storage: Storage, step: ReplaceFile) -> None:
+    """Replace a file unless another process has replaced it already."""
     if still_replaces(storage, step):
         storage.write(step.path, step.content)
 
 
 def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
+    """Copy a file into place unless that is done; raise `AsideFileGoneError` if no process can do so any more."""
     source = join(folder_of(instant_time), step.name)
     if not _is_published(storage, step):
         try:
-            copy_file(storage, source, step.path, folder_of(instant_time), partial(_check, step))
+            copy_file(storage, source, step.path, folder_of(instant_time), partial(_check_copy, step))
         except FileNotFoundError:
-            # The maker deletes the files aside once they are published.
+            # The maker deletes its copies once they are published.
             if not _is_published(storage, step):
                 raise AsideFileGoneError(source) from None
     # Another process may have made the file, and its name may not be on the disk yet.
@@ -134,10 +138,12 @@ def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
 
 
 def _is_published(storage: Storage, step: PublishFile) -> bool:
+    """Return whether a file is in place with its full size."""
     files = storage.look(split(step.path)[0]).files
     return any((info.path, info.size) == (step.path, step.size) for info in files)
 
 
-def _check(step: PublishFile, read: Checksum) -> None:
-    if read != (step.size, step.crc):
+def _check_copy(step: PublishFile, copied: Checksum) -> None:
+    """Raise `AsideFileGoneError` if the copied bytes are not those of the step."""
+    if copied != (step.size, step.crc):
         raise AsideFileGoneError(step.name)

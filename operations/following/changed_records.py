@@ -30,7 +30,7 @@ from .changed_partitions import ChangedPartition, ChangedRecords
 from .damage import damage_of
 from .follower import FileChanges
 from .indexed_columns import BOUNDED, IndexedColumns, bounds_definition, columns_of
-from .later_commits import delete_partitions, state_tight_bounds
+from .later_commits import later_cleans_delete_partitions, later_commits_state_tight_bounds
 
 _BUILD = "HudiTable.create_index('column_stats') builds what is missing."
 # The bounds of so many files are Python objects at the same time.
@@ -61,17 +61,17 @@ def changed_bounds(
     if indexed is None or not indexed.fields:
         what = "no definition names the columns" if indexed is None else "the table has no column of those"
         return ChangedRecords((), names, (f"Of {' and '.join(names)} {what} that have bounds. {_BUILD}",))
-    bounded = _bounded(seen.storage, seen.table.config, indexed, changes.written)
-    changed, drops, warnings = [], [], []
+    bounded = _bounds_of_new_files(seen.storage, seen.table.config, indexed, changes.written)
+    changed_partitions, drops, warnings = [], [], []
     if COLUMN_STATS in names:
-        changed.append(_of_files(metadata, indexed, bounded, changes.removed))
+        changed_partitions.append(_changed_file_bounds(metadata, indexed, bounded, changes.removed))
     if PARTITION_STATS in names and indexed.gone:
         drops.append(PARTITION_STATS)
         warnings.append(_HALF_STATED)
     elif PARTITION_STATS in names:
         touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
         with damage_of(PARTITION_STATS):
-            was_tight = state_tight_bounds(metadata, instant, touched)
+            was_tight = later_commits_state_tight_bounds(metadata, instant, touched)
         if was_tight:
             drops.append(PARTITION_STATS)
             warnings.append(
@@ -79,88 +79,102 @@ def changed_bounds(
                 "the files of this commit. HudiTable.create_index('partition_stats') builds it again."
             )
         else:
-            changed.append(_of_partitions(metadata, indexed, bounded, emptied))
+            changed_partitions.append(_changed_partition_bounds(metadata, indexed, bounded, emptied))
     steps: tuple[ReplaceFile, ...] = ()
     if indexed.gone:
-        steps = (_without(seen.storage, indexed),)
+        steps = (_step_without_columns(seen.storage, indexed),)
         warnings.append(f"The metadata table keeps no bounds of {', '.join(indexed.gone)} any more: {_CHANGED}")
-    return ChangedRecords(tuple(changed), tuple(drops), tuple(warnings), steps)
+    return ChangedRecords(tuple(changed_partitions), tuple(drops), tuple(warnings), steps)
 
 
-def _without(storage: Storage, indexed: IndexedColumns) -> ReplaceFile:
-    """Return the step that takes columns out of the definition."""
-    left = [name for name in indexed.names if name not in indexed.gone]
-    new = new_definitions(storage, {COLUMN_STATS: definition_over(storage, left)})
-    return ReplaceFile(new.path, new.content, new.replaces)
+def _step_without_columns(storage: Storage, indexed: IndexedColumns) -> ReplaceFile:
+    """Return the step that takes the columns that an instant drops or changes out of the definition."""
+    remaining = [name for name in indexed.names if name not in indexed.gone]
+    definitions = new_definitions(storage, {COLUMN_STATS: definition_over(storage, remaining)})
+    return ReplaceFile(definitions.path, definitions.content, definitions.replaces)
 
 
-def _of_files(
+def _changed_file_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, removed: Collection[str]
 ) -> ChangedPartition:
-    whole = bounded.take(np.flatnonzero(~bounded.is_partial))
-    cleaned = [split(path) for path in removed]
-    deleted = places_of(
-        pa.array([folder for folder, _ in cleaned], pa.string()), pa.array([name for _, name in cleaned], pa.string())
+    """Return the records of ``column_stats``: bounds of new files, and deletes for removed files.
+
+    Files that lack values of some rows, such as partial updates, get no bounds.
+    """
+    whole_files = bounded.take(np.flatnonzero(~bounded.is_partial))
+    removed_names = [split(path) for path in removed]
+    deleted_places = places_of(
+        pa.array([folder for folder, _ in removed_names], pa.string()),
+        pa.array([name for _, name in removed_names], pa.string()),
     )
     return ChangedPartition(
         COLUMN_STATS,
         metadata.partition(COLUMN_STATS).file_ids,
-        _keys([field.name for field in indexed.fields], whole.files.places),
-        partial(bounds_in_parts, whole, typed=indexed.typed),
-        _keys(indexed.names, deleted),
+        _keys_of_bounds([field.name for field in indexed.fields], whole_files.files.places),
+        partial(bounds_in_parts, whole_files, typed=indexed.typed),
+        _keys_of_bounds(indexed.names, deleted_places),
     )
 
 
-def _of_partitions(
+def _changed_partition_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
 ) -> ChangedPartition:
+    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for emptied ones."""
     touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
 
     def records(schema: str) -> list[Records]:
-        made = records_of_partition_bounds(bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False)
-        return [made]
+        partition_bounds = records_of_partition_bounds(
+            bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False
+        )
+        return [partition_bounds]
 
     return ChangedPartition(
         PARTITION_STATS,
         metadata.partition(PARTITION_STATS).file_ids,
-        _keys([field.name for field in indexed.fields], pa.array(map(hash_of_partition, touched), pa.string())),
+        _keys_of_bounds(
+            [field.name for field in indexed.fields], pa.array(map(hash_of_partition, touched), pa.string())
+        ),
         records,
-        _keys(indexed.names, pa.array(map(hash_of_partition, sorted(emptied)), pa.string())),
+        _keys_of_bounds(indexed.names, pa.array(map(hash_of_partition, sorted(emptied)), pa.string())),
     )
 
 
-def _keys(columns: Collection[str], places: pa.StringArray) -> pa.StringArray:
+def _keys_of_bounds(columns: Collection[str], places: pa.StringArray) -> pa.StringArray:
     """Return the key of each column at each place."""
     parts = [pc.binary_join_element_wise(hash_of_column(name), places, "") for name in columns]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
-def _bounded(
+def _bounds_of_new_files(
     storage: Storage, config: TableConfig, indexed: IndexedColumns, written: Sequence[WrittenFile]
 ) -> BoundedFiles:
     """Return the bounds of new files: from their writers if they state them, else from the files."""
     files = [file for file in written if file.path and not _is_change_data(file.path)]
-    mixes = config.partial_update_mode is not None
+    mixes_columns = config.partial_update_mode is not None
     parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
-    file_bounds = (bounds for part in parts for bounds in _of_some(storage, indexed, part, mixes=mixes))
+    file_bounds = (bounds for part in parts for bounds in _bounds_of_files(storage, indexed, part, mixes=mixes_columns))
     return BoundedFiles.of(file_bounds, indexed.fields)
 
 
-def _of_some(
+def _bounds_of_files(
     storage: Storage, indexed: IndexedColumns, files: Sequence[WrittenFile], *, mixes: bool
 ) -> Iterator[FileBounds]:
-    stated = [_stated(file, indexed, mixes=mixes) for file in files]
-    unread = [file for file, bounds in zip(files, stated, strict=True) if bounds is None]
-    read = iter(for_each(storage, lambda file: _read(storage, file, indexed, mixes=mixes), unread, computes=True))
-    yield from (next(read) if bounds is None else bounds for bounds in stated)
+    """Yield the bounds of some new files in their order: those that writers state, else those in the files."""
+    stated_bounds = [_stated_bounds(file, indexed, mixes=mixes) for file in files]
+    unread = [file for file, bounds in zip(files, stated_bounds, strict=True) if bounds is None]
+    read_bounds = iter(
+        for_each(storage, lambda file: _read_bounds(storage, file, indexed, mixes=mixes), unread, computes=True)
+    )
+    yield from (next(read_bounds) if bounds is None else bounds for bounds in stated_bounds)
 
 
 def _is_change_data(path: str) -> bool:
+    """Return whether a path is of a file of change data, which readers of the table skip."""
     file = data_file(path, changes=True)
     return file is not None and is_change_data(file)
 
 
-def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
+def _stated_bounds(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
     """Return the bounds that the writer of a file states; None if some are missing, or of values of another type."""
     bounds_by_column = {bounds.column: bounds for bounds in file.statistics or ()}
     columns = []
@@ -175,7 +189,7 @@ def _stated(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileB
     return FileBounds(file.group.partition_path, split(file.path)[1], file.rows, columns, is_partial)
 
 
-def _read(storage: Storage, file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds:
+def _read_bounds(storage: Storage, file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds:
     """Return the bounds in a published file, such as a file whose writer began before the columns were indexed."""
     place = file.group.partition_path, split(file.path)[1]
     if not file.is_log:
@@ -194,19 +208,19 @@ def emptied_partitions(seen: SeenTable, instant: Instant, changes: FileChanges) 
     It returns none while an older write is pending. The records of that write would count as older than the records of
     this instant, so that a partition with a new file would stay gone.
     """
-    older = (each for each in seen.timeline.pending if each.requested_time < instant.requested_time)
-    if not changes.removed or any(each.action in _ADD_FILES for each in older):
+    older_pending = (each for each in seen.timeline.pending if each.requested_time < instant.requested_time)
+    if not changes.removed or any(each.action in _ADD_FILES for each in older_pending):
         return ()
-    written = {file.group.partition_path for file in changes.written if file.path}
-    folders = sorted({split(path)[0] for path in changes.removed} - written)
-    removed = frozenset(changes.removed)
+    partitions_with_new_files = {file.group.partition_path for file in changes.written if file.path}
+    folders = sorted({split(path)[0] for path in changes.removed} - partitions_with_new_files)
+    removed_paths = frozenset(changes.removed)
 
     def is_empty(folder: str) -> bool:
         files = (info.path for info in seen.storage.list(folder))
-        return not any(data_file(path) is not None and path not in removed for path in files)
+        return not any(data_file(path) is not None and path not in removed_paths for path in files)
 
-    empty = for_each(seen.storage, is_empty, folders)
-    return tuple(folder for folder, is_gone in zip(folders, empty, strict=True) if is_gone)
+    are_empty = for_each(seen.storage, is_empty, folders)
+    return tuple(folder for folder, is_gone in zip(folders, are_empty, strict=True) if is_gone)
 
 
 _ALL_GONE = (
@@ -222,7 +236,7 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
     """
     touched = {file.group.partition_path for file in changes.written if file.path}
     with damage_of(FILES):
-        was_deleted = FILES in metadata.names and delete_partitions(metadata, instant, touched)
+        was_deleted = FILES in metadata.names and later_cleans_delete_partitions(metadata, instant, touched)
     if was_deleted:
         return ChangedRecords((), metadata.names, (_ALL_GONE,))
     emptied = emptied_partitions(seen, instant, changes)
@@ -232,22 +246,28 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
 
 
 def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Collection[str]) -> ChangedPartition:
-    added = [(file.group.partition_path, split(file.path)[1], file.size) for file in changes.written if file.path]
-    removed = [(*place, 0) for path in changes.removed if (place := split(path))[0] not in emptied]
-    partitions, names, sizes = ([row[at] for row in (*added, *removed)] for at in range(3))
-    paths, deleted = pa.array(partitions, pa.string()), np.repeat([False, True], [len(added), len(removed)])
+    """Return the records of ``files``: the new and removed files of each partition, and the partitions themselves."""
+    added_files = [(file.group.partition_path, split(file.path)[1], file.size) for file in changes.written if file.path]
+    removed_files = [(*place, 0) for path in changes.removed if (place := split(path))[0] not in emptied]
+    partitions, names, sizes = ([row[at] for row in (*added_files, *removed_files)] for at in range(3))
+    paths, is_deleted = (
+        pa.array(partitions, pa.string()),
+        np.repeat([False, True], [len(added_files), len(removed_files)]),
+    )
     touched = paths.unique()
-    every = pa.concat_arrays([touched, pa.array(emptied, pa.string())])
+    all_partitions = pa.concat_arrays([touched, pa.array(emptied, pa.string())])
     is_gone = np.repeat([False, True], [len(touched), len(emptied)])
 
     def records(schema: str) -> list[Records]:
-        named = record_of_partitions(every, is_gone, schema)
+        partition_records = record_of_partitions(all_partitions, is_gone, schema)
         if not len(paths):
-            return [named]
-        files = records_of_files(paths, pa.array(names, pa.string()), np.array(sizes, np.int64), deleted, schema)
-        return [joined([named, files])]
+            return [partition_records]
+        file_records = records_of_files(
+            paths, pa.array(names, pa.string()), np.array(sizes, np.int64), is_deleted, schema
+        )
+        return [joined([partition_records, file_records])]
 
-    named = [key_of_partition(path) for path in touched.to_pylist()]  # O(partitions)
-    keys = pa.array([PARTITIONS, *named], pa.string())
-    gone = pa.array(map(key_of_partition, emptied), pa.string())
-    return ChangedPartition(FILES, metadata.partition(FILES).file_ids, keys, records, gone)
+    partition_keys = [key_of_partition(path) for path in touched.to_pylist()]  # O(partitions)
+    keys = pa.array([PARTITIONS, *partition_keys], pa.string())
+    deleted_keys = pa.array(map(key_of_partition, emptied), pa.string())
+    return ChangedPartition(FILES, metadata.partition(FILES).file_ids, keys, records, deleted_keys)

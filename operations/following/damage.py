@@ -41,6 +41,7 @@ def damage_of(name: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
+    """Return a sentence about an error of reading the metadata table."""
     return error.what if isinstance(error, PyHudiError) else f"a file of it cannot be read ({error!r})."
 
 
@@ -62,12 +63,14 @@ def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
 
 def gone_with(name: str, names: Collection[str]) -> tuple[str, ...]:
     """Return the partitions among ``names`` that go out of use with a damaged partition."""
-    gone = {name, *_NEEDED_BY.get(name, ())}
-    return tuple(sorted(set(names) if name == FILES else gone & set(names)))
+    gone_names = {name, *_NEEDED_BY.get(name, ())}
+    return tuple(sorted(set(names) if name == FILES else gone_names & set(names)))
 
 
-def warning_of(gone: Collection[str], reason: str) -> str:
+def warning_of(gone_names: Collection[str], reason: str) -> str:
     """Return the warning about partitions that went out of use; it names the call that builds all of them."""
-    last = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone), FILES)
-    what = "The metadata table" if FILES in gone else " and ".join(sorted(gone))
-    return f"{what} went out of use because of damage: {reason} HudiTable.create_index({last!r}) builds it again."
+    last_needed = next((name for name in (PARTITION_STATS, COLUMN_STATS) if name in gone_names), FILES)
+    what = "The metadata table" if FILES in gone_names else " and ".join(sorted(gone_names))
+    return (
+        f"{what} went out of use because of damage: {reason} HudiTable.create_index({last_needed!r}) builds it again."
+    )

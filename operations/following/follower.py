@@ -44,7 +44,7 @@ class Preparation(Protocol):
 
     @property
     def sets_aside(self) -> bool:
-        """Whether files wait aside to be published."""
+        """Whether files wait in the instant's working folder to be copied into place."""
 
     @property
     def report(self) -> MetadataWritten | None:
@@ -62,6 +62,8 @@ class Preparation(Protocol):
 
 
 class Follower(Protocol):
+    """Keeps something up to date with a table's data files."""
+
     def properties(self, table: Table, config: TableConfig) -> Mapping[str, str | None]:
         """Return the changes of properties that must come before the next file.
 
@@ -78,6 +80,7 @@ class Follower(Protocol):
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
         """Prepare the steps before the completed file of a pending instant; an error fails the instant's work.
 
-        This runs before the decision and outside the table's lock, so it may read data files and write files aside
-        (`set_aside`), which go with the left-overs of the instant. It changes nothing that a reader sees.
+        This runs before the decision and outside the table's lock, so it may read data files, and write files to the
+        instant's working folder (`set_aside`), which is deleted with the left-overs of the instant. It changes nothing
+        that a reader sees.
         """

@@ -73,25 +73,29 @@ def columns_of(
     """Return the columns whose bounds an instant writes; None without a definition."""
     if definition is None:
         return None
-    newest = newest_schema(seen.timeline)
-    schema = seen.schema if newest is None else newest[1]
-    before = with_meta(pa.schema([]) if schema is None else schema)
-    written = with_meta(arrow_schema(changes.columns)) if changes.columns else before
-    is_older = newest is not None and newest[0].requested_time > instant.requested_time
-    after = before if instant.action in _KEEP_COLUMNS or is_older else written
+    newest_commit = newest_schema(seen.timeline)
+    schema = seen.schema if newest_commit is None else newest_commit[1]
+    columns_before = with_meta(pa.schema([]) if schema is None else schema)
+    written_columns = with_meta(arrow_schema(changes.columns)) if changes.columns else columns_before
+    is_older = newest_commit is not None and newest_commit[0].requested_time > instant.requested_time
+    columns_after = columns_before if instant.action in _KEEP_COLUMNS or is_older else written_columns
     typed = is_typed(seen.table.config, definition)
-    types = {name: _bounded_type(after, name, typed=typed) for name in definition.columns}
-    gone = [name for name in definition.columns if name in before.names and _changes(before, name, types)]
-    fields = [pa.field(name, kind) for name, kind in types.items() if kind is not None and name not in gone]
-    return IndexedColumns(definition.columns, tuple(fields), typed, tuple(gone), written)
+    types = {name: _bounded_type(columns_after, name, typed=typed) for name in definition.columns}
+    gone_columns = [
+        name for name in definition.columns if name in columns_before.names and _changes(columns_before, name, types)
+    ]
+    fields = [pa.field(name, kind) for name, kind in types.items() if kind is not None and name not in gone_columns]
+    return IndexedColumns(definition.columns, tuple(fields), typed, tuple(gone_columns), written_columns)
 
 
 def _bounded_type(schema: pa.Schema, name: str, *, typed: bool) -> pa.DataType | None:
+    """Return the type of a column's bounds; None without the column, or if its type can have no bounds."""
     if name not in schema.names:
         return None
     kind = schema.field(name).type
     return kind if can_be_bounded(kind, typed=typed) else None
 
 
-def _changes(before: pa.Schema, name: str, types: Mapping[str, pa.DataType | None]) -> bool:
-    return bool(types[name] != before.field(name).type)
+def _changes(columns_before: pa.Schema, name: str, types: Mapping[str, pa.DataType | None]) -> bool:
+    """Return whether a column's bounds get another type than the column had, or end."""
+    return bool(types[name] != columns_before.field(name).type)

@@ -31,7 +31,7 @@ from .changed_records import changed_records
 from .damage import DAMAGE, DamagedPartitionError, check_folders, gone_with, reason_of, warning_of
 from .follower import FileChanges, Preparation
 from .indexed_columns import indexed_columns
-from .metadata_commit import MetadataCommit, made_commit
+from .metadata_commit import MetadataCommit, make_metadata_commit
 from .partitions_in_use import being_built, written_partitions
 from .undone_metadata import INDEXING, take_back_gone
 
@@ -61,14 +61,18 @@ class KeptMetadataTable:
         return indexed_columns(table.storage, table.config)
 
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
+        """Prepare the delta commit of an instant, or to take an unreadable metadata table out of use.
+
+        Raises `UnsupportedTableError` if the metadata table has partitions that pyhudi does not keep.
+        """
         config = load_config(seen.storage)
         names = written_partitions(config)
-        refuse_unkept(config, seen.storage.path)
+        refuse_unsupported_partitions(config, seen.storage.path)
         _log_dropped(seen, names)
         table = Table(seen.storage, config, seen.table.lock)
         if instant.action in _WITHOUT_RECORDS or not names:
             return _NothingWritten(names)
-        began, tries = time.monotonic(), 0
+        start_s, tries = time.monotonic(), 0
         while True:
             try:
                 metadata = MetadataTable.with_partitions(table, seen.timeline, names)
@@ -76,8 +80,10 @@ class KeptMetadataTable:
                 return _GoneMetadata(names, warning_of(names, reason_of(error)))
             take_back_gone(table, metadata)
             try:
-                commit = _sound_commit(metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config))
-                return _PreparedMetadata(names, metadata, commit, time.monotonic() - began)
+                commit = _commit_of_sound_partitions(
+                    metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config)
+                )
+                return _PreparedMetadata(names, metadata, commit, time.monotonic() - start_s)
             except StorageError:
                 tries += 1
                 # A rollback by another process may have deleted a log file after this process listed it.
@@ -88,35 +94,40 @@ class KeptMetadataTable:
 
 def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
     """Log which partitions went out of use after a write read the table's properties: other engines may drop any."""
-    dropped = sorted({*written_partitions(seen.table.config)} - {*names})
-    if dropped:
+    dropped_names = sorted({*written_partitions(seen.table.config)} - {*names})
+    if dropped_names:
         logger.info(
             "table %s: %s of its metadata table went out of use meanwhile; the last write is by %s",
             seen.storage.path,
-            ", ".join(dropped),
+            ", ".join(dropped_names),
             last_writer(seen.timeline) or "unknown software",
         )
 
 
-def _sound_commit(
+def _commit_of_sound_partitions(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
 ) -> MetadataCommit:
-    """Make the delta commit of an instant; damaged partitions go out of use with it."""
-    gone: tuple[str, ...] = ()
+    """Make the delta commit of an instant; damaged partitions go out of use with it.
+
+    Each turn of the loop leaves out the partitions in which the turns before found damage.
+    """
+    gone_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     while True:
-        sound = (
-            replace(metadata, names=tuple(name for name in metadata.names if name not in gone)) if gone else metadata
+        sound_metadata = (
+            replace(metadata, names=tuple(name for name in metadata.names if name not in gone_names))
+            if gone_names
+            else metadata
         )
         try:
-            check_folders(sound, {*seen.table.config.metadata_partitions} & {*sound.names})
-            changed = changed_records(sound, seen, instant, changes)
-            every = replace(changed, drops=(*gone, *changed.drops), warnings=(*warnings, *changed.warnings))
-            return made_commit(sound, instant, every, building)
+            check_folders(sound_metadata, {*seen.table.config.metadata_partitions} & {*sound_metadata.names})
+            changed = changed_records(sound_metadata, seen, instant, changes)
+            all_changes = replace(changed, drops=(*gone_names, *changed.drops), warnings=(*warnings, *changed.warnings))
+            return make_metadata_commit(sound_metadata, instant, all_changes, building)
         except DamagedPartitionError as error:
-            damaged = gone_with(error.name, sound.names)
+            damaged = gone_with(error.name, sound_metadata.names)
             logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)
-            gone, warnings = (*gone, *damaged), (*warnings, warning_of(damaged, error.reason))
+            gone_names, warnings = (*gone_names, *damaged), (*warnings, warning_of(damaged, error.reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,34 +186,37 @@ class _PreparedMetadata:
         return any(not still_replaces(self.metadata.storage, step) for step in self.commit.definitions)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
+        """Return the newest time in the metadata table; None if its partitions, definitions or compactions changed."""
         names = written_partitions(config)
         if names != self.names:
-            gone = sorted({*self.names} - {*names})
-            if gone:
+            gone_names = sorted({*self.names} - {*names})
+            if gone_names:
                 # Another process dropped them, or an engine that keeps other partitions.
-                logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone))
+                logger.info("table %s: %s went out of use meanwhile", timeline.storage.path, ", ".join(gone_names))
             return None
         if not _indexings(timeline) <= _indexings(self.metadata.of_table):
             # A partition that was dropped and begun anew may have other columns and another schema.
             return None
-        now = self.metadata.timeline.reload()
-        if self.commit.is_outdated(self.metadata.timeline, now) or self._definitions_changed():
+        current_timeline = self.metadata.timeline.reload()
+        if self.commit.is_outdated(self.metadata.timeline, current_timeline) or self._definitions_changed():
             return None
         # The completion time of a log file decides its file slice, and a compaction of the metadata table merges what
         # completed before it, so the instant must complete after all instants there.
-        return now.greatest_time() or ""
+        return current_timeline.greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
+        """Return the steps of the delta commit; none but the drop if all of its partitions go out of use."""
         drops = self.commit.drops
         steps = () if {*self.names} <= {*drops} else self.commit.steps(self.metadata.timeline.files, completed)
         return FirstSteps(steps, OUT_OF_USE, drops)
 
 
 def _indexings(timeline: Timeline) -> frozenset[str]:
+    """Return the requested times of the indexings on a timeline."""
     return frozenset([each.requested_time for each in timeline.instants if each.action == INDEXING])
 
 
-def refuse_without(config: TableConfig, path: str) -> None:
+def refuse_disabled_metadata(config: TableConfig, path: str) -> None:
     """Raise `OptionConflictError` if the options of a write forbid a metadata table, and the table has one to keep."""
     names = written_partitions(config)
     if names and format_of(config).keeps_metadata:
@@ -213,13 +227,13 @@ def refuse_without(config: TableConfig, path: str) -> None:
         )
 
 
-def refuse_unkept(config: TableConfig, path: str) -> None:
+def refuse_unsupported_partitions(config: TableConfig, path: str) -> None:
     """Raise `UnsupportedTableError` if a table's metadata table has partitions that pyhudi does not keep."""
-    others = sorted({*written_partitions(config)} - KEPT)
-    if others:
+    unsupported = sorted({*written_partitions(config)} - KEPT)
+    if unsupported:
         raise UnsupportedTableError(
-            f"The metadata table of {path} holds {', '.join(others)}, which pyhudi does not keep: after a write "
+            f"The metadata table of {path} holds {', '.join(unsupported)}, which pyhudi does not keep: after a write "
             "that leaves them as they are, readers would miss rows.",
-            f"Drop these partitions with HudiTable.drop_index(), such as drop_index({others[0]!r}), or write with "
+            f"Drop these partitions with HudiTable.drop_index(), such as drop_index({unsupported[0]!r}), or write with "
             "Apache Hudi.",
         )

@@ -24,38 +24,39 @@ from ...table.metadata.record_keys import key_of_partition
 from ...timeline.instants import Instant
 
 
-def state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+def later_commits_state_tight_bounds(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
     """Return whether later commits noted tight bounds of some partitions, without the files of the instant."""
-    names = _names(touched)
+    touched_keys = _partition_keys(touched)
     for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
         for records in GroupReader(metadata.storage, log, every, adds_up=True).records(AllEntries()):
             bounds = records.field("ColumnStatsMetadata")
-            of_touched = pc.is_in(bounds.field("fileName"), value_set=names)
+            of_touched = pc.is_in(bounds.field("fileName"), value_set=touched_keys)
             if mask(pc.and_(of_touched, bounds.field("isTightBound"))).any():
                 return True
     return False
 
 
-def delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
+def later_cleans_delete_partitions(metadata: MetadataTable, instant: Instant, touched: Collection[str]) -> bool:
     """Return whether later cleans noted partitions as gone to which the instant adds files."""
-    names = _names(touched)
+    touched_keys = _partition_keys(touched)
     for log in _later_logs(metadata, instant, FILES) if touched else ():
         for block in read_blocks(metadata.storage, log.logs[0].path):
             if block.type == BlockType.DELETE:
-                gone = BlockContent(metadata.storage, block).deletes().keys
-                if mask(pc.is_in(gone, value_set=names)).any():
+                deleted_keys = BlockContent(metadata.storage, block).deletes().keys
+                if mask(pc.is_in(deleted_keys, value_set=touched_keys)).any():
                     return True
     return False
 
 
-def _names(partitions: Collection[str]) -> pa.StringArray:
+def _partition_keys(partitions: Collection[str]) -> pa.StringArray:
+    """Return the keys of partitions in the metadata table's records."""
     return pa.array(map(key_of_partition, sorted(partitions)), pa.string())
 
 
 def _later_logs(metadata: MetadataTable, instant: Instant, partition: str) -> Iterator[FileSlice]:
     """Yield the log files of later commits, as file slices of one log file each."""
     completed = metadata.timeline.completed
-    later = {each.requested_time for each in completed if each.requested_time > instant.requested_time}
-    for file_slice in metadata.partition(partition).slices.values() if later else ():
+    later_times = {each.requested_time for each in completed if each.requested_time > instant.requested_time}
+    for file_slice in metadata.partition(partition).slices.values() if later_times else ():
         logs = (replace(file_slice, base=None, logs=(log,)) for log in file_slice.logs)
-        yield from (log for log in logs if any(map(log.names, later)))
+        yield from (log for log in logs if any(map(log.names, later_times)))

@@ -75,6 +75,7 @@ class MetadataCommit:
         return any(isinstance(log.step, PublishFile) for log in self.logs)
 
     def report(self, seconds: float) -> MetadataWritten:
+        """Return the figures and warnings of the commit for the user, with the seconds that it took."""
         return MetadataWritten(
             tuple(sorted({log.partition for log in self.logs})),
             sum(log.records for log in self.logs),
@@ -83,11 +84,13 @@ class MetadataCommit:
             self.warnings,
         )
 
-    def is_outdated(self, seen: Timeline, now: Timeline) -> bool:
+    def is_outdated(self, seen: Timeline, current_timeline: Timeline) -> bool:
         """Return whether instants of the metadata table that completed since change the content of this commit."""
-        since = set(now.completed).difference(seen.completed)
+        completed_since = set(current_timeline.completed).difference(seen.completed)
         # A compaction may have given a file group another schema; delta commits of other engines may hold exact bounds.
-        return any(instant.action != ACTION or instant.requested_time > self.instant_time for instant in since)
+        return any(
+            instant.action != ACTION or instant.requested_time > self.instant_time for instant in completed_since
+        )
 
     def steps(self, files: InstantFiles, completed: Instant) -> tuple[Step, ...]:
         """Return the steps that publish the delta commit before an instant of the table completes."""
@@ -102,35 +105,39 @@ class MetadataCommit:
         )
 
 
-def made_commit(
+def make_metadata_commit(
     metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
 ) -> MetadataCommit:
-    """Make the log files of the delta commit that belongs to an instant; large files wait aside.
+    """Make the log files of the delta commit that belongs to an instant; large files wait in its working folder.
 
     ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
     `DamagedPartitionError` if files of the metadata table cannot be read.
     """
-    wanted = [(each, group) for each in changed.partitions for group in _touched(each)]
-    schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), wanted)
+    changed_groups = [(each, group) for each in changed.partitions for group in _touched_groups(each)]
+    schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), changed_groups)
     logs: list[NewLog] = []
-    by_group: Mapping[int, GrowingHFile] = {}
-    encoded_by: tuple[str, str] | None = None
-    for (each, group), schema in zip(wanted, schemas, strict=True):
+    hfiles_by_group: Mapping[int, GrowingHFile] = {}
+    encoded_for: tuple[str, str] | None = None
+    for (changed_partition, group), schema in zip(changed_groups, schemas, strict=True):
         # The file groups of a partition mostly share a schema, so encode its records once.
-        if encoded_by != (each.name, schema):
-            by_group, encoded_by = _hfiles(each, schema), (each.name, schema)
-        step_of = partial(file_step, metadata.storage, instant.requested_time, beside=len(wanted) - 1)
-        logs.append(_made_log(instant.requested_time, each, group, by_group.get(group), schema, step_of))
+        if encoded_for != (changed_partition.name, schema):
+            hfiles_by_group, encoded_for = _hfiles(changed_partition, schema), (changed_partition.name, schema)
+        step_of = partial(file_step, metadata.storage, instant.requested_time, other_files=len(changed_groups) - 1)
+        logs.append(
+            _make_log(instant.requested_time, changed_partition, group, hfiles_by_group.get(group), schema, step_of)
+        )
     body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
     return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
 
 
-def _touched(changed: ChangedPartition) -> list[int]:
+def _touched_groups(changed: ChangedPartition) -> list[int]:
+    """Return the numbers of the file groups to which the keys of a partition's changes belong."""
     keys = pa.concat_arrays([changed.keys, changed.deletes])
     return [int(group) for group in np.unique(groups_of(keys, len(changed.file_ids)))]
 
 
 def _schema_of(metadata: MetadataTable, building: Collection[str], changed: ChangedPartition, group: int) -> str:
+    """Return the schema of the records in a file group; raise `DamagedPartitionError` if it cannot be read."""
     with damage_of(changed.name):
         # An earlier partition of that name may have left files with another schema in the folder.
         is_built = changed.name in building
@@ -148,7 +155,7 @@ def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile
     return hfiles
 
 
-def _made_log(
+def _make_log(
     time: str,
     changed: ChangedPartition,
     group: int,
@@ -156,6 +163,7 @@ def _made_log(
     schema: str,
     step_of: Callable[[str, bytes], Step],
 ) -> NewLog:
+    """Return the log file of one file group, with its entries and deletes, and the step that makes it."""
     file_id, count = changed.file_ids[group], len(changed.file_ids)
     deletes = changed.deletes.filter(pa.array(groups_of(changed.deletes, count) == group)).cast(pa.binary())
     content = log_of(time, changed.name, deletes, b"" if hfile is None else hfile.content(), schema)
@@ -165,6 +173,7 @@ def _made_log(
 
 
 def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
+    """Return the content of the delta commit's completed file."""
     from ...timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     stats: dict[str, list[WriteStat]] = {}
@@ -179,6 +188,7 @@ def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
 
 
 def _write_stat(log: NewLog) -> WriteStat:
+    """Return the statistics of a log file under Apache Hudi's names."""
     from ...timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 _UNKNOWN_REASON = "the log of the process that completed the write says more."
 
 
-def metadata_of_write(table: Table, time: str, before: Collection[str]) -> MetadataWritten | None:
+def metadata_of_write(table: Table, time: str, partitions_before: Collection[str]) -> MetadataWritten | None:
     """Return what the write of a requested time wrote to the metadata table; None if there was no metadata table.
 
-    ``before`` are the partitions of the metadata table at the plan of the write. The seconds are unknown.
+    ``partitions_before`` are the partitions of the metadata table at the plan of the write. The seconds are unknown.
     """
-    if not before or not table.format.keeps_metadata:
+    if not partitions_before or not table.format.keeps_metadata:
         return None
     body = _commit_at(table, time)
     if body is None:
-        gone = {*before} - {*written_partitions(table.config)}
-        return MetadataWritten(warnings=(warning_of(gone, _UNKNOWN_REASON),)) if gone else None
+        gone_names = {*partitions_before} - {*written_partitions(table.config)}
+        return MetadataWritten(warnings=(warning_of(gone_names, _UNKNOWN_REASON),)) if gone_names else None
     stats = [stat for of_partition in body.partition_to_write_stats.values() for stat in of_partition]
     return MetadataWritten(
         tuple(sorted(body.partition_to_write_stats)),

@@ -45,12 +45,12 @@ def change_partitions(
         binds: Called after the properties are read; returns whether the change is still to be made.
     """
     for _ in range(_ROUNDS if adds or begins or drops else 0):
-        stored = load_stamped(storage)
-        changes = changed_names(stored.config, adds=adds, begins=begins, drops=drops)
+        stored_properties = load_stamped(storage)
+        changes = changed_names(stored_properties.config, adds=adds, begins=begins, drops=drops)
         if not changes or not binds():
             return
         # If others replace the file in between, the next round begins.
-        replace_config(storage, stored.checksum, changes)
+        replace_config(storage, stored_properties.checksum, changes)
     if adds or begins or drops:
         raise ConcurrentWriteError(
             f"Other software changed the properties of the table {storage.path} {_ROUNDS} times in a row, while the "
@@ -68,5 +68,5 @@ def changed_names(
     if FILES not in in_use:
         in_use = set()
     building = (building | ({*begins} - in_use)) - {*drops} - {*adds}
-    named = {METADATA_PARTITIONS: ",".join(sorted(in_use)), METADATA_INFLIGHT: ",".join(sorted(building))}
-    return {key: text for key, text in named.items() if config.properties.get(key, "") != text}
+    properties = {METADATA_PARTITIONS: ",".join(sorted(in_use)), METADATA_INFLIGHT: ",".join(sorted(building))}
+    return {key: text for key, text in properties.items() if config.properties.get(key, "") != text}

@@ -58,12 +58,12 @@ def retired_properties(table: Table, config: TableConfig) -> dict[str, str | Non
     """Return the properties that take a metadata table out of use, and note the time at which it goes out of use."""
     if table.storage.has_files(FOLDER):
         table.storage.write(OUT_OF_USE, b"")
-    gone = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", INDEX_DEFINITIONS: None}
-    return {**gone, **noted_index(table, config)}
+    removed_properties = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", INDEX_DEFINITIONS: None}
+    return {**removed_properties, **noted_index(table, config)}
 
 
-def out_of_use_since(storage: Storage, names: Collection[str]) -> None:
-    """Note the time at which partitions go out of use; ``files`` takes all others with it."""
+def note_out_of_use(storage: Storage, names: Collection[str]) -> None:
+    """Write notes by which a clean sees since when partitions are out of use; ``files`` takes all others with it."""
     if storage.has_files(FOLDER):
         for path in [OUT_OF_USE] if FILES in names else map(out_of_use_note, names):
             storage.write(path, b"")
@@ -81,8 +81,8 @@ def noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
     """
     if not is_unnoted(config):
         return {}
-    stored, own = Table(table.storage, config), table.config.index_type
-    kind = kind_by_record_index(stored)
-    if kind is None or (infer_index(stored).kind if own is None else own) == BUCKET:
+    stored_table, named_index = Table(table.storage, config), table.config.index_type
+    index_kind = kind_by_record_index(stored_table)
+    if index_kind is None or (infer_index(stored_table).kind if named_index is None else named_index) == BUCKET:
         return {}
-    return {RECORD_INDEX_LOOKUP: kind}
+    return {RECORD_INDEX_LOOKUP: index_kind}

@@ -46,11 +46,13 @@ def take_back(table: Table, times: Collection[str]) -> None:
             raise
         # The folder is a link, and no write of pyhudi follows links.
         return
-    undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
-    if not undone:
+    states_of_undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
+    if not states_of_undone:
         return
-    newest = {identity: files.layout.parse(split(states[max(states)][0])[1]) for identity, states in paths.items()}
-    timeline = Timeline(tuple(instant for instant in newest.values() if instant is not None), files)
+    newest_instants = {
+        identity: files.layout.parse(split(states[max(states)][0])[1]) for identity, states in paths.items()
+    }
+    timeline = Timeline(tuple(instant for instant in newest_instants.values() if instant is not None), files)
     plans = _plans_that_may_name(timeline, times)
     for plan in plans:
         logger.warning(
@@ -58,10 +60,10 @@ def take_back(table: Table, times: Collection[str]) -> None:
         )
         for state in (State.INFLIGHT, State.REQUESTED):
             table.storage.delete(*paths[plan.identity].get(state, ()))
-    gone = {*times, *(plan.requested_time for plan in plans)}
-    table.storage.delete(*_files_of(table, gone))
+    gone_times = {*times, *(plan.requested_time for plan in plans)}
+    table.storage.delete(*_files_of(table, gone_times))
     for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
-        table.storage.delete(*chain.from_iterable(states.get(state, ()) for states in undone))
+        table.storage.delete(*chain.from_iterable(states.get(state, ()) for states in states_of_undone))
 
 
 def take_back_if_archived(table: Table, time: str) -> None:
@@ -70,22 +72,24 @@ def take_back_if_archived(table: Table, time: str) -> None:
     As the first instant of that timeline, it would make readers take instants archived after it for uncommitted.
     """
     if table.format.keeps_metadata:
-        archived = instants_of_metadata(table).archive.instants(time, time)
-        if any(instant.action == ACTION for instant in archived):
+        archived_instants = instants_of_metadata(table).archive.instants(time, time)
+        if any(instant.action == ACTION for instant in archived_instants):
             take_back(table, [time])
 
 
 def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
-    """Return whether base files of the metadata table may hold what a write wrote there, by a timeline.
+    """Return whether base files of the metadata table may hold what the write of a requested time wrote there.
 
     If the write is pending on the table's timeline and wrote nothing there yet, none holds anything.
     """
     metadata = Timeline.load(instants_of_metadata(table))
-    own = next((each for each in metadata.completed if (each.requested_time, each.action) == (time, ACTION)), None)
-    if own is None:
+    own_commit = next(
+        (each for each in metadata.completed if (each.requested_time, each.action) == (time, ACTION)), None
+    )
+    if own_commit is None:
         victim = timeline.write_at(time)
         return victim is not None and victim.state == State.COMPLETED
-    return any(moment > own.visible_since for moment in _moments_of_bases(metadata, timeline))
+    return any(moment > own_commit.visible_since for moment in _moments_of_bases(metadata, timeline))
 
 
 def take_back_gone(table: Table, metadata: MetadataTable) -> None:
@@ -94,21 +98,25 @@ def take_back_gone(table: Table, metadata: MetadataTable) -> None:
     Another engine's write may have died there, and a release without the metadata table may have rolled it back. A
     write that is also pending on the table's timeline may live, and readers skip its records.
     """
-    absent = _absent(
+    absent_times = _absent_times(
         (each.requested_time for each in metadata.timeline.pending if _is_of_table(each)), metadata.of_table
     )
     # A write may have begun between the two listings.
-    gone = [time for time in absent and _absent(absent, table.timeline()) if not table.archive.holds(time)]
-    if gone:
-        logger.warning("table %s: took back %s, pending in its metadata table alone", table.path, ", ".join(gone))
-        take_back(table, gone)
+    gone_times = [
+        time for time in absent_times and _absent_times(absent_times, table.timeline()) if not table.archive.holds(time)
+    ]
+    if gone_times:
+        logger.warning("table %s: took back %s, pending in its metadata table alone", table.path, ", ".join(gone_times))
+        take_back(table, gone_times)
 
 
-def _absent(times: Iterable[str], timeline: Timeline) -> list[str]:
+def _absent_times(times: Iterable[str], timeline: Timeline) -> list[str]:
+    """Return the times at which the table has no instant, neither on the timeline nor committed before it."""
     return [time for time in times if timeline.find(time) is None and not timeline.is_committed(time)]
 
 
 def _is_of_table(instant: Instant) -> bool:
+    """Return whether an instant of the metadata table belongs to an instant of the table."""
     return instant.action == ACTION and not begins_partitions(instant.requested_time)
 
 
@@ -130,15 +138,15 @@ def _is_change(timeline: Timeline, time: str) -> bool:
 
 def _plans_that_may_name(metadata: Timeline, times: Collection[str]) -> list[Instant]:
     """Return the pending compactions of the metadata table that were planned after any of some instants completed."""
-    completed = [each.visible_since for each in metadata.completed if each.requested_time in times]
+    completion_times = [each.visible_since for each in metadata.completed if each.requested_time in times]
     plans = [instant for instant in metadata.pending if instant.action in COMPACTING]
-    return [plan for plan in plans if plan.requested_time > min(completed, default=plan.requested_time)]
+    return [plan for plan in plans if plan.requested_time > min(completion_times, default=plan.requested_time)]
 
 
 def _files_of(table: Table, times: Collection[str]) -> list[str]:
     """Return the files of some instants in all partitions of the metadata table, those out of use included."""
     storage, rule = table.storage, table.format.slices
     folders = [join(FOLDER, name) for name in storage.look(FOLDER).folders if not name.startswith(".")]
-    listed = chain.from_iterable(for_each(storage, storage.list, folders))
-    files = [file for info in listed if (file := data_file(info.path)) is not None]
+    listed_files = chain.from_iterable(for_each(storage, storage.list, folders))
+    files = [file for info in listed_files if (file := data_file(info.path)) is not None]
     return [file.path for file in files if any(rule.may_be_of(file, time) for time in times)]

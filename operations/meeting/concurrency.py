@@ -16,6 +16,8 @@ from ...timeline.writers.patience import Patience
 
 
 class InstantKind(Enum):
+    """The kinds of instants and of other work on the timeline that the rules tell from each other."""
+
     WRITE = "write"
     COMPACTION = "compaction"
     LOG_COMPACTION = "log compaction"
@@ -84,6 +86,8 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
+    """An instant in the making, "mine", meets another instant of its table, "theirs"."""
+
     mine: InstantKind
     theirs: InstantKind
     their_state: Known = Known.PENDING
@@ -105,6 +109,7 @@ class ConcurrencyRules:
 
     @classmethod
     def of(cls, rows: Iterable[_Row]) -> ConcurrencyRules:
+        """Return the rules that rows spell out: a row is for each combination of its members, and later rows win."""
         return cls(
             {
                 (kind, other, known, asked, shared): verdict
@@ -122,6 +127,7 @@ class ConcurrencyRules:
         return ConcurrencyRules({**self.verdicts, **ConcurrencyRules.of(rows).verdicts})
 
     def verdict(self, cell: Cell) -> Verdict:
+        """Return the verdict of one meeting; mine must refuse a meeting that no rule foresees."""
         return self.verdicts.get(cell, Verdict.REFUSE)
 
 
@@ -133,26 +139,32 @@ def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
 
 
 def forbids(meeting: Meeting, rules: ConcurrencyRules | None = None) -> bool:
+    """Return whether mine has to do anything else than continue."""
     return judge(meeting, rules) is not Verdict.GO_ON
 
 
 def rules_of(patience: Patience) -> ConcurrencyRules:
+    """Return the rules of a writer: whether other writers may be at work beside it."""
     return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 
 
 def all_shared(conditions: Mapping[Shared, object]) -> frozenset[Shared]:
+    """Return what two instants share: the members whose condition holds."""
     return frozenset(shared for shared, holds in conditions.items() if holds)
 
 
 def kind_of(action: str) -> InstantKind | None:
+    """Return the kind of an action's instants; None for an action without rules."""
     return _KINDS.get(action)
 
 
 def known_of(instant: Instant) -> Known:
+    """Return whether an instant is completed or pending, without a look at its process."""
     return Known.COMPLETED if instant.state == State.COMPLETED else Known.PENDING
 
 
 def asked_of(requested_time: str, instant: Instant) -> Asked:
+    """Return whether an instant was requested before or after the time at which mine was requested."""
     return Asked.SINCE_PLAN if instant.requested_time > requested_time else Asked.BEFORE_PLAN
 
 
@@ -183,6 +195,7 @@ _UNDO, _WAIT, _REFUSE = Verdict.UNDO, Verdict.WAIT, Verdict.REFUSE
 
 
 def _all(verdict: Verdict, *shared: Shared) -> dict[Shared | None, Verdict]:
+    """Return the same verdict for several things that two instants may share."""
     return dict.fromkeys(shared, verdict)
 
 

@@ -49,8 +49,8 @@ from .concurrency import (
     known_of,
 )
 from .new_keys import NewKeys, find_twin
-from .read_set import find_read
-from .since import Since
+from .read_set import find_changed_read
+from .since import InstantsSincePlan
 from .transaction import Transaction
 
 # Operation type of a completed log compaction.
@@ -102,54 +102,56 @@ class CheckedInstants:
 
     Attributes:
         instants: The instants, each in the state in which it was compared.
-        others: The file groups that completed writes changed.
+        changed_by_writes: The file groups that completed writes changed.
         compacted: The file groups that completed compactions changed.
     """
 
     instants: set[Instant] = field(default_factory=set)
-    others: set[FileGroupId] = field(default_factory=set)
+    changed_by_writes: set[FileGroupId] = field(default_factory=set)
     compacted: set[FileGroupId] = field(default_factory=set)
 
 
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
     """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
 
-    It skips the ``checked`` instants, and adds the others to them.
+    It compares the write with all instants since its plan, except for the ``checked`` instants, and adds them to those.
     """
-    since = Since.find(work, timeline, checked.instants)
-    check_ownership(work, timeline, since)
-    _check_numbers(since, changes.numbers)
-    others: set[FileGroupId] = set()
+    since_plan = InstantsSincePlan.find(work, timeline, checked.instants)
+    check_ownership(work, timeline, since_plan)
+    _check_numbers(since_plan, changes.numbers)
+    changed_by_writes: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
-    for instant in since.writes:
-        metadata = since.read(instant)
+    for instant in since_plan.writes:
+        metadata = since_plan.read(instant)
         _check_replay(work, instant, metadata)
-        theirs = sorted(_file_groups(metadata))
+        their_groups = sorted(_file_groups(metadata))
         if metadata.operation_type == LOG_COMPACT or metadata.compacted:
             kind = LOG_COMPACTION if metadata.operation_type == LOG_COMPACT else COMPACTION
-            _check_compaction(work, instant, kind, theirs, changes)
-            compacted.update(theirs)
+            _check_compaction(work, instant, kind, their_groups, changes)
+            compacted.update(their_groups)
         else:
-            _check_write(work, instant, metadata, theirs, changes)
-            _check_read(since, instant, metadata, changes)
-            others.update(theirs)
-    check_columns_since(since, changes.columns)
-    _check_pending(since, changes)
+            _check_write(work, instant, metadata, their_groups, changes)
+            _check_read(since_plan, instant, metadata, changes)
+            changed_by_writes.update(their_groups)
+    check_columns_since(since_plan, changes.columns)
+    _check_pending(since_plan, changes)
     bases = work.table.format.makers(changes.bases, timeline)
-    _check_undone(since, changes, bases)
+    _check_undone(since_plan, changes, bases)
     _check_times(work, timeline, bases, changes.merged_logs)
     for base in sorted(bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
-            raise _base_gone(work, base)
+            raise _base_rolled_back_error(work, base)
     if changes.new_keys is not None:
-        _check_cleaned(since, changes.new_keys)
+        _check_cleaned(since_plan, changes.new_keys)
         if changes.new_keys.logs.keys() & compacted:
             # The checks before did not look for keys of these log files in the file groups that others had changed.
-            others |= checked.others
-        _check_new_keys(since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
-    checked.others |= others
+            changed_by_writes |= checked.changed_by_writes
+        _check_new_keys(
+            since_plan, changes.new_keys.with_logs_of(checked.compacted | compacted), changed_by_writes, checked
+        )
+    checked.changed_by_writes |= changed_by_writes
     checked.compacted |= compacted
-    checked.instants.update(since.instants)
+    checked.instants.update(since_plan.instants)
 
 
 def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
@@ -166,45 +168,53 @@ def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], 
         raise work.conflict(f"It merged log files that were completed at {newest_log}, after its own time")
 
 
-def check_moment(work: Transaction, timeline: Timeline) -> Since:
-    """Return what completed since the plan of a write that has read nothing.
+def check_before_merge(work: Transaction, timeline: Timeline) -> InstantsSincePlan:
+    """Return the instants since the plan of a write that has not read the table yet.
 
     Raises `CommitConflictError` if the write must not be merged with the table as it is now.
     """
-    since = Since.of_unread(work, timeline)
-    _check_restore(since)
-    for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
-        _check_replay(work, instant, since.read(instant))
-    return since
+    since_plan = InstantsSincePlan.of_unread(work, timeline)
+    _check_restore(since_plan)
+    # No replay can have an id that this write generated.
+    for instant in () if work.write_id.startswith(GENERATED_ID) else since_plan.writes:
+        _check_replay(work, instant, since_plan.read(instant))
+    return since_plan
 
 
 def _check_replay(work: Transaction, instant: Instant, metadata: CommitMetadata) -> None:
+    """Raise if a completed write has the write id of this write, so that both are the same work."""
     if metadata.extra_metadata.get(WRITE_ID) == work.write_id:
         raise work.conflict(f"A replay of it completed meanwhile, as {instant.requested_time}")
 
 
 def _forbids(
-    theirs: InstantKind,
+    their_kind: InstantKind,
     shared: Mapping[Shared, object] = _NOTHING,
     *,
     their_state: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    return forbids(Meeting(WRITE, theirs, their_state, all_shared(shared), asked))
+    """Return whether a meeting with another instant keeps this write from being committed."""
+    return forbids(Meeting(WRITE, their_kind, their_state, all_shared(shared), asked))
 
 
 def _check_write(
-    work: Transaction, instant: Instant, metadata: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
+    work: Transaction,
+    instant: Instant,
+    metadata: CommitMetadata,
+    their_groups: Sequence[FileGroupId],
+    changes: WriteChanges,
 ) -> None:
-    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
-    groups = [group for group in theirs if (group.partition_path, changes.rival_key(group)) in ours]
+    """Raise if a completed write changed file groups or buckets of this write, or partitions that it replaces."""
+    our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    shared_groups = [group for group in their_groups if (group.partition_path, changes.rival_key(group)) in our_places]
     # If this write replaces a whole partition, no other write may have added file groups to it.
-    covered = [group for group in theirs if changes.covers(group.partition_path)]
-    if _forbids(WRITE, _shared(groups, covered, changes)):
+    covered_groups = [group for group in their_groups if changes.covers(group.partition_path)]
+    if _forbids(WRITE, _shared(shared_groups, covered_groups, changes)):
         what = f"{_name_of(instant, metadata)} completed meanwhile"
-        for group in (groups or covered)[:1]:
+        for group in (shared_groups or covered_groups)[:1]:
             what += f" and changed the {group.words} too"
-        raise work.conflict(what, met_at(instant.requested_time, WRITE, (groups or covered)[:1]))
+        raise work.conflict(what, met_at(instant.requested_time, WRITE, (shared_groups or covered_groups)[:1]))
 
 
 def changed_meanwhile(
@@ -214,22 +224,22 @@ def changed_meanwhile(
 
     A write that rewrites rows in place leaves them out, and then conflicts with none of these writes.
     """
-    since = Since.find(work, timeline, checked.instants)
-    ours = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
-    theirs = {group for instant in since.writes for group in _file_groups(since.read(instant))}
-    places = {(group.partition_path, changes.rival_key(group)) for group in theirs}
-    return frozenset(group for place, group in ours.items() if place in places)
+    since_plan = InstantsSincePlan.find(work, timeline, checked.instants)
+    groups_by_place = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
+    their_groups = {group for instant in since_plan.writes for group in _file_groups(since_plan.read(instant))}
+    their_places = {(group.partition_path, changes.rival_key(group)) for group in their_groups}
+    return frozenset(group for place, group in groups_by_place.items() if place in their_places)
 
 
-def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
+def _check_numbers(since_plan: InstantsSincePlan, numbers: Mapping[str, int]) -> None:
     """Raise if a partition no longer has the number of buckets by which this write placed rows there.
 
     A rescale may leave a bucket empty, so that file groups alone do not show the conflict.
     """
-    for path, current in changed_numbers(since, numbers).items():
+    for path, current in changed_numbers(since_plan, numbers).items():
         if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
-            instant = max(write.requested_time for write in since.writes if write.replaces)
-            raise since.work.conflict(
+            instant = max(write.requested_time for write in since_plan.writes if write.replaces)
+            raise since_plan.work.conflict(
                 f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
                 f"{'an unknown number of' if current is None else current} buckets, but this write placed its rows by "
                 f"{numbers[path]}",
@@ -237,28 +247,33 @@ def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
             )
 
 
-def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int | None]:
+def changed_numbers(since_plan: InstantsSincePlan, numbers: Mapping[str, int]) -> dict[str, int | None]:
     """Return the numbers of buckets of now that differ from those by which a write placed rows; None for unknown.
 
     Only a replacecommit changes numbers. The rollback of a replacecommit that the write saw is a conflict by itself.
     """
-    if not numbers or not any(write.replaces for write in since.writes):
+    if not numbers or not any(write.replaces for write in since_plan.writes):
         return {}
-    now = bucket_numbers(since.work.table, since.timeline)
-    return {path: current for path, number in sorted(numbers.items()) if (current := now.of(path)) != number}
+    current_numbers = bucket_numbers(since_plan.work.table, since_plan.timeline)
+    return {
+        path: current for path, number in sorted(numbers.items()) if (current := current_numbers.of(path)) != number
+    }
 
 
-def _check_read(since: Since, instant: Instant, metadata: CommitMetadata, changes: WriteChanges) -> None:
-    work = since.work
+def _check_read(
+    since_plan: InstantsSincePlan, instant: Instant, metadata: CommitMetadata, changes: WriteChanges
+) -> None:
+    """Raise if a completed write changed rows that decided what this write does."""
+    work = since_plan.work
 
     def numbers() -> BucketNumbers:
-        return bucket_numbers(work.table, since.timeline.as_of_completion(instant.visible_since))
+        return bucket_numbers(work.table, since_plan.timeline.as_of_completion(instant.visible_since))
 
-    where = find_read(work, changes.read, changes.columns, instant, metadata, numbers)
-    if where is not None and _forbids(WRITE, {Shared.READ: True}):
+    changed_place = find_changed_read(work, changes.read, changes.columns, instant, metadata, numbers)
+    if changed_place is not None and _forbids(WRITE, {Shared.READ: True}):
         raise work.conflict(
             f"{_name_of(instant, metadata)} completed meanwhile and changed rows that decided what this write does "
-            f"({where})",
+            f"({changed_place})",
             met_at(instant.requested_time, WRITE),
         )
 
@@ -272,6 +287,11 @@ def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
 def _shared(
     groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
 ) -> dict[Shared, object]:
+    """Return what this write shares with another, by file groups of the other.
+
+    ``groups`` are those that meet a file group or bucket of this write, ``covered`` are in a partition that it
+    replaces.
+    """
     return {
         Shared.FILE_GROUP: changes.file_groups.intersection(groups),
         Shared.BUCKET: not changes.file_groups.issuperset(groups),
@@ -279,14 +299,16 @@ def _shared(
     }
 
 
-def _check_pending(since: Since, changes: WriteChanges) -> None:
-    work = since.work
-    timeline = Timeline(since.pending, since.timeline.files)
+def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None:
+    """Raise if a pending instant keeps this write out, such as a clustering of file groups that the write changed."""
+    work = since_plan.work
+    timeline = Timeline(since_plan.pending, since_plan.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
     reads_plans = False
-    for instant in since.pending:
+    for instant in since_plan.pending:
         kind = kind_of(instant.action)
         if kind is None or instant.requested_time == work.instant_time:
+            # No rule is about instants of other actions, such as an indexing, or about this write itself.
             continue
         untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
         asked = asked_of(work.instant_time, instant)
@@ -319,10 +341,12 @@ def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection
     A younger rescale that has not begun to read waits for the write.
     """
     for instant, rescale in pending_rescales(timeline, own=work.instant_time).items():
-        counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
-        held = rescale.first_held(partitions) if counts else None
-        if _forbids(RESCALE, {Shared.PARTITION: held is not None}, their_state=Known.PENDING):
-            raise work.conflict(rescaling(instant, held), MetInstant(instant.requested_time, RESCALE.value, held))
+        comes_first = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
+        held_partition = rescale.first_held(partitions) if comes_first else None
+        if _forbids(RESCALE, {Shared.PARTITION: held_partition is not None}, their_state=Known.PENDING):
+            raise work.conflict(
+                rescaling(instant, held_partition), MetInstant(instant.requested_time, RESCALE.value, held_partition)
+            )
 
 
 def check_restores(work: Transaction, timeline: Timeline) -> None:
@@ -334,22 +358,23 @@ def check_restores(work: Transaction, timeline: Timeline) -> None:
 
 
 def _check_new_keys(
-    since: Since,
-    ours: NewKeys,
-    theirs: Collection[FileGroupId],
+    since_plan: InstantsSincePlan,
+    our_keys: NewKeys,
+    their_groups: Collection[FileGroupId],
     checked: CheckedInstants,
 ) -> None:
-    if not ours.files or not theirs:
+    """Raise if another write added a key that this write adds, too, to another file group."""
+    if not our_keys.files or not their_groups:
         return
-    work = since.work
-    times = {instant.requested_time for instant in (*since.writes, *checked.instants) if instant.is_write}
-    twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
+    work = since_plan.work
+    times = {instant.requested_time for instant in (*since_plan.writes, *checked.instants) if instant.is_write}
+    twin = find_twin(work.storage, since_plan.timeline, our_keys, work.instant_time, their_groups, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
         name, time = next(
             (
                 (_name_of(write, metadata), write.requested_time)
-                for write in since.writes
-                if twin.group in _file_groups(metadata := since.read(write))
+                for write in since_plan.writes
+                if twin.group in _file_groups(metadata := since_plan.read(write))
             ),
             ("Another write", ""),
         )
@@ -363,44 +388,53 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
+    """Raise if a compaction or log compaction of some file groups does not fit with the files of this write there."""
     their_state, asked = known_of(instant), asked_of(work.instant_time, instant)
-    rewritten = sorted(changes.rewritten.intersection(groups))
-    changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
+    rewritten_groups = sorted(changes.rewritten.intersection(groups))
+    changed_groups = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
     if not _forbids(
-        kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, their_state=their_state, asked=asked
+        kind,
+        {Shared.BASE_FILE: rewritten_groups, Shared.FILE_GROUP: changed_groups},
+        their_state=their_state,
+        asked=asked,
     ):
         return
     name = f"The {'compaction' if their_state is Known.PENDING else kind.value} {instant.requested_time}"
-    group = "".join(f"the {touched.words}" for touched in (rewritten or changed)[:1])
+    group = "".join(f"the {touched.words}" for touched in (rewritten_groups or changed_groups)[:1])
     if kind is LOG_COMPACTION and their_state is Known.COMPLETED:
         what = f"{name} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
         what = f"{name} was requested meanwhile for {group}, of which this write made a new base file"
-    raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten or changed)[:1]))
+    raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten_groups or changed_groups)[:1]))
 
 
-def _check_restore(since: Since) -> None:
-    if since.restore is not None and _forbids(RESTORE, their_state=known_of(since.restore)):
-        raise since.work.conflict(
-            f"The restore {since.restore.requested_time} took the table back to an earlier moment",
-            met_at(since.restore.requested_time, RESTORE),
+def _check_restore(since_plan: InstantsSincePlan) -> None:
+    """Raise if a restore completed since the plan, or is pending."""
+    if since_plan.restore is not None and _forbids(RESTORE, their_state=known_of(since_plan.restore)):
+        raise since_plan.work.conflict(
+            f"The restore {since_plan.restore.requested_time} took the table back to an earlier moment",
+            met_at(since_plan.restore.requested_time, RESTORE),
         )
 
 
-def _base_gone(work: Transaction, base: str) -> CommitConflictError:
+def _base_rolled_back_error(work: Transaction, base: str) -> CommitConflictError:
+    """Return the error of a write whose basis, the commit of files that it merged, was rolled back."""
     what = f"The commit {base}, whose rows this write kept, was rolled back meanwhile"
     return work.conflict(what, met_at(base, ROLLBACK))
 
 
-def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -> None:
-    _check_restore(since)
-    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
-    for undo in since.undone():
+def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: Collection[str]) -> None:
+    """Raise if a restore, or a rollback of what this write merged or saw in the same places, undid data meanwhile."""
+    _check_restore(since_plan)
+    our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    for undo in since_plan.undone_writes():
         if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, their_state=undo.state):
-            raise _base_gone(since.work, undo.instant_time)
+            raise _base_rolled_back_error(since_plan.work, undo.instant_time)
         shared: dict[Shared, object] = {}
-        if since.seen.saw_write(undo.instant_time):
-            groups = [group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
+        if since_plan.seen.saw_write(undo.instant_time):
+            groups = [
+                group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in our_places
+            ]
             shared = _shared(
                 groups, [group for group in undo.file_groups if changes.covers(group.partition_path)], changes
             )
@@ -410,67 +444,69 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
             shared[Shared.READ] = changes.read
         if _forbids(ROLLBACK, shared, their_state=undo.state):
-            raise since.work.conflict(
+            raise since_plan.work.conflict(
                 f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile",
                 met_at(undo.instant_time, ROLLBACK),
             )
 
 
-def _check_cleaned(since: Since, looked: NewKeys) -> None:
+def _check_cleaned(since_plan: InstantsSincePlan, new_keys: NewKeys) -> None:
     """Raise if a clean deleted files that this write saw, so that its lookup may have missed keys.
 
     A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
     """
-    cleaned, their_state = since.cleaned(), since.state_of_cleans
-    partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
-    if not cleaned:
+    cleaned_files, their_state = since_plan.cleaned(), since_plan.state_of_cleans
+    partitions = sorted(cleaned_files if new_keys.anywhere else new_keys.partitions.intersection(cleaned_files))
+    if not cleaned_files:
         return
-    seen = since.timeline.as_of(since.seen)
-    view = FileView(seen, read_written(seen), cleaned=cleaned)
-    lost = [file for partition in partitions for file in view.lost(partition)]
-    if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, their_state=their_state):
-        what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
-        groups = [FileGroupId(split(file.path)[0], file.file_id) for file in lost[:1]]
-        raise since.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
+    seen_timeline = since_plan.timeline.as_of(since_plan.seen)
+    view = FileView(seen_timeline, read_written(seen_timeline), cleaned=cleaned_files)
+    lost_files = [file for partition in partitions for file in view.lost(partition)]
+    if _forbids(CLEAN, {Shared.LOOKED_UP: lost_files}, their_state=their_state):
+        what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost_files[:1])
+        groups = [FileGroupId(split(file.path)[0], file.file_id) for file in lost_files[:1]]
+        raise since_plan.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
 
 
-def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
+def check_columns_since(since_plan: InstantsSincePlan, columns: pa.Schema, *, merges: bool = False) -> None:
     """Raise if either this write or a write that completed meanwhile drops columns of the other.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last. A write that still
     ``merges`` stored rows must not have narrower columns than the other write, either.
     """
-    newest = newest_schema(since.timeline) if since.writes else None
-    if newest is None:
+    newest_columns = newest_schema(since_plan.timeline) if since_plan.writes else None
+    if newest_columns is None:
         return
-    instant, theirs = newest
-    last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
-    lost = unheld(list(last), list(first))
+    instant, their_columns = newest_columns
+    later_columns, earlier_columns = (
+        (their_columns, columns) if instant.requested_time > since_plan.work.instant_time else (columns, their_columns)
+    )
+    lost_columns = unheld(list(later_columns), list(earlier_columns))
     if merges:
-        shared = [field for field in theirs if field.name in columns.names]
-        lost += unheld([columns.field(field.name) for field in shared], shared)
-    if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
-        raise since.work.conflict(
+        shared_columns = [field for field in their_columns if field.name in columns.names]
+        lost_columns += unheld([columns.field(field.name) for field in shared_columns], shared_columns)
+    if lost_columns and _forbids(WRITE, {Shared.COLUMNS: True}):
+        raise since_plan.work.conflict(
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
-            f"({', '.join(map(repr, dict.fromkeys(lost)))})",
+            f"({', '.join(map(repr, dict.fromkeys(lost_columns)))})",
             met_at(instant.requested_time, WRITE),
         )
 
 
-def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
+def check_ownership(work: Transaction, timeline: Timeline, since_plan: InstantsSincePlan | None = None) -> None:
     """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again."""
-    since = since or Since.find(work, timeline)
-    own = timeline.find(work.instant_time)
-    mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
-    undone = [
-        f" (the rollback {undo.by})"
-        for undo in since.rollbacks_of(work.instant_time)
-        if forbids(Meeting(mine, ROLLBACK, undo.state, itself, Asked.SINCE_PLAN))
+    since_plan = since_plan or InstantsSincePlan.find(work, timeline)
+    own_instant = timeline.find(work.instant_time)
+    own_kind, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
+    undone_by = [
+        f" (the rollback {undo.rollback_time})"
+        for undo in since_plan.rollbacks_of(work.instant_time)
+        if forbids(Meeting(own_kind, ROLLBACK, undo.state, itself, Asked.SINCE_PLAN))
     ]
-    if own is None or own.state != State.INFLIGHT or undone:
+    if own_instant is None or own_instant.state != State.INFLIGHT or undone_by:
         raise CommitConflictError(
             f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
-            f"writer rolled it back{''.join(undone[:1])}, taking its writer for dead.",
+            f"writer rolled it back{''.join(undone_by[:1])}, taking its writer for dead.",
             "This write left nothing behind; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
         )
@@ -484,12 +520,13 @@ def met_at(instant_time: str, kind: InstantKind, groups: Sequence[FileGroupId] =
 
 
 def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:
-    written = {
+    """Return the file groups that a completed instant wrote or replaced."""
+    written_groups = {
         FileGroupId(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
         if stat.file_id
     }
-    return written | {
+    return written_groups | {
         FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
     }

@@ -51,7 +51,8 @@ class NewKeys:
     logs: Mapping[FileGroupId, Mapping[str, int]] = field(default_factory=dict)
     partitions: frozenset[str] = frozenset()
 
-    def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
+    def with_logs_of(self, compacted: Collection[FileGroupId]) -> NewKeys:
+        """Return the new keys together with those in log files of file groups that were compacted meanwhile."""
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
         return replace(self, files={path: rows for counts in (self.files, *logs) for path, rows in counts.items()})
 
@@ -68,29 +69,29 @@ class Twin:
 def find_twin(
     storage: Storage,
     timeline: Timeline,
-    ours: NewKeys,
+    our_keys: NewKeys,
     instant_time: str,
-    theirs: Collection[FileGroupId],
+    their_groups: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
     """Return a key that this write and a write at one of `times` added to different file groups; None for none."""
     scopes: dict[str | None, list[str]] = {}
-    for path in sorted(ours.files):
-        scopes.setdefault(None if ours.anywhere else split(path)[0], []).append(path)
+    for path in sorted(our_keys.files):
+        scopes.setdefault(None if our_keys.anywhere else split(path)[0], []).append(path)
     view: FileView | None = None
     for scope, files in scopes.items():
-        groups = sorted(group for group in theirs if scope is None or group.partition_path == scope)
-        if not groups:
+        groups_in_scope = sorted(group for group in their_groups if scope is None or group.partition_path == scope)
+        if not groups_in_scope:
             continue
         view = view or FileView(timeline, read_written(timeline))
         # If a group is gone, another of these writes replaced it, and its file groups hold the rows that remain.
         file_slices = [
             file_slice
-            for group in groups
+            for group in groups_in_scope
             if (file_slice := view.slices(group.partition_path).get(group.file_id)) is not None
         ]
         search = _Search(storage, files, instant_time, file_slices, frozenset(times))
-        twin = search.run(sum(ours.files[path] for path in files))
+        twin = search.run(sum(our_keys.files[path] for path in files))
         if twin is not None:
             return twin
     return None
@@ -107,53 +108,62 @@ class _Search:
     times: frozenset[str]
 
     def run(self, count: int) -> Twin | None:
+        """Return the first key that both added; None for none.
+
+        ``count`` is the number of own keys; more than `MOST_HASHES` are compared in several passes, each over a part of
+        the hashes.
+        """
         parts = count // MOST_HASHES + 1
         for part in range(parts):
             own_hashes = self._own_hashes(part, parts)
             for file_slice in self.file_slices:
-                for keys in _keys(self.storage, file_slice.data_files, self.times):
-                    met = keys.filter(pa.array(np.isin(hash64(keys), own_hashes)))
-                    twin = self._confirmed(met, file_slice) if len(met) else None
+                for keys in _keys_written_at(self.storage, file_slice.data_files, self.times):
+                    same_hash_keys = keys.filter(pa.array(np.isin(hash64(keys), own_hashes)))
+                    twin = self._confirmed(same_hash_keys, file_slice) if len(same_hash_keys) else None
                     if twin is not None:
                         return twin
         return None
 
     def _own_hashes(self, part: int, parts: int) -> Hashes:
-        hashed = [np.zeros(0, np.uint64)]
-        for _, keys in self._ours():
+        """Return the hashes of this write's keys that belong to one of several parts, each once and sorted."""
+        hashes_of_files = [np.zeros(0, np.uint64)]
+        for _, keys in self._own_keys():
             hashes = hash64(keys)
-            hashed.append(hashes[hashes % np.uint64(parts) == part])
-        return np.unique(np.concatenate(hashed))
+            hashes_of_files.append(hashes[hashes % np.uint64(parts) == part])
+        return np.unique(np.concatenate(hashes_of_files))
 
-    def _confirmed(self, met: pa.Array, file_slice: FileSlice) -> Twin | None:
-        """Return the first of some keys that this write has, too; two keys may have the same hash."""
-        for path, keys in self._ours():
-            same = keys.filter(pc.is_in(keys, met))
-            if len(same):
-                return Twin(same[0].as_py(), split(path)[0], file_slice.group)  # one value, for the error
+    def _confirmed(self, same_hash_keys: pa.Array, file_slice: FileSlice) -> Twin | None:
+        """Return the first of the other write's keys that this write has, too; None if only their hashes are equal."""
+        for path, keys in self._own_keys():
+            same_keys = keys.filter(pc.is_in(keys, same_hash_keys))
+            if len(same_keys):
+                return Twin(same_keys[0].as_py(), split(path)[0], file_slice.group)  # one value, for the error
         return None
 
-    def _ours(self) -> Iterator[tuple[str, pa.Array]]:
+    def _own_keys(self) -> Iterator[tuple[str, pa.Array]]:
+        """Yield the record keys that this write put into its files, in batches, with the path of the file."""
         for path in self.files:
             file = data_file(path)
             if file is not None:
-                for keys in _keys(self.storage, [file], {self.instant_time}):
+                for keys in _keys_written_at(self.storage, [file], {self.instant_time}):
                     yield path, keys
 
 
-def _keys(storage: Storage, files: Iterable[DataFile], times: Collection[str]) -> Iterator[pa.Array]:
+def _keys_written_at(storage: Storage, files: Iterable[DataFile], times: Collection[str]) -> Iterator[pa.Array]:
+    """Yield the record keys of those rows of files that writes at some times wrote, in batches."""
     for file in files:
         if isinstance(file, BaseFile):
             with open_base(storage, file) as reader:
-                yield from _written_at(reader.batches(_COLUMNS), times)
+                yield from _keys_of_times(reader.batches(_COLUMNS), times)
             continue
         for block in read_log(storage, file):
             if block.is_data:
-                yield from _written_at(BlockContent(storage, block).rows(_COLUMNS), times)
+                yield from _keys_of_times(BlockContent(storage, block).rows(_COLUMNS), times)
 
 
-def _written_at(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:
-    wanted = pa.array(sorted(times), pa.string())
+def _keys_of_times(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:
+    """Yield the record keys of the rows whose commit time is among some times."""
+    wanted_times = pa.array(sorted(times), pa.string())
     for batch in batches:
-        chosen = pc.is_in(plain(batch.column(_COMMIT_TIME)), wanted)
-        yield plain(batch.column(RECORD_KEY)).filter(chosen)
+        is_wanted = pc.is_in(plain(batch.column(_COMMIT_TIME)), wanted_times)
+        yield plain(batch.column(RECORD_KEY)).filter(is_wanted)

@@ -33,7 +33,7 @@ from .transaction import Transaction
 _COMMIT_TIME = META_COLUMNS[0]
 
 
-def find_read(
+def find_changed_read(
     work: Transaction,
     read: tuple[ReadRows, ...],
     columns: pa.Schema,
@@ -45,14 +45,14 @@ def find_read(
 
     ``numbers`` returns the numbers of buckets at the completion of the other write.
     """
-    whole = with_meta(columns)
+    all_columns = with_meta(columns)
     for rows in read:
-        pruning = Pruning(work.config, whole, rows.predicates)
-        search = Search.of(rows.predicates, whole, work.config)
-        meeting = _Meeting(work, rows, whole, instant, pruning, search, pruning.file_may_match(numbers))
-        changed = next(meeting.changed(metadata), None)
-        if changed is not None:
-            return changed
+        pruning = Pruning(work.config, all_columns, rows.predicates)
+        search = Search.of(rows.predicates, all_columns, work.config)
+        meeting = _Meeting(work, rows, all_columns, instant, pruning, search, pruning.file_may_match(numbers))
+        changed_place = next(meeting.changed_places(metadata), None)
+        if changed_place is not None:
+            return changed_place
     return None
 
 
@@ -73,13 +73,17 @@ class _Meeting:
     search: Search
     may_hold: Callable[[DataFile], bool]
 
-    def changed(self, metadata: CommitMetadata) -> Iterator[str]:
+    def changed_places(self, metadata: CommitMetadata) -> Iterator[str]:
         """Yield files of the other write with a row that was read, and partitions from which it took rows."""
         for partition, stats in metadata.partition_to_write_stats.items():
             if self.pruning.partition_may_match(partition):
                 for stat in stats:
                     file = data_file(stat.path or "")
-                    if file is not None and self.may_hold(file) and (self._may_take(stat, file) or self._has(file)):
+                    if (
+                        file is not None
+                        and self.may_hold(file)
+                        and (self._may_take(stat, file) or self._may_have_read_row(file))
+                    ):
                         yield file.path
         if self.read.absence:
             replaced = (path for path, ids in metadata.replaced.items() if ids)
@@ -91,45 +95,54 @@ class _Meeting:
             return False
         if stat.num_deletes or (isinstance(file, LogFile) and stat.num_inserts < stat.num_writes):
             return True
-        return bool(stat.num_update_writes) and not self._are_fixed
+        return bool(stat.num_update_writes) and not self._reads_fixed_columns
 
     @property
-    def _are_fixed(self) -> bool:
+    def _reads_fixed_columns(self) -> bool:
         """Whether the predicates are about key and partition columns alone, which no update of a row changes."""
         names, config = self.search.columns, self.work.config
         return bool(names) and names <= {*config.record_key_fields, *config.partition_fields}
 
-    def _has(self, file: DataFile) -> bool:
+    def _may_have_read_row(self, file: DataFile) -> bool:
+        """Return whether a file may have a row of the other write that this write read."""
         if not self.search.columns <= {*self.columns.names}:
+            # The table has lost a column of the predicates, so that rows cannot be compared.
             return True
         try:
             if isinstance(file, BaseFile):
-                return self._base_has(file)
-            return self.work.config.partial_update_mode is not None or self._log_has(file)
+                return self._base_file_has(file)
+            # The values of a partial update may come from the stored row, which the log file lacks.
+            return self.work.config.partial_update_mode is not None or self._log_file_has(file)
         except (MissingFileError, InvalidOptionError):
             # A clean has deleted the file since, or a value cannot be compared with its column.
             return True
 
-    def _base_has(self, file: BaseFile) -> bool:
+    def _base_file_has(self, file: BaseFile) -> bool:
         with open_base(self.work.storage, file) as reader:
             groups = self.search.row_groups(reader.parquet, file.path)
-            return any(map(self._holds_row, reader.batches(self._wanted, row_groups=groups))) if groups else False
+            return (
+                any(map(self._holds_row, reader.batches(self._compared_columns, row_groups=groups)))
+                if groups
+                else False
+            )
 
-    def _log_has(self, file: LogFile) -> bool:
+    def _log_file_has(self, file: LogFile) -> bool:
         for block in read_log(self.work.storage, file):
             if block.is_data and (
-                block.is_partial or any(map(self._holds_row, BlockContent(self.work.storage, block).rows(self._wanted)))
+                block.is_partial
+                or any(map(self._holds_row, BlockContent(self.work.storage, block).rows(self._compared_columns)))
             ):
                 return True
         return False
 
     @property
-    def _wanted(self) -> pa.Schema:
+    def _compared_columns(self) -> pa.Schema:
+        """The columns that tell whether this write read a row: its commit time, and the columns of the predicates."""
         names = {_COMMIT_TIME, *self.search.columns}
         return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 
     def _holds_row(self, rows: pa.RecordBatch) -> bool:
         """Return whether this write read a row of the other write; a rewritten file also has older rows."""
-        theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
-        is_read = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
+        is_theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
+        is_read = pc.and_(pc.fill_null(is_theirs, False), satisfied(rows, self.read.predicates))
         return bool(is_read.true_count)

@@ -29,10 +29,10 @@ M = TypeVar("M", bound="InstantModel")
 class Undone:
     """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``by`` is the requested time of the rollback, and ``state`` whether that is complete.
+    ``rollback_time`` is the requested time of the rollback, and ``state`` whether that is complete.
     """
 
-    by: str
+    rollback_time: str
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
@@ -40,7 +40,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class InstantsSincePlan:
     """The instants that completed since a write was planned, and those that are pending.
 
     Attributes:
@@ -58,20 +58,22 @@ class Since:
     pending: tuple[Instant, ...]
 
     @classmethod
-    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> Since:
+    def find(cls, work: Transaction, timeline: Timeline, checked: Collection[Instant] = ()) -> InstantsSincePlan:
         """Return what completed since the plan, without instants that are ``checked`` in the same state.
 
         Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
-        seen = _seen(work, timeline)
-        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
-        bodies = work.table.archive.bodies(gone)
+        seen = _seen_at_plan(work, timeline)
+        archived_instants = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
+        bodies = work.table.archive.bodies(archived_instants)
         active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
         pending = tuple(instant for instant in timeline.pending if instant not in checked)
-        return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
+        return cls(
+            work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in archived_instants}, pending
+        )
 
     @classmethod
-    def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
+    def of_unread(cls, work: Transaction, timeline: Timeline) -> InstantsSincePlan:
         """As `find`, for a write that has read nothing: all instants if the history does not reach back to the plan."""
         try:
             return cls.find(work, timeline)
@@ -80,19 +82,21 @@ class Since:
 
     @property
     def instants(self) -> tuple[Instant, ...]:
+        """All instants since the plan."""
         return (*self.active, *self.archived, *self.pending)
 
     @property
     def writes(self) -> tuple[Instant, ...]:
+        """The completed writes since the plan, compactions included."""
         return tuple(instant for instant in (*self.active, *self.archived) if instant.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
         """Return the metadata of one of `writes`; raise `CommitConflictError` if the archive lacks it."""
-        metadata = self._read(write)
+        metadata = self._read_body(write)
         refuse_newer_keys(self.timeline, write, metadata.extra_metadata)
         return metadata
 
-    def _read(self, write: Instant) -> CommitMetadata:
+    def _read_body(self, write: Instant) -> CommitMetadata:
         if write not in self.archived:
             return self.timeline.files.read_commit(write)
         from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
@@ -123,27 +127,31 @@ class Since:
         return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
+        """Return the rollbacks of one write."""
         # A rollback is requested after its victim, and the archive may lack the bodies of earlier rollbacks.
-        return [undo for undo in self.undone(archived_after=instant_time) if undo.instant_time == instant_time]
+        return [undo for undo in self.undone_writes(archived_after=instant_time) if undo.instant_time == instant_time]
 
-    def undone(self, archived_after: str = "") -> Iterator[Undone]:
+    def undone_writes(self, archived_after: str = "") -> Iterator[Undone]:
         """Yield the writes that completed or pending rollbacks undo; of archived rollbacks only later than a time."""
         instants = {*self.active, *self.pending}
         for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
-                yield _undone(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
+                yield _undone_write(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
         for instant in self.archived:
             if instant.action == "rollback" and instant.requested_time > archived_after:
                 metadata = self._read_archived(RollbackMetadata, instant)
-                taken = [*self.work.table.format.undo.taken(metadata)]
+                deleted_paths = [*self.work.table.format.undo.taken(metadata)]
                 actions = {each.commit_time: each.action for each in metadata.instants_rollback}
                 for victim in metadata.commits_rollback:
-                    yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
+                    yield _undone_write(
+                        instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted_paths
+                    )
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
+        """Return the content of an archived instant; raise `CommitConflictError` if the archive lacks it."""
         try:
             return self.timeline.files.codec.decode(
                 kind, InstantBody(self.archived[instant], f"{instant.requested_time} in the archive")
@@ -155,18 +163,20 @@ class Since:
             ) from error
 
 
-def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
-    made = (file for path in paths if (file := data_file(path, changes=True)) is not None)
-    groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made)
+def _undone_write(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
+    """Return a write that a rollback undoes, with the file groups of the files that the rollback deletes."""
+    made_files = (file for path in paths if (file := data_file(path, changes=True)) is not None)
+    groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made_files)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 
-def seen_by(work: Transaction, now: Timeline) -> SeenTable:
+def seen_by(work: Transaction, later_timeline: Timeline) -> SeenTable:
     """Return the table as it was at the plan of the write, by a timeline of a later moment."""
-    return SeenTable(work.table, now.as_of(_seen(work, now)))
+    return SeenTable(work.table, later_timeline.as_of(_seen_at_plan(work, later_timeline)))
 
 
-def _seen(work: Transaction, timeline: Timeline) -> Seen:
+def _seen_at_plan(work: Transaction, timeline: Timeline) -> Seen:
+    """Return what the write saw at its plan; raise `CommitConflictError` if a timeline no longer shows that."""
     try:
         return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:

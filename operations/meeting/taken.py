@@ -50,28 +50,28 @@ def was_removed(error: RetryError) -> bool:
 
 
 @contextmanager
-def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
+def given_up_as_conflicts(work: Transaction, later_than: str = "") -> Iterator[None]:
     """Raise `CommitConflictError` instead of the error of a write that another process has given up as dead.
 
     That process seals the write for good, and deletes its files. It may also have given up the newest instant that the
-    notes of the write name, which counts if it is ``after`` a time.
+    notes of the write name, which counts if its time is ``later_than`` a time.
     """
     try:
         yield
     except (StorageError, WriteSealedError) as error:
-        condemned = _given_up_by_others(work, after)
-        if condemned is None:
+        given_up_time = _given_up_by_others(work, later_than)
+        if given_up_time is None:
             raise
         what = "It was given up by another process, taking its writer for dead, and its files were deleted"
-        raise work.at(condemned).conflict(what) from error
+        raise work.at(given_up_time).conflict(what) from error
 
 
-def _given_up_by_others(work: Transaction, after: str) -> str | None:
+def _given_up_by_others(work: Transaction, later_than: str) -> str | None:
     """Return the time of a write's instant that another process gave up; None if there is none, or this write did."""
     newest = work.notes.newest() if work.key else None
     if newest == GIVEN_UP:
         return None
-    times = (work.instant_time, newest if newest and newest > after else "")
+    times = (work.instant_time, newest if newest and newest > later_than else "")
     return next((time for time in times if time and work.at(time).seal.is_given_up()), None)
 
 
@@ -100,44 +100,52 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
 
     If the table still needs a missing file, nothing took it: the table is damaged.
     """
-    names, met = _names_in(error), error.met if isinstance(error, PyHudiError) else None
+    names, met = _missing_names(error), error.met if isinstance(error, PyHudiError) else None
     if met is not None and met.kind == UPGRADE:
         return Taken("The table went to another version meanwhile", met)
     table = find_table(storage) if names else None
     if table is None:
         return None
-    now = table.timeline()
-    undone = met is not None and met.kind == InstantKind.ROLLBACK.value
-    candidates = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
+    current_timeline = table.timeline()
+    is_rolled_back = met is not None and met.kind == InstantKind.ROLLBACK.value
+    candidates = (
+        _file_taken(table, current_timeline, name, is_rolled_back=is_rolled_back)
+        or _instant_taken(current_timeline, name)
+        for name in names
+    )
     taken = next((taken for taken in candidates if taken is not None), None)
     return taken if taken is None or met is None else replace(taken, met=replace(taken.met, from_text=met.from_text))
 
 
-def _names_in(error: Exception) -> Iterable[str]:
-    """Return the names of the files that are gone by an error, among other words."""
+def _missing_names(error: Exception) -> Iterable[str]:
+    """Return names that may be of the files that an error misses: from its facts, or words of its text; else none."""
     if isinstance(error, PyHudiError):
         return [error.met.file] if error.met is not None and error.met.file else []
     text = str(error)
     return dict.fromkeys(name.rstrip(".") for name in _NAME.findall(text)) if _GONE.search(text) else []
 
 
-def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool) -> Taken | None:
+def _file_taken(table: Table, current_timeline: Timeline, name: str, *, is_rolled_back: bool) -> Taken | None:
+    """Return the rollback, or the write and the clean, that took a data file.
+
+    None if the name is of no data file, or if the table still needs the file.
+    """
     file = data_file(name)
     if file is None:
         return None
-    made_by = max(table.format.makers([file], now), default="")
-    if not table.format.slices.shows(file, now.is_committed) or is_rolled_back:
+    made_by = max(table.format.makers([file], current_timeline), default="")
+    if not table.format.slices.shows(file, current_timeline.is_committed) or is_rolled_back:
         what = f"The {file.kind} {name} that it read is of the write {made_by}, which was rolled back meanwhile"
         return Taken(what, MetInstant(made_by, InstantKind.ROLLBACK.value, file_id=file.file_id))
-    written, named = read_written(now), (file.file_id, name)
-    paths = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
-    if any(named in written.names(path) for path in paths):
+    written_files, name_in_group = read_written(current_timeline), (file.file_id, name)
+    paths = (path for path in written_files.partitions if (path, file.file_id) not in written_files.replaced)
+    if any(name_in_group in written_files.names(path) for path in paths):
         return None
     from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
 
     cleans = (
         f"the clean {instant.requested_time}"
-        for instant, clean in read_cleans(now, made_by)
+        for instant, clean in read_cleans(current_timeline, made_by)
         if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names)
     )
     what = f"The {file.kind} {name} that it read was replaced meanwhile"
@@ -147,9 +155,10 @@ def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool)
     )
 
 
-def _instant_taken(now: Timeline, name: str) -> Taken | None:
-    instant = now.files.layout.parse(name)
-    if instant is None or instant.state != State.COMPLETED or instant in now.completed:
+def _instant_taken(current_timeline: Timeline, name: str) -> Taken | None:
+    """Return the archiving or rollback that took an instant's completed file; None for a name of anything else."""
+    instant = current_timeline.files.layout.parse(name)
+    if instant is None or instant.state != State.COMPLETED or instant in current_timeline.completed:
         return None
     what = f"The {instant.action} {instant.requested_time} was archived or rolled back meanwhile"
     return Taken(what, MetInstant(instant.requested_time, InstantKind.ARCHIVING.value))

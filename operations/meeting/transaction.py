@@ -33,6 +33,7 @@ class Transaction:
     Attributes:
         instant_time: The requested time; empty until the first task of a write puts it on the timeline.
         write_id: Identifies the work across replays.
+        watermark: The instants that were complete at the plan, in a small form.
         patience: When it takes another writer for dead.
         shared: Whether other processes may continue it once this process is gone; each process then also has its own
             seal.
@@ -52,15 +53,17 @@ class Transaction:
     bounded: tuple[str, ...] = ()
 
     def at(self, instant_time: str) -> Transaction:
+        """Return the same work under another requested time."""
         return replace(self, instant_time=instant_time)
 
     def is_of(self, claim_owner: Owner) -> bool:
         """Return whether an instant belongs to this work, and not to a replay of it."""
         return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
-    def conflict(self, what: str, met: MetInstant | None = None) -> CommitConflictError:
+    def conflict(self, reason: str, met: MetInstant | None = None) -> CommitConflictError:
+        """Return the error of a write that cannot be committed; ``reason`` is a sentence without its full stop."""
         return CommitConflictError(
-            f"The write {self.instant_time} of the table {self.path} cannot be committed. {what}.",
+            f"The write {self.instant_time} of the table {self.path} cannot be committed. {reason}.",
             "This write left nothing behind; write again.",
             met=met,
         )
@@ -73,6 +76,7 @@ class Transaction:
 
     @property
     def notes(self) -> WriteNotes:
+        """The notes by which the processes of a write find its instant."""
         return WriteNotes(self.storage, self.key)
 
     @property
@@ -94,18 +98,22 @@ class Transaction:
 
     @property
     def claim(self) -> Claim:
+        """The file that names the owner of the instant's time."""
         return Claim(self.storage, self.instant_time)
 
     @property
     def seal(self) -> Seal:
+        """The file that ends the work of all tasks: from then on none publishes a file."""
         return Seal(self.storage, self.instant_time)
 
     @property
     def reserve(self) -> Reserve:
+        """The space that the instant keeps on the disk for its end."""
         return Reserve(self.storage, self.instant_time)
 
     @property
     def markers(self) -> Markers:
+        """The files that name each data file before it exists."""
         return Markers(self.storage, self.instant_time)
 
     @property
@@ -114,8 +122,10 @@ class Transaction:
 
     @property
     def aside(self) -> str:
+        """The folder of data files in the making, which are moved into place once they are whole."""
         return self.claim.aside
 
     @property
     def spills(self) -> str:
+        """The folder of rows that tasks hand over to the commit."""
         return self.claim.spills

@@ -16,7 +16,7 @@ from ...table.seen_table import SeenTable
 from ...timeline.metadata.codec import Codec
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
-from ..following.kept_metadata import refuse_unkept, refuse_without
+from ..following.kept_metadata import refuse_disabled_metadata, refuse_unsupported_partitions
 from ..meeting.taken import taken_since, with_retries
 from ..meeting.transaction import Transaction
 from ..result import find_write
@@ -129,9 +129,9 @@ def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, Seen
     judges = replays is None and not request.write.is_batch
     rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judges)
     if target.exists:
-        refuse_unkept(config, storage.path)
+        refuse_unsupported_partitions(config, storage.path)
         if request.write.metadata_enable is False:
-            refuse_without(config, storage.path)
+            refuse_disabled_metadata(config, storage.path)
     write_id = request.write_id or generated_id()
     key = request.key or new_key(config.timezone)
     transaction = Transaction(

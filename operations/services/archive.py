@@ -24,7 +24,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
-from ..following.kept_metadata import refuse_unkept
+from ..following.kept_metadata import refuse_unsupported_partitions
 from ..following.partitions_in_use import written_partitions
 from ..meeting.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..result import ServiceResult
@@ -97,7 +97,7 @@ def archive(
     if dry_run:
         return replace(result, instants=len(wanted), seconds=time.monotonic() - began)
     if wanted:
-        refuse_unkept(table.config, storage.path)
+        refuse_unsupported_partitions(table.config, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
         result = _Round(table, settings, timeline.reload()).carry_out(wanted)
         timeline = timeline.reload()

@@ -21,7 +21,7 @@ from ...table.table import Table, open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
-from ..following.kept_metadata import refuse_unkept
+from ..following.kept_metadata import refuse_unsupported_partitions
 from ..meeting.concurrency import (
     CLEAN,
     Asked,
@@ -238,7 +238,7 @@ class _Run:
         self.tally.add(instant, plan)
 
     def _check_retirable(self) -> None:
-        refuse_unkept(self.table.config, self.table.path)
+        refuse_unsupported_partitions(self.table.config, self.table.path)
 
 
 def _refuse_pending(timeline: Timeline) -> None:

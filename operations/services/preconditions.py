@@ -17,7 +17,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
-from ..following.kept_metadata import refuse_unkept
+from ..following.kept_metadata import refuse_unsupported_partitions
 from ..meeting.concurrency import (
     ARCHIVING,
     CLEAN,
@@ -45,7 +45,7 @@ def open_for_service(storage: Storage) -> Table:
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
-    refuse_unkept(table.config, table.path)
+    refuse_unsupported_partitions(table.config, table.path)
     return table
 
 

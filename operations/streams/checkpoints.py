@@ -33,9 +33,9 @@ def refuse_other_offsets(
 
     If an older release made the commit, it lacks the offsets, and counts as the same batch.
     """
-    mine = batch.offsets or (offsets() if offsets is not None else "")
-    noted = _offsets_of(seen, instant_time) if mine else ""
-    if noted and noted != mine:
+    batch_offsets = batch.offsets or (offsets() if offsets is not None else "")
+    noted_offsets = _offsets_of(seen, instant_time) if batch_offsets else ""
+    if noted_offsets and noted_offsets != batch_offsets:
         raise OptionConflictError(
             f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {seen.table.path}, "
             f"which has another batch of that number as {instant_time}: the checkpoint folder is a copy from before "
@@ -46,6 +46,7 @@ def refuse_other_offsets(
 
 
 def _offsets_of(seen: SeenTable, time: str) -> str:
+    """Return the offsets that the write of a time notes, on the timeline or in the archive; empty if it notes none."""
     table, timeline = seen.table, seen.timeline
     write = timeline.write_at(time)
     try:
@@ -90,6 +91,7 @@ class Checkpoints:
     identifiers: Mapping[str, Checkpoint] = field(default_factory=dict)
 
     def with_batch(self, batch: StreamBatch, instant: str) -> Checkpoints:
+        """Return the checkpoints after a batch has become an instant."""
         of_query = Checkpoint(batch.batch_id, instant, batch.identifier)
         return Checkpoints(
             _moved_last(self.queries, batch.query_id, of_query),
@@ -99,15 +101,17 @@ class Checkpoints:
     def followed_by(self, instant: Instant, texts: StreamTexts) -> Checkpoints:
         """Return the checkpoints after a write that completed later, of pyhudi or of Apache Hudi."""
         if texts.streams:
-            parsed = _parsed(texts.streams)
-            return Checkpoints({**self.queries, **parsed.queries}, {**self.identifiers, **parsed.identifiers})
+            written_checkpoints = _parse_checkpoints(texts.streams)
+            return Checkpoints(
+                {**self.queries, **written_checkpoints.queries}, {**self.identifiers, **written_checkpoints.identifiers}
+            )
         identifiers = self.identifiers
-        for name, batch_id in _parsed_sinks(texts.sinks).items():
+        for name, batch_id in _parse_sinks(texts.sinks).items():
             if name not in identifiers or identifiers[name].batch_id < batch_id:
                 identifiers = _moved_last(identifiers, name, Checkpoint(batch_id, instant.requested_time))
         return replace(self, identifiers=identifiers)
 
-    def on(self, seen: SeenTable) -> Checkpoints:
+    def without_undone(self, seen: SeenTable) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
         is_committed = {
             # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
@@ -121,26 +125,34 @@ class Checkpoints:
             {name: found for name, found in self.identifiers.items() if is_committed[found.instant]},
         )
 
-    def instant_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
+    def instant_of(self, path: str, batch: StreamBatch, noted_checkpoint: Checkpoint | None) -> str | None:
         """Return the requested time of the instant that has a batch; None if the batch is to be written.
 
-        ``noted`` is the query's greatest batch if these checkpoints do not name the query.
+        ``noted_checkpoint`` is the query's greatest batch if these checkpoints do not name the query. Raises
+        `OptionConflictError` if the table has a later batch, or if the identifier is of another stream.
         """
-        mine, sink = self.queries.get(batch.query_id, noted), self.identifiers.get(batch.identifier)
-        if sink is not None and sink.name not in {"", batch.query_id}:
+        of_query, of_identifier = (
+            self.queries.get(batch.query_id, noted_checkpoint),
+            self.identifiers.get(batch.identifier),
+        )
+        if of_identifier is not None and of_identifier.name not in {"", batch.query_id}:
             raise OptionConflictError(
                 f"The streaming query {batch.query_id} writes to the table {path} as {batch.identifier!r}, and so did "
-                f"the query {sink.name}, up to its batch {sink.batch_id}.",
+                f"the query {of_identifier.name}, up to its batch {of_identifier.batch_id}.",
                 f"Give each query into the table, and each new checkpoint folder, a name of its own by {IDENTIFIER}.",
             )
-        greatest = max((found.batch_id for found in (mine, sink) if found is not None), default=-1)
+        greatest = max((found.batch_id for found in (of_query, of_identifier) if found is not None), default=-1)
         if batch.batch_id > greatest:
             return None
-        if mine is not None and batch.batch_id == mine.batch_id == greatest:
-            return mine.instant
-        if sink is not None and batch.batch_id == sink.batch_id == greatest and (batch.batch_id or mine or sink.name):
-            return sink.instant
-        if mine is None:
+        if of_query is not None and batch.batch_id == of_query.batch_id == greatest:
+            return of_query.instant
+        if (
+            of_identifier is not None
+            and batch.batch_id == of_identifier.batch_id == greatest
+            and (batch.batch_id or of_query or of_identifier.name)
+        ):
+            return of_identifier.instant
+        if of_query is None:
             raise OptionConflictError(
                 f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {path} as "
                 f"{batch.identifier!r}, and another stream of that name had come to its batch {greatest} there.",
@@ -161,17 +173,17 @@ class Checkpoints:
             return {}
         sinks = {name: str(found.batch_id) for name, found in self.identifiers.items() if name not in {*left_out}}
         parts = zip(_PARTS, (self.queries, self.identifiers), strict=True)
-        own = json.dumps(
+        own_text = json.dumps(
             {part: {name: [*astuple(found)] for name, found in checkpoints.items()} for part, checkpoints in parts},
             separators=(",", ":"),
         )
-        return {STREAMS: own, **({SINK_CHECKPOINT: json.dumps(sinks, separators=(",", ":"))} if sinks else {})}
+        return {STREAMS: own_text, **({SINK_CHECKPOINT: json.dumps(sinks, separators=(",", ":"))} if sinks else {})}
 
 
 def newest_checkpoints(seen: SeenTable) -> Checkpoints:
     """Return the checkpoints of a table's newest write of pyhudi, and of later writes of other engines."""
     timeline = seen.timeline
-    since: list[tuple[Instant, StreamTexts]] = []
+    texts_by_instant: list[tuple[Instant, StreamTexts]] = []
     for instant in _newest_first(timeline.writes):
         try:
             texts = timeline.files.read_of_streams(instant)
@@ -180,13 +192,13 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
                 raise
             # It was archived meanwhile, or rolled back.
             continue
-        since.append((instant, texts))
+        texts_by_instant.append((instant, texts))
         if texts.by_pyhudi:
             break
     checkpoints = Checkpoints()
-    for instant, texts in reversed(since):
+    for instant, texts in reversed(texts_by_instant):
         checkpoints = checkpoints.followed_by(instant, texts)
-    return checkpoints.on(seen)
+    return checkpoints.without_undone(seen)
 
 
 def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
@@ -197,10 +209,14 @@ def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> 
     if not checkpoints.identifiers:
         return checkpoints.texts()
     # Apache Hudi trusts the write with the greatest requested time, even if an older write completes after it.
-    older = (write for write in seen.timeline.pending if write.requested_time < pending.requested_time)
-    owners = (Claim(seen.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
-    own = set() if batch is None else {batch.identifier}
-    return checkpoints.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
+    older_writes = (write for write in seen.timeline.pending if write.requested_time < pending.requested_time)
+    owners = (
+        Claim(seen.storage, write.requested_time).owner() for write in older_writes if write.action in WRITE_ACTIONS
+    )
+    own_identifiers = set() if batch is None else {batch.identifier}
+    return checkpoints.texts(
+        {owner.identifier for owner in owners if owner is not None and owner.query_id} - own_identifiers
+    )
 
 
 def find_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
@@ -209,8 +225,8 @@ def find_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
     Raises `OptionConflictError` if the table has a later batch, or if the identifier is of another stream.
     """
     checkpoints = newest_checkpoints(seen)
-    noted = None if batch.query_id in checkpoints.queries else _by_write_ids(seen, batch)
-    return checkpoints.instant_of(seen.table.path, batch, noted)
+    noted_checkpoint = None if batch.query_id in checkpoints.queries else _checkpoint_by_write_ids(seen, batch)
+    return checkpoints.instant_of(seen.table.path, batch, noted_checkpoint)
 
 
 def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
@@ -218,7 +234,7 @@ def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
     return newest_checkpoints(seen).instant_of(seen.table.path, batch, None)
 
 
-def _by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
+def _checkpoint_by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
     """Return a query's greatest batch if the newest write does not name the query, one of very many."""
     for ids in (read_written(seen.timeline).ids, archived_ids(seen.table)):
         greatest = greatest_batch(ids, batch.query_id)
@@ -228,22 +244,24 @@ def _by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
 
 
 def _newest_first(writes: Iterable[Instant]) -> Iterable[Instant]:
-    newest = max(writes, key=_completed, default=None)
+    """Yield writes, the last completed first; the others are sorted only if the caller takes a second write."""
+    newest = max(writes, key=_completion_order, default=None)
     if newest is not None:
         yield newest
-        yield from (write for write in sorted(writes, key=_completed, reverse=True) if write != newest)
+        yield from (write for write in sorted(writes, key=_completion_order, reverse=True) if write != newest)
 
 
-def _completed(instant: Instant) -> tuple[str, str]:
+def _completion_order(instant: Instant) -> tuple[str, str]:
     return instant.visible_since, instant.requested_time
 
 
 def _moved_last(checkpoints: Mapping[str, Checkpoint], name: str, newest: Checkpoint) -> Mapping[str, Checkpoint]:
-    others = [(other, checkpoint) for other, checkpoint in checkpoints.items() if other != name]
-    return dict([*others[-(MOST_QUERIES - 1) :], (name, newest)])
+    """Return checkpoints with a new one at the end; the oldest leave if there are more than `MOST_QUERIES`."""
+    other_checkpoints = [(other, checkpoint) for other, checkpoint in checkpoints.items() if other != name]
+    return dict([*other_checkpoints[-(MOST_QUERIES - 1) :], (name, newest)])
 
 
-def _parsed(text: str) -> Checkpoints:
+def _parse_checkpoints(text: str) -> Checkpoints:
     """Return the checkpoints in a text of `Checkpoints.texts`; none if it is another text."""
     try:
         parsed = parse_json(text)
@@ -253,13 +271,15 @@ def _parsed(text: str) -> Checkpoints:
 
 
 def _checkpoint(fields: Any) -> Checkpoint:
+    """Return the checkpoint of a list in JSON; raise `ValueError` if the list is none."""
     batch_id, instant, name = fields
     if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
         raise ValueError(f"{fields} is no checkpoint")
     return Checkpoint(batch_id, instant, name)
 
 
-def _parsed_sinks(text: str) -> Mapping[str, int]:
+def _parse_sinks(text: str) -> Mapping[str, int]:
+    """Return the batch ids by identifier in Apache Hudi's text; none if it is another text."""
     try:
         batch_ids = parse_json(text) if text else {}
         return {name: int(batch_id) for name, batch_id in batch_ids.items()}

@@ -24,32 +24,36 @@ logger = logging.getLogger("pyhudi")
 
 
 def abort_begun(work: Transaction) -> Timeline | None:
-    """Undo all instants that the notes of a write name, and keep the write from beginning. Otherwise as `abort`."""
+    """Undo all instants that a write began, by its notes, and keep its tasks from beginning another; as `abort`."""
     timeline = None
     for number in count(1):
-        noted = work.notes.find(number)
-        if noted is None and work.notes.make(number, GIVEN_UP):
+        noted_time = work.notes.find(number)
+        if noted_time is None and work.notes.make(number, GIVEN_UP):
+            # No task can begin the write any more.
             break
-        noted = noted or work.notes.find(number)
-        if not noted:
+        noted_time = noted_time or work.notes.find(number)
+        if not noted_time:
+            # Another call has given the write up.
             break
-        claim_owner = work.at(noted).claim.owner()
+        claim_owner = work.at(noted_time).claim.owner()
         if claim_owner is None or work.is_of(claim_owner):
-            timeline = abort(work.at(noted)) or timeline
+            timeline = abort(work.at(noted_time)) or timeline
     return timeline
 
 
 def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     """Undo an instant unless it is completed; safe to call twice, and after a commit.
 
-    Returns the timeline from before the undo; None if another write has the instant's time. The note "sealed" stays for
-    tasks that are still at work. With ``tries_again`` the spills stay for the commit's next attempt.
+    Returns the timeline from before the undo; None, without an undo, if another write has the instant's time. A
+    completed instant stays: only its left-overs are deleted. The seal stays, so that tasks that are still at work
+    notice the end. With ``tries_again`` the spills stay for the commit's next attempt, and the write is not sealed for
+    good.
     """
-    planned, storage, work = work, work.storage, _in_version_of_now(work)
-    begins = work.claim.make(work.owner)
-    if not begins and not _is_ours(work):
+    planned_work, storage, work = work, work.storage, _in_version_of_now(work)
+    made_claim = work.claim.make(work.owner)
+    if not made_claim and not _is_ours(work):
         return None
-    given_up = begins and work.seal.is_given_up()
+    was_given_up = made_claim and work.seal.is_given_up()
     # The disk may be full, so first delete what only this write needs. Data files stay until its end is decided.
     if not tries_again:
         _make_room(work)
@@ -57,8 +61,8 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         work.seal.set_for_good(work.key)
     timeline = abandon(work.table, partial(_unfinished, work))
     instant = timeline.find(work.instant_time)
-    gone = instant is None and work.table.archive.holds(work.instant_time)
-    if gone or (instant is not None and instant.state == State.COMPLETED):
+    is_archived = instant is None and work.table.archive.holds(work.instant_time)
+    if is_archived or (instant is not None and instant.state == State.COMPLETED):
         logger.warning(
             "table %s: the instant %s is completed and stays; only the store's answer was lost",
             work.path,
@@ -68,10 +72,10 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         return timeline
     # If another writer rolled this write back, or a sweep removed its working folder before the instant was on the
     # timeline, its markers are gone and files may have appeared since. List files then instead of trusting markers.
-    unmarked = given_up or (begins and instant is not None)
-    if work.table.instants.layout != planned.table.instants.layout:
+    unmarked = was_given_up or (made_claim and instant is not None)
+    if work.table.instants.layout != planned_work.table.instants.layout:
         # If it began after the upgrade, its instant is in the old folder, where no reader looks.
-        remove_pending(planned.table, planned.inflight)
+        remove_pending(planned_work.table, planned_work.inflight)
     _erase(work, instant, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
     if tries_again:
         forget_attempt(storage, work.instant_time)
@@ -82,21 +86,23 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
 
 
 def _in_version_of_now(work: Transaction) -> Transaction:
-    """Return the work with the table's version of now: an upgrade by Apache Hudi moves pending instants, too."""
+    """Return the work by the table's current version: an upgrade by Apache Hudi moves pending instants, too."""
     try:
-        now = stored_config(work.storage)
+        config = stored_config(work.storage)
     except TableError:
         # The properties cannot be read any more, so undo by the version that this process knows.
         return work
-    return work if now is None else replace(work, table=Table.of(work.storage, now))
+    return work if config is None else replace(work, table=Table.of(work.storage, config))
 
 
 def _is_ours(work: Transaction) -> bool:
+    """Return whether an instant's claim is of this write, or gone."""
     claim_owner = work.claim.owner()
     return claim_owner is None or work.is_of(claim_owner)
 
 
 def _make_room(work: Transaction) -> None:
+    """Delete what only this instant needs on a disk: its reserve of space, its spills, and files not yet in place."""
     work.reserve.release()
     # An object store is never full, so it is spared the requests.
     if not work.storage.remote:
@@ -105,15 +111,17 @@ def _make_room(work: Transaction) -> None:
 
 
 def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
-    own = timeline.find(work.instant_time)
-    return None if own is None or own.state == State.COMPLETED else own
+    """Return the write's instant on a timeline; None if it is completed, or not on the timeline."""
+    own_instant = timeline.find(work.instant_time)
+    return None if own_instant is None or own_instant.state == State.COMPLETED else own_instant
 
 
-def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
+def _erase(work: Transaction, own_instant: Instant | None, paths: list[str]) -> None:
+    """Delete an instant's data files and what it wrote to the metadata table, and take it off the timeline."""
     work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
     if written_partitions(work.table.config):
         # Another engine may have begun to undo it while a process carried out the decision to complete it.
         take_back_metadata(work.table, [work.instant_time])
-    if own is not None:
-        remove_pending(work.table, own)
+    if own_instant is not None:
+        remove_pending(work.table, own_instant)
     forget_partitions(work.table, work.inflight, by_partition(paths))

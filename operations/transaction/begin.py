@@ -29,7 +29,7 @@ _MOST_NOTES = 100
 
 
 class _PassedError(Exception):
-    """An archiving or another writer has passed the time of a write that is about to begin."""
+    """The time of a write that is about to begin is too old: an archiving or another writer has passed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +53,42 @@ def begun(
     work: Transaction,
     requested: Callable[[Codec], bytes],
     prepare: Callable[[Transaction, Timeline], Swept],
-    after: str = "",
+    previous_time: str = "",
 ) -> Iterator[BegunWork]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    Only the first task calls `prepare`, which makes the table ready, with the newest timeline. ``after`` is the time of
-    the commit's last attempt. Raises `WriteSealedError` if the write is over.
+    Only the first task calls `prepare`, which makes the table ready, with the newest timeline. `requested` returns the
+    content of the requested file. An attempt of a commit begins later than ``previous_time``, the time of its last
+    attempt. Raises `WriteSealedError` if the write is over, and `ConcurrentWriteError` if other writes or an archiving
+    took each time.
     """
-    noted = work.at("")
+    noted_work = work.at("")
     for number in range(1, _MOST_NOTES + 1):
-        instant_time, listed = _noted_time(work, number, noted.instant_time)
-        noted = work.at(instant_time)
-        if noted.instant_time <= after:
+        instant_time, newest_timeline = _noted_time(work, number, noted_work.instant_time)
+        noted_work = work.at(instant_time)
+        if noted_work.instant_time <= previous_time:
+            # This note is of an attempt that is over.
             continue
-        first = _claims(noted)
-        if first is None:
+        is_first = _claim_noted_time(noted_work)
+        if is_first is None:
+            # Another write has the time, so a further note names a later time.
             continue
         try:
-            with noted.heartbeat():
-                timeline = None if first else _begun_timeline(noted)
+            with noted_work.heartbeat():
+                timeline = None if is_first else _begun_timeline(noted_work)
                 if timeline is None:
-                    if not first:
-                        noted.claim.make(noted.owner)
-                    prepared = partial(prepare, noted, listed or work.table.timeline())
-                    timeline = _put_on_timeline(noted, requested, prepared)
-                yield BegunWork(noted, timeline)
+                    if not is_first:
+                        # The first task died. A sweep may have deleted its claim.
+                        noted_work.claim.make(noted_work.owner)
+                    prepare_noted = partial(prepare, noted_work, newest_timeline or work.table.timeline())
+                    timeline = _put_on_timeline(noted_work, requested, prepare_noted)
+                yield BegunWork(noted_work, timeline)
                 return
         except _PassedError:
-            forget(noted.storage, noted.instant_time)
+            forget(noted_work.storage, noted_work.instant_time)
         except WriteSealedError:
             # The process that sealed the write has removed all its files but this heartbeat.
-            heartbeat.Heartbeat(noted.storage, noted.instant_time).delete()
+            heartbeat.Heartbeat(noted_work.storage, noted_work.instant_time).delete()
             raise
     raise ConcurrentWriteError(
         f"The write to the table {work.path} found no free time on the timeline, {_MOST_NOTES} times in a row.",
@@ -91,24 +96,28 @@ def begun(
     )
 
 
-def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timeline | None]:
-    """Return the time that a note names. Without that note, make it, for a time after all instants and the last note.
+def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, Timeline | None]:
+    """Return the time that a note of the write names, by which all its tasks find their instant.
 
-    If this task chose the time, it also returns the timeline by which it chose.
+    Without a note of that number, this makes it, for a time after all instants and ``last_noted``, and also returns the
+    timeline by which it chose the time. Raises `WriteSealedError` if the write was given up.
     """
-    instant_time, listed = work.notes.find(number), None
+    instant_time, newest_timeline = work.notes.find(number), None
     if instant_time is None:
-        listed = work.table.timeline()
-        greatest = max(listed.greatest_time() or "", last)
-        chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
-        instant_time = chosen if work.notes.make(number, chosen) else work.notes.find(number)
+        newest_timeline = work.table.timeline()
+        greatest = max(newest_timeline.greatest_time() or "", last_noted)
+        chosen_time = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
+        instant_time = chosen_time if work.notes.make(number, chosen_time) else work.notes.find(number)
     if not instant_time or instant_time == GIVEN_UP:
-        raise over(work)
-    return instant_time, listed
+        raise sealed_error(work)
+    return instant_time, newest_timeline
 
 
-def _claims(work: Transaction) -> bool | None:
-    """Return whether this task is the first of its write to claim the noted time; None if another write has it."""
+def _claim_noted_time(work: Transaction) -> bool | None:
+    """Return whether this task is the first of its write to claim the noted time; None if another write has it.
+
+    Raises `WriteSealedError` if this write is over.
+    """
     claim_owner = work.claim.owner()
     is_first = claim_owner is None and work.claim.make(work.owner)
     if not is_first:
@@ -118,20 +127,21 @@ def _claims(work: Transaction) -> bool | None:
     # A write that is over may leave only its seal, because it makes the seal before it deletes its claim. The seal may
     # be of this write, or of another write that had this time until a moment ago. If a claim exists, each file that is
     # published checks the seal.
-    sealed = work.seal.key()
-    if sealed is None:
+    sealed_by = work.seal.key()
+    if sealed_by is None:
         return is_first
     if is_first:
         forget(work.storage, work.instant_time)
-    if sealed in {work.key, ""}:
-        raise over(work)
+    if sealed_by in {work.key, ""}:
+        raise sealed_error(work)
     return None
 
 
 def _begun_timeline(work: Transaction) -> Timeline | None:
     """Wait for the first task to put the write on the timeline, and return that; None if the task died before.
 
-    Each step of the first task creates a file if it is absent, so another task can repeat it.
+    Each step of the first task creates a file if it is absent, so another task can repeat it. Raises `_PassedError` if
+    the first task dropped the time, and `WriteSealedError` if the write is over.
     """
     deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
@@ -150,11 +160,13 @@ def _begun_timeline(work: Transaction) -> Timeline | None:
 
 
 def refuse_sealed(work: Transaction) -> None:
+    """Raise `WriteSealedError` if the write is sealed: it was committed or given up, and takes no further files."""
     if any(owner.Seal(work.storage, seal).is_set() for seal in work.seals):
-        raise over(work)
+        raise sealed_error(work)
 
 
-def over(work: Transaction) -> WriteSealedError:
+def sealed_error(work: Transaction) -> WriteSealedError:
+    """Return the error for a task whose write is over."""
     return WriteSealedError(
         f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
         "Nothing is to be done: the task's files are not part of the table.",
@@ -162,7 +174,7 @@ def over(work: Transaction) -> WriteSealedError:
 
 
 def _take_back_if_given_up(work: Transaction) -> bool:
-    """Take a write off the timeline if it was given up after this task looked for its seal; return whether it was."""
+    """Take a write off the timeline if a process gave it up while it began; return whether one did."""
     if not work.seal.is_given_up():
         return False
     timeline = work.table.timeline()
@@ -179,7 +191,7 @@ def _refuse_completed(work: Transaction, instant: Instant | None) -> None:
     """
     if instant is not None and instant.state == State.COMPLETED:
         forget(work.storage, work.instant_time)
-        raise over(work)
+        raise sealed_error(work)
 
 
 def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool:
@@ -188,38 +200,42 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
     writes = [instant.requested_time for instant in timeline.instants if instant.is_write]
-    first = min((time for time in writes if time != work.instant_time), default="")
-    if first > work.instant_time:
+    oldest_other = min((time for time in writes if time != work.instant_time), default="")
+    if oldest_other > work.instant_time:
         return True
     shared = all_shared({Shared.ITSELF: announced_until >= work.instant_time})
     archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
     return bool(announced_until) and forbids(archiving)
 
 
-def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
-    """Take a write off the timeline again if it turns out to be too old.
+def _leave_if_old(held_lock: HeldLock, work: Transaction) -> Timeline:
+    """Return a timeline with the requested write; take the write off again if it is too old, and raise `_PassedError`.
 
     A process that archives announces a time, and then lists the timeline. A write makes its file, and then looks for an
     announcement. So at least one of the two sees the other. Other software compares its write only with writes that
     were requested or pending at its own time. So if a lock keeps it out, the time must be the greatest.
     """
-    until = max(announced(work.storage), default="")
+    announced_until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
     instant = timeline.find(work.instant_time)
     if instant is not None and instant.state == State.COMPLETED:
         return timeline
     if instant is not None and instant.state == State.INFLIGHT:
         # The task that made the inflight file has looked for announcements already.
-        until = ""
-    begins = instant is None or instant.state == State.REQUESTED
-    is_passed = held.keeps_out and begins and (timeline.greatest_time() or "") > work.instant_time
-    if is_passed or _is_old(work, timeline, until):
+        announced_until = ""
+    is_beginning = instant is None or instant.state == State.REQUESTED
+    is_passed = held_lock.keeps_out and is_beginning and (timeline.greatest_time() or "") > work.instant_time
+    if is_passed or _is_old(work, timeline, announced_until):
         timeline.files.remove_pending(work.inflight)
         raise _PassedError
     return timeline
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
+    """Request and start the write's instant once `prepare` has made the table ready; return a timeline that shows it.
+
+    Raises `_PassedError` if the time is too old by now, and `WriteSealedError` if the write is over.
+    """
     # An instant without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()
@@ -227,18 +243,18 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     _refuse_completed(work, instant)
     work.markers.begin()
     instants = work.table.instants
-    with hold(work.table) as held:
+    with hold(work.table) as held_lock:
         refuse_other_version(work.table)
         if instant is None:
             # Readers would take archived instants for uncommitted if this instant were older.
-            until = max(announced(work.storage), default="") if swept.archiving else ""
-            if _is_old(work, swept.timeline, until):
+            announced_until = max(announced(work.storage), default="") if swept.archiving else ""
+            if _is_old(work, swept.timeline, announced_until):
                 raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
-        timeline = _leave_if_old(held, work)
+        timeline = _leave_if_old(held_lock, work)
         instants.start(work.inflight)
         taken_back = _take_back_if_given_up(work)
     if taken_back:
         forget(work.storage, work.instant_time)
-        raise over(work)
+        raise sealed_error(work)
     return timeline

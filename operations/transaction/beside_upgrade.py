@@ -17,16 +17,19 @@ _PATIENCE_S = 30.0
 _POLL_S = 0.1
 
 
-def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
-    """Raise `CommitConflictError` if an upgrade left out an instant that has just completed.
+def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: Instant) -> None:
+    """Raise `CommitConflictError` if an upgrade from version 6 left out an instant that has just completed.
 
-    This deletes its completed file, and its writer undoes the rest. It first waits for an upgrade that is at work.
+    While an upgrade moves instants, this waits for its end. If the table of the new version lacks the instant, this
+    deletes the completed file, and the instant's writer undoes the rest.
     """
-    files, began = timeline.files, time.monotonic()
+    files, start_s = timeline.files, time.monotonic()
     if files.layout.next is None:
+        # No upgrade moves instants of this version.
         return
     while files.is_current():
-        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - began > _PATIENCE_S:
+        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - start_s > _PATIENCE_S:
+            # No upgrade is at work, or it has broken off.
             return
         time.sleep(_POLL_S)
     if not is_completed_now(table, completed):
@@ -36,7 +39,7 @@ def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant)
 
 def is_completed_now(table: Table, instant: Instant) -> bool:
     """Return whether an instant is complete in the table as it is now, whichever version that has."""
-    now = open_table(table.storage)
-    return any(other.identity == instant.identity for other in now.timeline().completed) or (
-        now.archive.holds(instant.requested_time)
+    current_table = open_table(table.storage)
+    return any(other.identity == instant.identity for other in current_table.timeline().completed) or (
+        current_table.archive.holds(instant.requested_time)
     )

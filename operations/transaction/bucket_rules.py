@@ -1,4 +1,4 @@
-"""The rules of bucket numbers: each comes into force with its instant, and is deleted with it."""
+"""The rules that say how many buckets partitions have: each comes and goes with the instant that changes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..meeting.concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, all
 
 
 def steps_of_rule(table: Table, rule: BucketRule) -> FirstSteps:
-    """Return the steps that bring a rule into force with its instant.
+    """Return the steps that bring a rule, the numbers of buckets from an instant on, into force with that instant.
 
     The rule's file comes before the completed file, so that no reader finds the new file groups without their number.
     """
@@ -40,15 +40,17 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
     """
     rule, java_reads_rules = numbers.rule, table.format.bucket_rules
     if rule is None or (numbers.by_rule and (not java_reads_rules or any(file.for_java for file in rule_files(table)))):
+        # Apache Hudi has a rule to read, or reads none in this version.
         return
     write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
     if not numbers.by_rule:
+        # Without rules there is no rescale that another process could undo.
         return
     # A process that undoes a rescale puts the rollback on the timeline before it deletes the rule.
-    now = timeline.reload()
-    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
-    undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
-    if undone or bucket_numbers(table, now).rule != rule:
+    newer_timeline = timeline.reload()
+    shared = all_shared({Shared.VICTIM: rule.instant_time in pending_rollbacks(newer_timeline)})
+    is_undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
+    if is_undone or bucket_numbers(table, newer_timeline).rule != rule:
         delete_bucket_rule(table, rule.instant_time)
         raise CommitConflictError(
             f"The rescale of the table {table.path} cannot begin: the earlier rescale {rule.instant_time} is undone.",

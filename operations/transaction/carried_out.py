@@ -23,7 +23,7 @@ from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import DeleteFile, FirstSteps
 from ..following.before_completion import AsideFileGoneError, take_back_steps, take_steps
-from .beside_upgrade import refuse_left_behind_now
+from .beside_upgrade import refuse_instant_left_by_upgrade
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
 
@@ -34,21 +34,20 @@ LATE_S = 0.5
 
 
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
-    """Return whether a timeline shows that a decision is fully carried out.
+    """Return whether a timeline shows that the steps of a decision are taken, so that no process must take them.
 
     That is so, too, if the instant of a completed file has left the timeline, or a rollback undoes it: no process makes
-    that file again.
+    that file again. An outdated change of properties is never made.
     """
     if decision.kind == DecisionKind.CLOSE:
+        # The timeline does not show its effect, and it is harmless to close partitions again.
         return False
     if decision.kind == DecisionKind.SET_PROPERTIES:
         return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
     if decision.kind == DecisionKind.TAKE_STEPS:
-        return all(_is_taken(timeline.storage, first) for first in decision.first)
+        return all(_is_taken(timeline.storage, first_steps) for first_steps in decision.first)
     instant = decision.instant
-    states = [
-        instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
-    ]
+    states = [each.state for each in timeline.instants if _is_instant_of(each.requested_time, each.group, decision)]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in states
     if instant.state == State.COMPLETED:
@@ -59,16 +58,16 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     return bool(states)
 
 
-def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
+def carry_out(held_lock: HeldLock, decision: Decision, timeline: Timeline) -> None:
     """Take the steps of the newest decision that are not taken yet.
 
     Raises `CommitConflictError` if it is to complete an instant and the table has another version by now.
     """
-    table, instant = held.table, decision.instant
+    table, instant = held_lock.table, decision.instant
     storage = table.storage
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
-            _close(storage, partition, instant.requested_time)
+            _close_if_unused(storage, partition, instant.requested_time)
     elif decision.kind == DecisionKind.GIVE_UP:
         # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
@@ -77,8 +76,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             replace_config(storage, decision.replaces, decision.changes)
     elif decision.kind == DecisionKind.TAKE_STEPS:
         # Another process may have carried it out and archived the instant, which must not come back.
-        for first in decision.first if is_newest(storage, decision) else ():
-            _take_first(table, decision, first)
+        for first_steps in decision.first if is_newest(storage, decision) else ():
+            _take_first_steps(table, decision, first_steps)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)
@@ -88,8 +87,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         if decision.changes:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
-            for first in decision.first:
-                _take_first(table, decision, first)
+            for first_steps in decision.first:
+                _take_first_steps(table, decision, first_steps)
             if decision.first and not is_newest(storage, decision):
                 # Another process may have carried it out and given the instant up, which must not come back.
                 return
@@ -98,14 +97,15 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
                 # Another process took the plan back while this process stalled, so it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
-            began, steps = time.monotonic(), first_steps_of(table, decision)
-            for first in steps:
-                _take_first(table, decision, first)
-            late = bool(steps) and time.monotonic() - began >= LATE_S and timeline.files.layout.next is None
-            if late and is_undone(timeline.reload(), instant):
+            start_s, steps = time.monotonic(), first_steps_of(table, decision)
+            for first_steps in steps:
+                _take_first_steps(table, decision, first_steps)
+            is_late = bool(steps) and time.monotonic() - start_s >= LATE_S and timeline.files.layout.next is None
+            if is_late and is_undone(timeline.reload(), instant):
+                # Another process carried this out, and undid or archived the instant, which must not come back.
                 return
             timeline.complete(instant, decision.body)
-            refuse_left_behind_now(table, timeline, instant)
+            refuse_instant_left_by_upgrade(table, timeline, instant)
 
 
 def is_undone(timeline: Timeline, instant: Instant) -> bool:
@@ -117,12 +117,12 @@ def is_undone(timeline: Timeline, instant: Instant) -> bool:
     return states.keys() <= {State.COMPLETED} or instant.requested_time in on_the_way_out(timeline)
 
 
-def _is_taken(storage: Storage, first: FirstSteps) -> bool:
+def _is_taken(storage: Storage, first_steps: FirstSteps) -> bool:
     """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone."""
-    if first.paths:
-        return storage.exists(first.paths[-1])
-    deleted = [step.path for step in first.steps if isinstance(step, DeleteFile)]
-    return not deleted or not storage.exists(deleted[-1])
+    if first_steps.paths:
+        return storage.exists(first_steps.paths[-1])
+    deleted_paths = [step.path for step in first_steps.steps if isinstance(step, DeleteFile)]
+    return not deleted_paths or not storage.exists(deleted_paths[-1])
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
@@ -141,13 +141,14 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
     return bool(decision.body) and state_of(files.storage, files.layout).completed != decision.body
 
 
-def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
-    """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
-    binds = partial(is_newest, table.storage, decision)
-    if decision.instant.state == State.REQUESTED and not binds():
+def _take_first_steps(table: Table, decision: Decision, first_steps: FirstSteps) -> None:
+    """Take the steps of one follower; if a file to be published is gone, take the follower out of use instead."""
+    is_binding = partial(is_newest, table.storage, decision)
+    if decision.instant.state == State.REQUESTED and not is_binding():
+        # The caller checks the same after the steps, and makes no requested file.
         return
     try:
-        take_steps(table.storage, decision.instant.requested_time, first, binds)
+        take_steps(table.storage, decision.instant.requested_time, first_steps, is_binding)
     except AsideFileGoneError:
         # The maker also deletes that file once the instant is complete. And if others decided since, this decision was
         # carried out, even if its files have left the timeline by now.
@@ -157,13 +158,13 @@ def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
                 table.path,
                 decision.instant.action,
                 decision.instant.requested_time,
-                dict(first.out_of_use),
+                dict(first_steps.out_of_use),
                 exc_info=True,
             )
-            if first.out_of_use:
-                update_config(table.storage, first.out_of_use)
+            if first_steps.out_of_use:
+                update_config(table.storage, first_steps.out_of_use)
             # Half an instant of the metadata table would stay pending, and no later instant could be archived there.
-            take_back_steps(table.storage, first)
+            take_back_steps(table.storage, first_steps)
 
 
 def is_newest(storage: Storage, decision: Decision) -> bool:
@@ -173,6 +174,7 @@ def is_newest(storage: Storage, decision: Decision) -> bool:
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
+    """Return whether an instant opened a partition that has no data file."""
     return opened_by(storage, partition) == instant_time and not _has_data(storage, partition)
 
 
@@ -185,11 +187,13 @@ def opened_by(storage: Storage, partition: str) -> str | None:
         return None
 
 
-def _is_same(requested_time: str, group: str, decision: Decision) -> bool:
+def _is_instant_of(requested_time: str, group: str, decision: Decision) -> bool:
+    """Return whether a decision is about the instant of a time and a group of actions."""
     return (requested_time, group) == (decision.instant.requested_time, decision.instant.group)
 
 
-def _close(storage: Storage, partition: str, instant_time: str) -> None:
+def _close_if_unused(storage: Storage, partition: str, instant_time: str) -> None:
+    """Delete the metafile of a partition that this instant opened, if the partition has no data file."""
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))

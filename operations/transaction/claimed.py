@@ -36,43 +36,45 @@ def begin_claimed(
     patience: Patience,
     application: str,
     plan: Callable[[Timeline], InstantModel],
-    first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
+    steps_before: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Transaction:
-    """Claim a time, and request an instant at it; `plan`, `first` and errors are those of `begin`.
+    """Claim a time, and request an instant at it; `plan`, `steps_before` and errors are those of `begin`.
 
-    Without the claim, other processes would take the instant for another engine's.
+    The claim names this process as the instant's owner. Without it, other processes would take the instant for another
+    engine's.
     """
     # By the key, a late task of another write that noted this time finds that the seal is not its own.
     owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))
-    claimed: list[Transaction] = []
+    claimed_works: list[Transaction] = []
 
     def plan_and_claim(timeline: Timeline) -> InstantModel:
-        while claimed:
+        while claimed_works:
             # Another process decided first.
-            forget(table.storage, claimed.pop().instant_time)
+            forget(table.storage, claimed_works.pop().instant_time)
         body = plan(timeline)
-        claimed.append(_claim(table, action, patience, owner, timeline))
+        claimed_works.append(_claim(table, action, patience, owner, timeline))
         return body
 
     try:
-        begin(table, action, plan_and_claim, lambda: claimed[0].instant_time, first)
+        begin(table, action, plan_and_claim, lambda: claimed_works[0].instant_time, steps_before)
     except BaseException:
-        for work in claimed:
+        for work in claimed_works:
             # The decision may be made although the store failed.
             abort(work)
         raise
-    return claimed[0]
+    return claimed_works[0]
 
 
 def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
-    chosen = timeline.greatest_time()
+    """Claim the first free time after a timeline, and return the work of that time, with its heartbeat and reserve."""
+    chosen_time = timeline.greatest_time()
     for _ in range(_MOST_TIMES):
         # Table services take odd times, and claim them later.
-        chosen = next_time(int(time.time() * 1000), chosen, table.config.timezone, parity=Parity.EVEN)
+        chosen_time = next_time(int(time.time() * 1000), chosen_time, table.config.timezone, parity=Parity.EVEN)
         work = Transaction(
             table=table,
             action=action,
-            instant_time=chosen,
+            instant_time=chosen_time,
             write_id=owner.write_id,
             owner=owner,
             watermark=timeline.watermark(),
@@ -86,9 +88,10 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
             if work.seal.key() is None:
                 # A pending instant without a reserve counts as given up.
                 work.reserve.hold()
-                Heartbeat(table.storage, chosen).touch()
+                Heartbeat(table.storage, chosen_time).touch()
                 return work
-            forget(table.storage, chosen)
+            # An older write of this time is over, and its late tasks look for that seal.
+            forget(table.storage, chosen_time)
     raise ConcurrentWriteError(
         f"The {action} of the table {table.path} found no free time on the timeline, {_MOST_TIMES} times in a row.",
         "Run it again.",

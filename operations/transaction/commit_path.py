@@ -25,7 +25,7 @@ from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import FirstSteps, folder_of
 from ..result import MetadataWritten
 from .decide import decide
-from .followers import Prepared, changed_properties, following, prepare
+from .followers import Prepared, changed_properties, followers_of, prepare
 from .locks import HeldLock, has_lock, hold
 from .outcome import CommitBody, Outcome
 
@@ -55,7 +55,7 @@ class Completed:
 
 
 def time_after(table: Table, timeline: Timeline, later_than: str = "") -> str:
-    """Return the time of an instant that a round of a decision requests or completes: now, or after all others."""
+    """Return a time for an instant to be requested or completed: now, or right after a timeline and ``later_than``."""
     now_ms = int(time.time() * 1000)
     greatest = max(timeline.greatest_time() or "", later_than)
     return next_time(now_ms, greatest or None, table.config.timezone, parity=Parity.ODD)
@@ -65,13 +65,13 @@ def begin(
     table: Table,
     action: str,
     plan: Callable[[Timeline], InstantModel | None],
-    at: Callable[[], str | None] = lambda: None,
-    first: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
+    choose_time: Callable[[], str | None] = lambda: None,
+    steps_before: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
-    `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all others.
-    `first` returns the steps right before the requested file.
+    `plan` runs again after each lost race. `choose_time` returns the requested time, or None for a time after all
+    others. `steps_before` returns the steps right before the requested file.
     """
     requested: list[Instant] = []
 
@@ -80,10 +80,10 @@ def begin(
         model = plan(timeline)
         if model is None:
             return None
-        instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
+        instant = Instant(choose_time() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(model)
-        steps = first(timeline, instant)
+        steps = steps_before(timeline, instant)
         return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table), first=steps)
 
     timeline = decide(table, build)
@@ -97,11 +97,11 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
     one after another, and this is one of them. `check` gets the timeline of each round, and raises if the instant must
     not begin. Raises as `decide`.
     """
-    same, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
+    identity, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
     is_pending: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        is_pending[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
+        is_pending[:] = [any((instant.requested_time, instant.action) == identity for instant in timeline.pending)]
         if not is_pending[0]:
             return None
         check(timeline)
@@ -124,34 +124,36 @@ def complete(
     table: Table,
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
-    relief: Callable[[], None] | None = None,
+    make_room: Callable[[], None] | None = None,
     *,
     starts: bool = False,
 ) -> Completed | None:
     """Complete an instant, the point of no return; return None if it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises if the instant must not complete. With ``starts`` each round
-    makes the inflight file, too. Followers of the table prepare before the race, and again if instants that completed
-    meanwhile change what they prepared. Otherwise as `decide`.
+    `outcome` returns what the instant changes, by a timeline, or None if it is over. It runs again after each lost
+    race, and raises if the instant must not complete. With ``starts`` each round makes the inflight file, too.
+    `make_room` is that of `decide`. Followers of the table prepare before the race, and again if instants that
+    completed meanwhile change what they prepared. Otherwise as `decide`.
     """
-    followers, locked = following(table), has_lock(table)
-    for further in reversed(range(_PREPARATIONS)):
-        prepared = seen = None
-        if followers or locked:
+    followers, uses_lock = followers_of(table), has_lock(table)
+    for attempts_left in reversed(range(_PREPARATIONS)):
+        prepared = timeline_before = None
+        if followers or uses_lock:
             # Read data files now, so that each round looks only at what came since.
-            seen = table.timeline()
-            expected = outcome(seen)
-            if expected is None:
+            timeline_before = table.timeline()
+            expected_outcome = outcome(timeline_before)
+            if expected_outcome is None:
                 return None
-            if followers and expected.followed:
-                prepared = prepare(followers, SeenTable(table, seen), pending, expected)
+            if followers and expected_outcome.followed:
+                prepared = prepare(followers, SeenTable(table, timeline_before), pending, expected_outcome)
         try:
-            leaves = seen if locked and further else None
-            return _complete(table, pending, outcome, prepared, leaves, relief, starts=starts)
+            # Data files of newer writes are read without the lock, too, except in the last attempt.
+            unchanged_since = timeline_before if uses_lock and attempts_left else None
+            return _complete_once(table, pending, outcome, prepared, unchanged_since, make_room, starts=starts)
         except _OutdatedError:
             # Another process may have begun to build a metadata table since this process opened the table.
             stored = stored_config(table.storage)
-            followers = following(table if stored is None else replace(table, config=stored))
+            followers = followers_of(table if stored is None else replace(table, config=stored))
     raise ConcurrentWriteError(
         f"Other instants changed what follows the table {table.path}, {_PREPARATIONS} times in a row, while the "
         f"{pending.action} {pending.requested_time} was about to complete.",
@@ -160,57 +162,66 @@ def complete(
 
 
 class _OutdatedError(Exception):
-    """Instants completed since data files were read, or since followers prepared, and change what these prepared."""
+    """The work before a decision is outdated: instants completed since then, and change what was read or prepared."""
 
 
-def _complete(
+def _complete_once(
     table: Table,
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
     prepared: Prepared | None,
-    seen: Timeline | None,
-    relief: Callable[[], None] | None,
+    unchanged_since: Timeline | None,
+    make_room: Callable[[], None] | None,
     *,
     starts: bool,
 ) -> Completed | None:
-    """Complete an instant; raise `_OutdatedError` if writes completed since the timeline ``seen``."""
+    """Complete an instant with what followers prepared; return None if it is completed or gone already.
+
+    Raises `_OutdatedError` if followers must prepare anew, or if writes completed since the timeline
+    ``unchanged_since``.
+    """
     completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision to complete the instant after those on a timeline; None if it is completed or gone."""
         completed.clear()
-        if seen is not None and not set(timeline.writes).issubset(seen.writes):
+        if unchanged_since is not None and not set(timeline.writes).issubset(unchanged_since.writes):
             raise _OutdatedError
-        current = outcome(timeline)
-        if current is None:
+        current_outcome = outcome(timeline)
+        if current_outcome is None:
             return None
-        current.restore()
+        current_outcome.restore()
         if starts:
             timeline.files.start(pending)
-        properties, own = current.properties, current.own
+        properties, own_preparation = current_outcome.properties, current_outcome.own
         config = None if properties.new_table else properties.current or stored_config(table.storage)
-        after = ""
-        if config is not None and current.followed:
-            after = _ready_after(table, prepared, timeline, config, current)
-        if own is not None and config is not None:
-            after = max(after, _required(own.ready_after(timeline, config)))
-        at = time_after(table, timeline, after)
-        completed.append(timeline.files.layout.completed(pending, at))
-        body = current.body
+        after_time = ""
+        if config is not None and current_outcome.followed:
+            after_time = _ready_after(table, prepared, timeline, config, current_outcome)
+        if own_preparation is not None and config is not None:
+            after_time = max(after_time, _time_or_outdated(own_preparation.ready_after(timeline, config)))
+        completion_time = time_after(table, timeline, after_time)
+        completed.append(timeline.files.layout.completed(pending, completion_time))
+        body = current_outcome.body
         content = body.at(timeline, pending) if isinstance(body, CommitBody) else timeline.files.codec.encode(body)
         if config is not None:
             refuse_other_version(table, config)
-        follows = changed_properties(table, config) if current.followed and config is not None else {}
-        changes = {**properties.changes, **follows}
-        preparations = (*(() if prepared is None else prepared.by_follower), *(() if own is None else [own]))
-        steps = [each.steps(completed[0]) for each in preparations]
-        first = (*current.first, *(each for each in steps if each.steps or each.drops))
-        return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first)
+        followed_changes = changed_properties(table, config) if current_outcome.followed and config is not None else {}
+        changes = {**properties.changes, **followed_changes}
+        preparations = (
+            *(() if prepared is None else prepared.by_follower),
+            *(() if own_preparation is None else [own_preparation]),
+        )
+        steps_by_preparation = [each.steps(completed[0]) for each in preparations]
+        first_steps = (*current_outcome.first, *(each for each in steps_by_preparation if each.steps or each.drops))
+        return Decision(DecisionKind.MAKE, completed[0], content, properties.new_table, changes, first=first_steps)
 
-    decide(table, build, relief)
+    decide(table, build, make_room)
     if not completed:
         return None
     if prepared is None:
         return Completed(completed[0])
+    # Copies of the files that followers prepared are in place now.
     if any(each.sets_aside for each in prepared.by_follower):
         table.storage.delete_folder(folder_of(pending.requested_time))
     return Completed(completed[0], prepared.report)
@@ -220,20 +231,24 @@ def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
     """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew."""
-    ready = () if prepared is None else prepared.followers
-    if any(follower not in ready for follower in following(replace(table, config=config))):
+    prepared_followers = () if prepared is None else prepared.followers
+    if any(follower not in prepared_followers for follower in followers_of(replace(table, config=config))):
         raise _OutdatedError
-    return "" if prepared is None else _required(prepared.ready_after(timeline, config, outcome))
+    return "" if prepared is None else _time_or_outdated(prepared.ready_after(timeline, config, outcome))
 
 
-def _required(ready: str | None) -> str:
-    if ready is None:
+def _time_or_outdated(ready_time: str | None) -> str:
+    """Return the time after which what was prepared is ready; raise `_OutdatedError` for None."""
+    if ready_time is None:
         raise _OutdatedError
-    return ready
+    return ready_time
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
-    """Decide that an instant, which `find` returns, never completes; return the timeline. Raises as `decide`."""
+    """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`.
+
+    `find` returns None if there is nothing to give up.
+    """
 
     def build(timeline: Timeline) -> Decision | None:
         instant = find(timeline)
@@ -244,12 +259,12 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
 def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
     """Do work on the timeline that makes no instant, under the table's lock; each of its steps may run twice."""
-    with hold(table) as held:
-        return work(held)
+    with hold(table) as held_lock:
+        return work(held_lock)
 
 
 def prepare_for_removed_files(table: Table) -> None:
-    """Make followers ready before data files are deleted without an instant."""
+    """Set the properties that followers want before data files are deleted without an instant."""
     with hold(table):
         changes = changed_properties(table)
         if changes:
@@ -257,16 +272,16 @@ def prepare_for_removed_files(table: Table) -> None:
 
 
 def prepare_followers(table: Table, instant: Instant) -> None:
-    """Make followers ready before the first data file changes for an instant. Raises as `decide`.
+    """Set the properties that followers want before the first data file changes for an instant. Raises as `decide`.
 
     If another process requested the instant, a metadata table may be in use. It is harmless to make the requested file
     again.
     """
-    same = (instant.requested_time, instant.action)
+    identity = (instant.requested_time, instant.action)
 
     def build(timeline: Timeline) -> Decision | None:
         changes = changed_properties(table)
-        if not changes or not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
+        if not changes or not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
         return Decision(

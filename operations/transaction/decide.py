@@ -30,21 +30,24 @@ from .locks import HeldLock, hold
 
 
 def take_back_late_steps(table: Table, decision: Decision) -> None:
-    """Delete what a decision made of an instant of the metadata table after that instant was over."""
+    """Delete the files that a decision made for an instant of the metadata table, if that instant was over before."""
     if is_newest(table.storage, decision):
+        # No process has decided since, so none has ended the instant.
         return
-    time = decision.instant.requested_time
+    instant_time = decision.instant.requested_time
     try:
         metadata = MetadataTable.with_partitions(table, table.timeline(), ())
     except TableConfigError:
         # The metadata table was dropped.
         is_over = True
     else:
-        archived = metadata.timeline.files.archive.instants(time, time)
-        is_over = metadata.files_begun() > time or any(each.requested_time == time for each in archived)
+        archived_instants = metadata.timeline.files.archive.instants(instant_time, instant_time)
+        is_over = metadata.files_begun() > instant_time or any(
+            each.requested_time == instant_time for each in archived_instants
+        )
     if is_over:
-        for first in decision.first:
-            take_back_steps(table.storage, first)
+        for first_steps in decision.first:
+            take_back_steps(table.storage, first_steps)
 
 
 logger = logging.getLogger("pyhudi")
@@ -61,18 +64,18 @@ _TRIES = 3
 def decide(
     table: Table,
     build: Callable[[Timeline], Decision | None],
-    relief: Callable[[], None] | None = None,
+    make_room: Callable[[], None] | None = None,
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` runs again after each lost race, and returns None if there is nothing to decide. `relief` makes room on a
-    full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if the store failed: if the
-    decision was made before, it is binding, and the next process that decides carries it out.
+    `build` runs again after each lost race, and returns None if there is nothing to decide. `make_room` frees space
+    that this process holds on a full store. Raises `ConcurrentWriteError` after many lost races, and `StorageError` if
+    the store failed: if the decision was made before, it is binding, and the next process that decides carries it out.
     """
-    with hold(table) as held:
+    with hold(table) as held_lock:
         for attempt in range(_ROUNDS):
-            began = time.monotonic()
-            number, timeline = settled(held)
+            start_s = time.monotonic()
+            number, timeline = carry_out_newest(held_lock)
             decision = build(timeline)
             if decision is None:
                 return timeline
@@ -80,13 +83,14 @@ def decide(
             # Old decisions are deleted, so after a long stall the number may be free again. Only the newest binds.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
                 try:
-                    _insist(held, decision, timeline, relief)
+                    _carry_out_with_retries(held_lock, decision, timeline, make_room)
                 except CommitConflictError:
                     # The table has another version now, and a process of that version may have decided since.
-                    voided = _make_empty_decision(table.storage, number + 2, decision)
-                    if voided or not is_completed_now(table, decision.instant):
+                    made_empty = _make_empty_decision(table.storage, number + 2, decision)
+                    # If the other process has completed the instant in the new version, this call has succeeded.
+                    if made_empty or not is_completed_now(table, decision.instant):
                         raise
-                _take_back_late(held, decision, began)
+                _take_back_late(held_lock, decision, start_s)
                 return timeline
             # Pauses of random lengths keep the same processes from meeting again.
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
@@ -97,21 +101,21 @@ def decide(
 
 def settle(table: Table) -> Timeline:
     """Carry out the newest decision, whose maker may be dead, and return the timeline."""
-    with hold(table) as held:
-        return settled(held)[1]
+    with hold(table) as held_lock:
+        return carry_out_newest(held_lock)[1]
 
 
-def settled(held: HeldLock) -> tuple[int, Timeline]:
+def carry_out_newest(held_lock: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
-    table = held.table
+    table = held_lock.table
     numbers = _numbers(table.storage)
-    newest, began = numbers[-1], time.monotonic()
-    decision = _read(table, newest) if newest else None
+    newest, start_s = numbers[-1], time.monotonic()
+    decision = _read_decision(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
-        _insist(held, decision, timeline, None)
-        _take_back_late(held, decision, began)
+        _carry_out_with_retries(held_lock, decision, timeline, None)
+        _take_back_late(held_lock, decision, start_s)
         timeline = table.timeline()
     _delete_old(table.storage, numbers)
     return newest, timeline
@@ -122,7 +126,7 @@ def _numbers(storage: Storage) -> list[int]:
     return [0, *decisions.numbers(storage)]
 
 
-def _read(table: Table, number: int) -> Decision | None:
+def _read_decision(table: Table, number: int) -> Decision | None:
     """Return a decision; None if it is deleted because a newer one exists, or if its file stays incomplete."""
     storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
@@ -162,6 +166,7 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
 
 
 def _is_newest(storage: Storage, number: int) -> bool:
+    """Return whether a decision has the greatest number; a list of the decisions that fails is tried again."""
     for _ in range(_TRIES - 1):
         try:
             return _numbers(storage)[-1] == number
@@ -171,43 +176,49 @@ def _is_newest(storage: Storage, number: int) -> bool:
     return _numbers(storage)[-1] == number
 
 
-def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
-    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows."""
+def _carry_out_with_retries(
+    held_lock: HeldLock, decision: Decision, timeline: Timeline, make_room: Callable[[], None] | None
+) -> None:
+    """Carry a decision out, and try again if that fails: the decision is binding, whatever error follows.
+
+    Raises `StorageError` after the last try, and `CommitConflictError` as `carry_out`.
+    """
     for attempt in range(1, _TRIES + 1):
         try:
-            carry_out(held, decision, timeline)
+            carry_out(held_lock, decision, timeline)
             return
         except (StorageError, ConcurrentWriteError) as error:
             if isinstance(error, StorageError) and is_unflushed(error):
                 raise
             if attempt == _TRIES:
-                raise _unfinished(decision, error) from error
-            logger.warning("table %s: carrying out a decision failed once", held.table.path, exc_info=True)
-        if relief is not None:
-            relief()
+                raise _unfinished_error(decision, error) from error
+            logger.warning("table %s: carrying out a decision failed once", held_lock.table.path, exc_info=True)
+        if make_room is not None:
+            make_room()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
 
 
 def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
-    """Make a decision without effect after a decision, so that no process carries that out; return whether it was made.
+    """Make a decision without effect, so that no process carries the decision before it out; return whether that is so.
 
     False if another process decided first: it has carried the earlier decision out.
     """
-    nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
-    return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
+    empty_decision = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
+    return _create(storage, number, empty_decision.encode()) and _is_newest(storage, number)
 
 
-def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
+def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> None:
     """Delete a completed file that this process made again after another process had undone or archived its instant.
 
     As the first write on the timeline, it would make readers take all instants archived after it for uncommitted. The
     files that came before it go, too.
     """
-    table, completed = held.table, decision.instant
-    if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - began >= LATE_S:
+    table, completed = held_lock.table, decision.instant
+    if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - start_s >= LATE_S:
         take_back_late_steps(table, decision)
     makes_write = decision.kind == DecisionKind.MAKE and completed.state == State.COMPLETED and completed.is_write
-    if not makes_write or time.monotonic() - began < LATE_S:
+    if not makes_write or time.monotonic() - start_s < LATE_S:
+        # No process is fast enough to undo or archive the instant in less time.
         return
     timeline = table.timeline()
     if not is_undone(timeline, completed):
@@ -217,16 +228,18 @@ def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
             # Apache Hudi may be moving the instant to another version.
             return
         table.storage.delete(timeline.files.path(completed))
-        for first in first_steps_of(table, decision):
-            take_back_steps(table.storage, first)
+        for first_steps in first_steps_of(table, decision):
+            take_back_steps(table.storage, first_steps)
         return
     take_back_if_archived(table, completed.requested_time)
+    # Only as the first write does it mislead readers.
     writes = [instant for instant in timeline.instants if instant.is_write]
     if len(writes) >= 2 and writes[0] == completed:
         table.storage.delete(timeline.files.path(completed))
 
 
-def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
+def _unfinished_error(decision: Decision, error: PyHudiError) -> StorageError:
+    """Return the error of a decision that is binding, and that this process could not carry out."""
     instant = decision.instant
     verb = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
@@ -237,6 +250,7 @@ def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
 
 
 def _delete_old(storage: Storage, numbers: list[int]) -> None:
+    """Delete all but the newest `KEPT` decisions once there are twice as many; a failure is only logged."""
     if len(numbers) <= 2 * KEPT:
         return
     try:

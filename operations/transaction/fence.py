@@ -12,7 +12,7 @@ from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType
 from ...timeline.writers.owner import Seal
 from ..meeting.transaction import Transaction
-from .begin import over, refuse_sealed
+from .begin import refuse_sealed, sealed_error
 from .left_overs import forget_partitions
 
 
@@ -30,44 +30,49 @@ class Fence:
     number: int
     sealed_by_us: bool = False
     partitions: set[str] = field(default_factory=set)
-    _over: bool = False
+    _is_closed: bool = False
     _announced: dict[str, Marker] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def close(self) -> None:
-        """Refuse all further files of threads that an interrupt left behind: their write is undone next."""
-        self._over = True
+        """Refuse all further files of threads that still run after an interrupt, because their write is undone next."""
+        self._is_closed = True
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
         """Write the markers of files in one request; a marker must exist before its file."""
         with self._lock:
-            fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
-            self._announced |= fresh
+            new_markers = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
+            self._announced |= new_markers
             if self.work.shared:
-                self.work.markers.create(fresh.values())
-            elif fresh:
+                self.work.markers.create(new_markers.values())
+            elif new_markers:
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
+        """Publish a finished file between the two checks, and return its size; raise if the write is over."""
         self.before_publish(partition_path, path, kind)
         size = staged.publish()
         self.after_publish(path)
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
-        self._refuse_over()
+        """Check that the write is open, and make the marker of a file and the metafile of its partition."""
+        self._refuse_closed()
         self.announce([(path, kind)])
         # `after_publish` checks the instant itself: without it no reader sees the file.
         self._refuse_sealed()
         if partition_path not in self.partitions:
-            made = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
+            is_new = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
             self.partitions.add(partition_path)
-            if made:
+            if is_new:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
-        """Look for the seal once more: a commit that sealed after the check and before the file missed the file."""
-        if self.sealed_by_us and not self._over:
+        """Look for the seal once more, and delete the file if the write is over.
+
+        A commit that sealed the write between the first check and the file has not listed the file.
+        """
+        if self.sealed_by_us and not self._is_closed:
             return
         try:
             self.refuse()
@@ -84,10 +89,14 @@ class Fence:
         notes = (Seal(storage, seal) for seal in self.work.seals)
         if self._announced and not self.sealed_by_us and any(note.is_given_up() for note in notes):
             storage.delete(*self._announced)
-            raise over(self.work)
+            raise sealed_error(self.work)
 
     def refuse(self) -> None:
-        self._refuse_over()
+        """Raise `WriteSealedError` if the fence is closed, the write is over, or its instant is off the timeline.
+
+        The commit has sealed the write itself, so only a closed fence stops the commit.
+        """
+        self._refuse_closed()
         if self.sealed_by_us:
             return
         self._refuse_sealed()
@@ -98,17 +107,19 @@ class Fence:
                 "Write again.",
             )
 
-    def _refuse_over(self) -> None:
-        if self._over:
-            raise over(self.work)
+    def _refuse_closed(self) -> None:
+        """Raise `WriteSealedError` if this process has closed the fence."""
+        if self._is_closed:
+            raise sealed_error(self.work)
 
     def _refuse_sealed(self) -> None:
-        self._refuse_over()
+        """Raise `WriteSealedError` if this fence is closed, or another process sealed the write."""
+        self._refuse_closed()
         if not self.sealed_by_us:
             refuse_sealed(self.work)
 
     def _take_back_metafile(self, partition_path: str) -> None:
-        """If the write is over, remove the new metafile: it would hide later partitions below."""
+        """If the write is over, remove the new metafile, which would hide later partitions below it, and raise."""
         try:
             self.refuse()
         except WriteSealedError:

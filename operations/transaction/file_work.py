@@ -37,14 +37,17 @@ class FileWork:
     counts: Callable[[str], bool] = every
 
     def files(self, token: WriteToken, publisher: Publisher) -> DataFiles:
+        """Return the data files that a task makes under its token; `publisher` checks each before it appears."""
         work = self.transaction
         return DataFiles(work.storage, work.instant_time, token, work.aside, publisher)
 
     def slices(self, sees: Callable[[str], bool], open_spill: Callable[[], tuple[SpillWriter, Storage]]) -> SliceReader:
+        """Return the reader of stored rows: of the instants that `sees` accepts, with a spill for large merges."""
         work = self.transaction
         return SliceReader(work.storage, work.config, self.schema, sees, self.output.memory, open_spill)
 
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
+        """Return the format of base files, with the order of rows and the filters; ``schema`` replaces the columns."""
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
         table_order = config.sort_order
@@ -53,6 +56,7 @@ class FileWork:
         return FileFormat(columns, text, output, order, filters_for(config, output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
+        """Return the format of log files; with ``partial`` for blocks that lack columns."""
         logs = self.logs
         data_format = safe_format(logs.data_format, self.transaction.config, self.schema)
         return LogFormat(data_format, logs.block_bytes, logs.file_bytes, partial)

@@ -28,8 +28,8 @@ def changed_properties(table: Table, config: TableConfig | None = None) -> dict[
             return {}
         config = load_config(table.storage)
     refuse_other_version(table, config)
-    asked = (follower.properties(table, config) for follower in FOLLOWERS)
-    return {key: value for changes in asked for key, value in changes.items()}
+    changes_by_follower = (follower.properties(table, config) for follower in FOLLOWERS)
+    return {key: value for changes in changes_by_follower for key, value in changes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,27 @@ class Prepared:
 
     @property
     def report(self) -> MetadataWritten | None:
+        """What the instant writes to the metadata table, for the user; None if no follower reports it."""
         return next((each.report for each in self.by_follower if each.report is not None), None)
 
     def ready_after(self, timeline: Timeline, config: TableConfig, outcome: Outcome) -> str | None:
         """Return a time after which the instant must complete; None if the followers must prepare anew."""
         if outcome.files != self.outcome.files:
+            # Instants that completed meanwhile change what this instant does.
             return None
         times = [each.ready_after(timeline, config) for each in self.by_follower]
-        ready = [time for time in times if time is not None]
-        return max(ready, default="") if len(ready) == len(times) else None
+        ready_times = [time for time in times if time is not None]
+        return max(ready_times, default="") if len(ready_times) == len(times) else None
 
 
-def following(table: Table) -> tuple[Follower, ...]:
+def followers_of(table: Table) -> tuple[Follower, ...]:
     """Return the followers that prepare steps for a table's instants."""
     return tuple(follower for follower in FOLLOWERS if follower.follows(table))
 
 
 def bounded_columns(table: Table) -> tuple[str, ...]:
     """Return the columns whose bounds followers need of each new data file of a table, each once."""
-    return tuple(dict.fromkeys(name for follower in following(table) for name in follower.bounded_columns(table)))
+    return tuple(dict.fromkeys(name for follower in followers_of(table) for name in follower.bounded_columns(table)))
 
 
 def prepare(followers: tuple[Follower, ...], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:

@@ -30,15 +30,17 @@ def remove_file(table: Table, instant: Instant) -> None:
 
 
 def remove_pending(table: Table, instant: Instant) -> None:
+    """Delete the requested and the inflight file of an instant."""
     with hold(table):
         table.instants.remove_pending(instant)
 
 
-def remove_savepoint(table: Table, saved: Instant) -> None:
+def remove_savepoint(table: Table, savepoint: Instant) -> None:
+    """Take a savepoint off the timeline, its completed file first, so that it protects no files from then on."""
     with hold(table):
-        for path in _completed(table.instants.paths(), saved):
+        for path in _completed_paths(table.instants.paths(), savepoint):
             table.storage.delete(path)
-        table.instants.remove_pending(saved)
+        table.instants.remove_pending(savepoint)
 
 
 def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
@@ -47,35 +49,36 @@ def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
         paths = table.instants.paths()
         for instant in rollbacks:
             table.instants.remove_pending(instant)
-            table.storage.delete(*_completed(paths, instant))
+            table.storage.delete(*_completed_paths(paths, instant))
 
 
-def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
+def remove_archived(held_lock: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
     """Delete the files of instants that the archive holds, given in ascending order."""
-    storage = held.table.storage
+    storage = held_lock.table.storage
     # An instant without its completed file looks pending, so delete that file last.
     pending = (states[state] for states in archived for state in states if state != State.COMPLETED)
     storage.delete(*(path for paths in pending for path in paths))
     completed = [path for states in archived for path in states.get(State.COMPLETED, ())]
     # In ascending order: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A
     # disk deletes the files of a call in their order, but an object store may not.
-    step = 1 if storage.remote else _AT_ONCE
-    for first in range(0, len(completed), step):
-        storage.delete(*completed[first : first + step])
+    files_at_once = 1 if storage.remote else _AT_ONCE
+    for start in range(0, len(completed), files_at_once):
+        storage.delete(*completed[start : start + files_at_once])
 
 
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
     """Make a completed write inflight again, so that no reader sees its rows."""
     states = paths.get(victim.identity, {})
-    completed = _completed(paths, victim)
+    completed = _completed_paths(paths, victim)
     if not completed:
+        # It is inflight, or gone.
         return
     files = table.instants
     with hold(table):
         # Without a pending file the instant would vanish at once, and no process would look for its data files.
         for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
             if state not in states:
-                make(_pending(files, states, victim))
+                make(_with_pending_action(files, states, victim))
         table.storage.delete(*completed)
 
 
@@ -88,12 +91,12 @@ def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
             table.storage.delete(*{pending, *states.get(state, ())})
 
 
-def _completed(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
+def _completed_paths(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
     return paths.get(instant.identity, {}).get(State.COMPLETED, ())
 
 
-def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
-    """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
+def _with_pending_action(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
+    """Return a completed write under the action of its pending files: a clustering completes as a replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
         instant = files.layout.parse(split(path)[1])
         if instant is not None and action_group(instant.action) == victim.group:

@@ -29,10 +29,11 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
     """
     paths = list(partitions)
     if paths:
-        decide(table, partial(_unused, table.storage, victim, paths))
+        decide(table, partial(_close_unused, table.storage, victim, paths))
 
 
-def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
+def _close_unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
+    """Return the decision to close those partitions that only this instant opened and no write used; None for none."""
     flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
     unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
     return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None
@@ -56,14 +57,14 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
         if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
     # A rollback deletes the metafile of a partition that the write opened, so a file may lie outside of partitions.
-    every = storage.list("", recursive=True, strict=False)
-    listed = (info for info in every if not info.path.startswith(f"{_META_FOLDER}/"))
-    return sorted(info.path for info in by_maker(table, timeline, listed).get(instant_time, ()))
+    all_files = storage.list("", recursive=True, strict=False)
+    files_of_table = (info for info in all_files if not info.path.startswith(f"{_META_FOLDER}/"))
+    return sorted(info.path for info in by_maker(table, timeline, files_of_table).get(instant_time, ()))
 
 
-def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    """Return the data files among some files, files of change data included, by the requested times of their makers."""
-    parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed)
+def by_maker(table: Table, timeline: Timeline, listed_files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
+    """Return the data files among listed files, change data included, by the requested times of their makers."""
+    parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed_files)
     files = [(info, file) for info, file in parsed if file is not None]
     makers = table.format.makers_of_each([file for _, file in files], timeline)
     files_by_time: dict[str, list[FileInfo]] = {}
@@ -74,11 +75,12 @@ def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> di
 
 
 def marked_by_tasks(work: Transaction, _: object = ()) -> Iterator[list[str]]:
-    """Yield the data files of an instant by its markers, if only this process's tasks write it."""
+    """Yield the data files that an instant's markers name, as `Ownership.files` if no other process shares the work."""
     yield marked_files(work.storage, work.table.format.slices, work.instant_time)
 
 
 def forget(storage: Storage, instant_time: str) -> None:
+    """Delete the markers, the heartbeat and the working folder with the claim of an instant that is over."""
     Markers(storage, instant_time).delete()
     heartbeat.Heartbeat(storage, instant_time).delete()
     storage.delete_folder(owner.Claim(storage, instant_time).folder)
@@ -106,6 +108,7 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:
+    """Return paths of data files by their partitions."""
     partitions: dict[str, list[str]] = {}
     for path in paths:
         partitions.setdefault(path.rpartition("/")[0], []).append(path)

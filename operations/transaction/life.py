@@ -89,9 +89,9 @@ def live(
         if made is not None:
             work = made.work
             seal(work)
-        completed = made is not None and finish(made, ownership) is not None
+        is_completed = made is not None and finish(made, ownership) is not None
     try_to_forget(work.storage, work.instant_time)
-    return result, completed
+    return result, is_completed
 
 
 @contextmanager
@@ -116,7 +116,8 @@ def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object
 def seal(work: Transaction) -> None:
     """Keep all tasks of this process from publishing further files.
 
-    The instant's own seal also stops other processes, so work on a plan that they may continue has no key for it.
+    The instant's own seal also stops other processes. So work on a plan that other processes may continue has no key,
+    and sets only its own seal.
     """
     if work.key:
         work.seal.set(work.key)
@@ -137,11 +138,12 @@ def finish(
     with phase("complete"):
         made.ready()
         # Only work with a key holds a reserve.
-        relief = work.reserve.release if work.key else None
-        return complete(work.table, work.inflight, made.outcome, relief)
+        make_room = work.reserve.release if work.key else None
+        return complete(work.table, work.inflight, made.outcome, make_room)
 
 
 def drop_strays(made: Made, ownership: Ownership) -> None:
+    """Delete the data files of this process's tasks that no finished unit reported."""
     work, reported = made.work, frozenset(made.paths)
     for paths in ownership.files(work, made.folders):
         # Delete only these files: the undo of the instant would also delete reported files of the same slice.

@@ -20,6 +20,8 @@ LONGEST_WAIT_S = 60.0
 
 
 class LockProvider(Protocol):
+    """A kind of lock for which writers of other software wait, too."""
+
     def hold(self, table: Table, wait_s: float) -> AbstractContextManager[None]:
         """Return a context in which no other writer changes the timeline.
 
@@ -66,11 +68,11 @@ def provider_of(table: Table) -> LockProvider | None:
     """Return the provider of a table's lock; None if the race for the next decision is enough."""
     if table.lock is None:
         return None
-    make = PROVIDERS.get(table.lock.provider)
-    if make is None:
+    make_provider = PROVIDERS.get(table.lock.provider)
+    if make_provider is None:
         raise UnsupportedTableError(
             f"The table {table.path} has {LOCK_PROVIDER}={table.lock.provider} among its properties, a lock that this "
             "release of pyhudi does not know.",
             "Write with the software that locks the table.",
         )
-    return make(table.lock)
+    return make_provider(table.lock)

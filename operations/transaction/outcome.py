@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class CommitBody:
-    """The body for each round of a decision; encoded again only if the checkpoints have changed."""
+    """The content of a write's completed file for each round of a decision, which may see other checkpoints."""
 
     metadata: CommitMetadata
     table: Table
@@ -33,13 +33,15 @@ class CommitBody:
 
     @property
     def size(self) -> int:
-        return len(self._with({} if self._encoded is None else self._encoded[0]))
+        """Bytes of the content as it was encoded last, to know the space that it needs."""
+        return len(self._encoded_with({} if self._encoded is None else self._encoded[0]))
 
     def at(self, timeline: Timeline, pending: Instant) -> bytes:
         """Return the body of a pending instant that completes next on a timeline."""
-        return self._with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
+        return self._encoded_with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
 
-    def _with(self, checkpoints: Mapping[str, str]) -> bytes:
+    def _encoded_with(self, checkpoints: Mapping[str, str]) -> bytes:
+        """Return the encoded content with some checkpoints."""
         if self._encoded is None or self._encoded[0] != checkpoints:
             metadata = self.metadata
             extra = {**metadata.extra_metadata, **checkpoints}
@@ -73,6 +75,7 @@ class Outcome:
         body: Content of the completed file; that of a write also carries the checkpoints of streams on.
         written: The data files that the instant made.
         removed: Paths of the data files that the instant deleted.
+        replaced: The file groups that readers skip from then on.
         followed: False for a savepoint, which changes nothing that readers see.
         first: Steps before its completed file, besides those of followers.
         own: What the instant itself prepared, as a follower does; an indexing brings what it built.
@@ -96,6 +99,7 @@ class Outcome:
 
     @property
     def changes(self) -> FileChanges:
+        """The changes of data files and of the columns, as followers get them."""
         body = self.body.metadata if isinstance(self.body, CommitBody) else self.body
         notes = getattr(body, "extra_metadata", None) or {}
         return FileChanges(self.written, self.removed, self.replaced, notes.get("schema", ""))

@@ -33,13 +33,13 @@ def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[
     Returns the partitions that went out of use. ``paths`` are the data files that the undo takes back. Raises as
     `set_properties`.
     """
-    if not _in_use(table):
+    if not _partitions_in_use(table):
         return ()
-    is_lost = table.format.undo.adds_files(time, paths)
-    if not is_lost and is_in_base_files(table, timeline, time):
+    must_go = table.format.undo.adds_files(time, paths)
+    if not must_go and is_in_base_files(table, timeline, time):
         # If another process undoes the same instant at the same time, the instant seems to have written nothing.
-        is_lost = is_in_base_files(table, timeline.reload(), time)
-    return take_out_of_use(table, "rollback") if is_lost else ()
+        must_go = is_in_base_files(table, timeline.reload(), time)
+    return take_out_of_use(table, "rollback") if must_go else ()
 
 
 def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[str, ...]:
@@ -50,11 +50,11 @@ def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[
     """
     if not paths or not table.format.keeps_metadata:
         return ()
-    now = Table(table.storage, load_config(table.storage), table.lock)
-    if FILES not in now.config.metadata_partitions:
+    current_table = Table(table.storage, load_config(table.storage), table.lock)
+    if FILES not in current_table.config.metadata_partitions:
         return ()
     try:
-        metadata = MetadataTable.with_partitions(now, now.timeline(), [FILES])
+        metadata = MetadataTable.with_partitions(current_table, current_table.timeline(), [FILES])
         is_named = table.format.undo.adds_files("", paths) or lists_any(metadata.partition(FILES), paths)
     except DAMAGE:
         is_named = True
@@ -74,9 +74,9 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     An indexing at work notices the undo, and builds again. ``action`` says in messages what needs this. Raises as
     `set_properties`.
     """
-    names = _in_use(table)
+    names = _partitions_in_use(table)
     for _ in range(_ROUNDS):
-        if not _in_use(table):
+        if not _partitions_in_use(table):
             break
         set_properties(table, action, _without_partitions)
     else:
@@ -95,11 +95,13 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     return names
 
 
-def _in_use(table: Table) -> tuple[str, ...]:
+def _partitions_in_use(table: Table) -> tuple[str, ...]:
+    """Return the partitions in use; none if pyhudi does not keep the metadata table of the table's version."""
     # If the first write of a table is dead, the table has no properties yet.
     config = stored_config(table.storage) if table.format.keeps_metadata else None
     return () if config is None else config.metadata_partitions
 
 
 def _without_partitions(_: Timeline, stored: TableConfig) -> Mapping[str, str] | None:
+    """Return the properties that take all partitions out of use; None if there is no partition."""
     return changed_names(stored, drops=stored.metadata_partitions) or None

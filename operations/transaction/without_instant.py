@@ -29,55 +29,58 @@ def take_metadata_steps(table: Table, build: Callable[[Timeline], MetadataSteps 
 
     `build` runs again after each lost race, with the timeline of the table. Raises as `decide`.
     """
-    made: list[Instant] = []
+    made_instants: list[Instant] = []
 
     def decision(timeline: Timeline) -> Decision | None:
-        made.clear()
+        made_instants.clear()
         steps = build(timeline)
         if steps is None:
             return None
-        made.append(steps.instant.at(State.REQUESTED))
-        return Decision(DecisionKind.TAKE_STEPS, made[0], first=(steps.first,))
+        made_instants.append(steps.instant.at(State.REQUESTED))
+        return Decision(DecisionKind.TAKE_STEPS, made_instants[0], first=(steps.first,))
 
     decide(table, decision)
-    if not made:
+    if not made_instants:
         return None
     # Only the newest decision is ever carried out, so this decision without effect ends the other for good.
-    decide(table, lambda _: Decision(DecisionKind.CLOSE, made[0]))
-    return made[0]
+    decide(table, lambda _: Decision(DecisionKind.CLOSE, made_instants[0]))
+    return made_instants[0]
 
 
 def set_properties(
     table: Table,
     action: str,
-    find: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None],
+    find_changes: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None],
     only_at: bytes = b"",
     *,
     follows: bool = True,
 ) -> None:
-    """Set the properties that `find` returns, and with ``follows`` those that followers want. Raises as `decide`.
+    """Set the properties that `find_changes` returns, and with ``follows`` those of followers. Raises as `decide`.
 
-    `find` runs again after each lost race, with the timeline and the stored properties. It returns None if nothing has
-    to change, and raises if the properties must not change. Nothing is set if other software changes the properties at
-    the same moment, or the state of the timeline (`state_of`) on which the change depends: the caller must check.
-    ``action`` names the change in messages.
+    `find_changes` runs again after each lost race, with the timeline and the stored properties. It returns None if
+    nothing has to change, and raises if the properties must not change. Nothing is set if other software changes the
+    properties at the same moment. Nor is it if ``only_at`` is no longer the state of the timeline (`state_of`) on which
+    the change depends. So the caller must check. ``action`` names the change in messages.
     """
-    made: list[Decision] = []
+    made_decisions: list[Decision] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        made.clear()
+        """Return the decision to set properties on a timeline; None if nothing has to change."""
+        made_decisions.clear()
         stored = load_stamped(table.storage)
         refuse_other_version(table, stored.config)
-        wanted = find(timeline, stored.config)
-        if wanted is None:
+        wanted_changes = find_changes(timeline, stored.config)
+        if wanted_changes is None:
             return None
         instant = Instant(time_after(table, timeline), action, State.REQUESTED)
-        changes = {**(changed_properties(table, stored.config) if follows else {}), **wanted}
-        made.append(Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum))
-        return made[0]
+        changes = {**(changed_properties(table, stored.config) if follows else {}), **wanted_changes}
+        made_decisions.append(
+            Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum)
+        )
+        return made_decisions[0]
 
     decide(table, build)
-    if made:
+    if made_decisions:
         # Only the newest decision is ever carried out, so this decision without effect ends the other for good, even if
         # the replaced file itself is put back.
-        decide(table, lambda _: Decision(DecisionKind.CLOSE, made[0].instant))
+        decide(table, lambda _: Decision(DecisionKind.CLOSE, made_decisions[0].instant))

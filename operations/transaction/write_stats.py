@@ -55,6 +55,7 @@ def commit_metadata(
 
 
 def _write_stat(file: WrittenFile, instant_time: str) -> WriteStat:
+    """Return the statistics of a new file under Apache Hudi's names."""
     from ...timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     counts, base = file.counts, None if file.previous is None else file.previous.base

@@ -50,8 +50,8 @@ def run_after_batch(
         return ()
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
     listings = Listings(timeline)
-    results, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
-    _warn_of_much(storage.path, listings.since or timeline)
+    results, _ = _run_due_services(storage, listings, upkeep, means, stream.upkeep_s)
+    _warn_of_much(storage.path, listings.since_write or timeline)
     return results
 
 
@@ -62,39 +62,45 @@ def run_within(
 
     Returns a result for each due service, also if there was no time for it.
     """
-    results, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
-    over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
-    due = [service.name for service in waiting if service.pays(timeline, upkeep)]
-    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=over) for name in due))
+    results, services_without_time = _run_due_services(storage, Listings(timeline), upkeep, means, seconds)
+    out_of_time = (
+        f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
+    )
+    due_names = [service.name for service in services_without_time if service.pays(timeline, upkeep)]
+    return (*map(_with_rest, results), *(ServiceResult(storage.path, name, skipped=out_of_time) for name in due_names))
 
 
 def _with_rest(result: ServiceResult) -> ServiceResult:
     """Return the result of a service, with a sentence about file groups if the seconds were too few for them."""
-    rest = rest_of(result.path, result.service)
-    if result.skipped or not result.changed or not rest.delta_commits:
+    waiting_rest = rest_of(result.path, result.service)
+    if result.skipped or not result.changed or not waiting_rest.delta_commits:
         return result
-    why = "the seconds for services after a write were too few for other file groups; compact() merges them"
-    return replace(result, skipped=why)
+    reason = "the seconds for services after a write were too few for other file groups; compact() merges them"
+    return replace(result, skipped=reason)
 
 
-def _run(
+def _run_due_services(
     storage: Storage, listings: Listings, upkeep: Upkeep, means: Means, seconds: float
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
-    """Return the results of the services for which there was time, and the services that had none."""
-    until = time.monotonic() + seconds
+    """Return the results of the services for which there was time, and the services that had none.
+
+    It begins with the service that had no time after the write before.
+    """
+    until_s = time.monotonic() + seconds
     results: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
-    wanted = [service for service in services if service is not None and service.automatic(upkeep)]
-    names = [service.name for service in wanted]
-    first = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
-    order = [*wanted[first:], *wanted[:first]]
-    for number, service in enumerate(order):
-        left = until - time.monotonic()
-        if left <= 0 and (results or not seconds):
+    wanted_services = [service for service in services if service is not None and service.automatic(upkeep)]
+    names = [service.name for service in wanted_services]
+    first_index = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
+    ordered_services = [*wanted_services[first_index:], *wanted_services[:first_index]]
+    for number, service in enumerate(ordered_services):
+        left_s = until_s - time.monotonic()
+        # The first service runs however little time there is, unless there is none by the settings.
+        if left_s <= 0 and (results or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
-            return tuple(results), order[number:]
-        within = partial(replace, means, within_s=max(left, 0.0))
-        call = Call(storage, means.patience, lambda: upkeep, within)
+            return tuple(results), ordered_services[number:]
+        means_within = partial(replace, means, within_s=max(left_s, 0.0))
+        call = Call(storage, means.patience, lambda: upkeep, means_within)
         result = run_logged(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
         results += [] if result is None else [result]
     _NEXT.pop(storage.path, None)
@@ -102,11 +108,12 @@ def _run(
 
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
+    """Warn once of a table whose file groups wait for a compaction with more than `MUCH` delta commits."""
     # The most delta commits of a file group that waits for a compaction.
-    waiting = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
-    if waiting > MUCH and not _WARNED.get(path):
-        logger.warning(_MUCH, path, waiting, MUCH, path)
-    keep(_WARNED, path, waiting > MUCH, _MOST_TABLES)
+    waiting_commits = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
+    if waiting_commits > MUCH and not _WARNED.get(path):
+        logger.warning(_MUCH, path, waiting_commits, MUCH, path)
+    keep(_WARNED, path, waiting_commits > MUCH, _MOST_TABLES)
 
 
 SKIPPED = "table %s: the %s after the write is skipped: %s"
@@ -133,17 +140,21 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
 class Listings:
     """A timeline from before the end of the write, and a later listing; services find by them what is due."""
 
-    before: Timeline
-    since: Timeline | None = None
+    before_write: Timeline
+    since_write: Timeline | None = None
 
 
 def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResult | None:
-    if not service.pays(listings.before, call.upkeep()):
+    """Run a service after a write, and return its result; None if it has no work.
+
+    The service gets a listing from after the write, which the next service takes over if this one had no failure.
+    """
+    if not service.pays(listings.before_write, call.upkeep()):
         return None
-    timeline, listings.since = listings.since or listings.before.reload(), None
+    timeline, listings.since_write = listings.since_write or listings.before_write.reload(), None
     result = service.run(call, timeline)
     # Not after a failure: a service that runs again because a file is gone must list again.
-    listings.since = timeline
+    listings.since_write = timeline
     return result
 
 

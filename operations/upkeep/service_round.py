@@ -25,15 +25,17 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
     If a service meets another process, ``skipped`` of its result has the reason. Raises `InvalidOptionError` for a name
     that no service of a round has, and `TableError` if there is no table.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     offered = names_of_a_round()
-    wrong = sorted({*names} - {*offered})
-    if wrong:
-        raise InvalidOptionError(f"A round of services has no {wrong[0]!r}.", f"Choose among {', '.join(offered)}.")
+    unknown_names = sorted({*names} - {*offered})
+    if unknown_names:
+        raise InvalidOptionError(
+            f"A round of services has no {unknown_names[0]!r}.", f"Choose among {', '.join(offered)}."
+        )
     open_table(call.storage)
-    results = tuple(_run(SERVICES[name], call) for name in offered if not names or name in names)
+    results = tuple(_run_if_due(SERVICES[name], call) for name in offered if not names or name in names)
     warnings = tuple(f"The {run.service} failed: {run.error}" for run in results if run.error)
-    return ServicesResult(call.storage.path, results, round(time.monotonic() - began, 3), warnings)
+    return ServicesResult(call.storage.path, results, round(time.monotonic() - start_s, 3), warnings)
 
 
 def names_of_a_round() -> tuple[str, ...]:
@@ -47,7 +49,7 @@ def run_logged(
 
     ``skipped`` and ``failed`` are texts of log lines with "%s" for the table's path, the service and the error.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     try:
         result = with_retries(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
@@ -57,14 +59,16 @@ def run_logged(
     except Exception as error:
         logger.warning(failed, storage.path, name, error, exc_info=True)
         result = ServiceResult(storage.path, name, error=_text_of(error))
-    return None if result is None else replace(result, seconds=round(time.monotonic() - began, 3))
+    return None if result is None else replace(result, seconds=round(time.monotonic() - start_s, 3))
 
 
 def _text_of(error: Exception) -> str:
+    """Return the text of an error for a result."""
     return error.text if isinstance(error, PyHudiError) else str(error) or type(error).__name__
 
 
-def _run(service: Service, call: Call) -> ServiceResult:
+def _run_if_due(service: Service, call: Call) -> ServiceResult:
+    """Run a service of a round, and return its result; it is empty if the service had no work."""
     name = service.name if service.after_write is None else service.after_write.name
     nothing, due = ServiceResult(call.storage.path, name), service.due
     run = (lambda: nothing) if due is None else partial(due, call)

@@ -48,6 +48,7 @@ def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **ho
 
 
 def _archive_due(call: Call) -> ServiceResult:
+    """Archive, and name in the result the pending instant before which the archiving stopped."""
     from ..services.archive import with_what_holds_it_up  # noqa: PLC0415
 
     return with_what_holds_it_up(_archive(call), call.storage, call.upkeep().archive)
@@ -56,16 +57,16 @@ def _archive_due(call: Call) -> ServiceResult:
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
 
 
-def _compact(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _compact(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import compact  # noqa: PLC0415
 
-    return compact(call.storage, of(call.upkeep()), call.means(), dry_run=dry_run)
+    return compact(call.storage, settings_of(call.upkeep()), call.means(), dry_run=dry_run)
 
 
-def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _schedule(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
-    return schedule_compaction(call.storage, of(call.upkeep()), call.patience, dry_run=dry_run)
+    return schedule_compaction(call.storage, settings_of(call.upkeep()), call.patience, dry_run=dry_run)
 
 
 def _repair(
@@ -76,6 +77,7 @@ def _repair(
     file_times: bool = False,
     dry_run: bool = False,
 ) -> ServiceResult:
+    """Run the kind of repair that the arguments choose; without any, mend the whole table."""
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
@@ -83,8 +85,8 @@ def _repair(
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
 
-    given = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
-    chosen = [name for name, is_given in given.items() if is_given]
+    given_arguments = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
+    chosen = [name for name, is_given in given_arguments.items() if is_given]
     if len(chosen) > 1:
         raise OptionConflictError(
             f"A repair of the table {call.storage.path} was given both {' and '.join(chosen)}.",
@@ -102,6 +104,7 @@ def _repair(
 def _rescale(
     call: Call, *, n: int, partitions: list[str] | None = None, dry_run: bool = False, whole_table: bool = False
 ) -> ServiceResult:
+    """Change the number of buckets of partitions."""
     from ..services.rescale.rescale import rescale_buckets  # noqa: PLC0415
 
     return rescale_buckets(
@@ -122,6 +125,7 @@ def _sort(
     partitions: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
+    """Sort base files; a text of column names is split at its commas."""
     from ..services.sorting.sort import sort  # noqa: PLC0415
 
     names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by
@@ -136,6 +140,7 @@ def _sort(
 
 
 def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
+    """Roll one write back, and build the metadata table anew if the rollback takes it out of use."""
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.rollback import rollback  # noqa: PLC0415
 
@@ -164,6 +169,7 @@ def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> Ser
 
 
 def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
+    """Restore the table, and build the metadata table anew if the restore takes it out of use."""
     from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
     from ..services.restore import restore  # noqa: PLC0415
 
@@ -194,15 +200,17 @@ def _validate(call: Call, *, deep: bool = False) -> pa.Table:
 
 
 def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
+    """Return whether a clean may have work: a pending clean, writes beyond those to keep, or another policy."""
     from ..service_settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
 
     settings = upkeep.clean
-    left_over = any(instant.action == "clean" for instant in timeline.pending)
+    has_pending_clean = any(instant.action == "clean" for instant in timeline.pending)
     # With fewer writes, the policy keeps all slices and the file groups that they replaced.
-    return left_over or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
+    return has_pending_clean or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
 
 
 def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
+    """Return whether there are enough writes on the timeline for an archiving."""
     return len(timeline.writes) >= upkeep.archive.max_commits
 
 
@@ -211,21 +219,23 @@ def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
     return any("deltacommit" in {instant.action, instant.group} for instant in timeline.instants)
 
 
-def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
+def _compact_after_write(settings_of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
     from ..services.compaction.compact import compact_after_write  # noqa: PLC0415
 
-    return compact_after_write(call.storage, timeline, of(call.upkeep()), call.means())
+    return compact_after_write(call.storage, timeline, settings_of(call.upkeep()), call.means())
 
 
-def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
+def _compact_due(settings_of: _Of, name: str, call: Call) -> ServiceResult:
+    """Run a compaction if it is due; without work the result is empty."""
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.compact import compact_where_due  # noqa: PLC0415
 
-    result = compact_where_due(call.storage, of(call.upkeep()), call.means())
+    result = compact_where_due(call.storage, settings_of(call.upkeep()), call.means())
     return ServiceResult(call.storage.path, name) if result is None else result
 
 
 def _dry_run(what: str) -> Argument:
+    """Return the argument of a dry run of a service that would do ``what``."""
     return Argument("dry_run", f"only report what it would {what}", bool, default=False)
 
 

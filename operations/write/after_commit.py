@@ -48,8 +48,8 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         logger.warning("table %s: the contents of old writes could not be noted", plan.path, exc_info=True)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
-    bound, application = settings.commit.merge_max_bytes, plan.transaction.owner.application
-    means = means_of(settings, most_bytes=bound, application=application)
+    most_bytes, application = settings.commit.merge_max_bytes, plan.transaction.owner.application
+    means = means_of(settings, most_bytes=most_bytes, application=application)
     # If the write wrote nothing to a metadata table, the table has none to keep up.
     upkeep = settings.upkeep if result.metadata is not None else replace(settings.upkeep, metadata=False)
     if settings.batch is None:
@@ -63,11 +63,11 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
 
 def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
     """Log by column how many values were missing among floats that became whole numbers."""
-    missing: Counter[str] = Counter()
+    missing_counts: Counter[str] = Counter()
     for result in results:
-        missing.update(result.missing)
-    if missing:
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(missing.items()))
+        missing_counts.update(result.missing)
+    if missing_counts:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(missing_counts.items()))
         tables.info(
             "The commit %s stored null or NaN among floats as null in whole numbers of the table %s: %s.",
             plan.instant_time,
@@ -77,6 +77,7 @@ def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
 
 
 def _announce_changes(plan: WritePlan) -> None:
+    """Log which columns of the table the commit changed."""
     if plan.schema_changes:
         changes = ", ".join(map(str, plan.schema_changes))
         tables.info("The commit %s changed columns of the table %s: %s.", plan.instant_time, plan.path, changes)
@@ -96,13 +97,17 @@ def describe(config: TableConfig, path: str) -> str:
     if config.generates_keys:
         return f"The new table {path} is {partitions} and has no record key: rows are inserted, and none is looked up."
     scope = "partition" if config.partition_fields and config.index_type not in GLOBAL_INDEXES else "table"
-    orders = config.ordering_fields and config.merge_mode != COMMIT_TIME_ORDERING
-    wins = f"the row with the greater {', then '.join(config.ordering_fields)}" if orders else "the later row"
-    count = f"{config.bucket_count} buckets"
+    has_order = config.ordering_fields and config.merge_mode != COMMIT_TIME_ORDERING
+    winner = f"the row with the greater {', then '.join(config.ordering_fields)}" if has_order else "the later row"
+    bucket_text = f"{config.bucket_count} buckets"
     if config.bucket_count == DEFAULT_BUCKETS:
-        count += ", the number where none is given,"
-    finds = f"with {count} for each {scope}, until a rescale" if config.index_type == BUCKET else "which looks keys up"
+        bucket_text += ", the number where none is given,"
+    index_text = (
+        f"with {bucket_text} for each {scope}, until a rescale"
+        if config.index_type == BUCKET
+        else "which looks keys up"
+    )
     return (
         f"The new table {path} is {partitions}. Its key is {', '.join(config.record_key_fields)}, unique within its "
-        f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, {finds}."
+        f"{scope}; of two rows with one key {winner} wins. Its index is {config.index_type}, {index_text}."
     )

@@ -29,8 +29,8 @@ from ...timeline.writers.patience import Waited
 from ...timeline.writers.tickets import Places, Ticket, age_of, in_turn, places_of_buckets
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..meeting.concurrency import RESTORE, WRITE, Asked, Meeting, Verdict, judge
-from ..meeting.conflicts import changed_numbers, check_columns_since, check_moment, check_rescales, check_restores
-from ..meeting.since import Since
+from ..meeting.conflicts import changed_numbers, check_before_merge, check_columns_since, check_rescales, check_restores
+from ..meeting.since import InstantsSincePlan
 from ..meeting.taken import given_up_as_conflicts, taken_as_conflicts
 from ..meeting.transaction import Transaction
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
@@ -50,21 +50,21 @@ from .spilled_rows import SpilledRows, opened_spills
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
     """Wait while a rescale holds a write's partitions, and return a timeline of now.
 
-    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` if that is too short.
+    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` after that.
     """
     work, settings = plan.transaction, plan.settings
     wait_s = settings.commit.wait_s if settings.batch is None else max(settings.commit.wait_s, settings.commit.retry_s)
-    until = time.monotonic() + wait_s
+    until_s = time.monotonic() + wait_s
     while True:
         try:
             check_rescales(work, timeline, paths)
         except CommitConflictError as error:
             met = error.met
-            if met is None or time.monotonic() > until:
+            if met is None or time.monotonic() > until_s:
                 raise
         else:
             return timeline
-        wait_until_over(OtherWriters(work.table, work.patience), met, until)
+        wait_until_over(OtherWriters(work.table, work.patience), met, until_s)
         timeline = work.table.timeline()
 
 
@@ -74,18 +74,19 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
     Raises `CommitConflictError` if the restore takes longer, and `ConcurrentWriteError` at once if it stopped halfway
     and its process is dead.
     """
-    others = OtherWriters(work.table, work.patience)
+    other_writers = OtherWriters(work.table, work.patience)
     while True:
         timeline = work.table.timeline()
         restore = pending_restore(timeline)
         if restore is None:
             return
-        verdict = judge(Meeting(WRITE, RESTORE, others.known_of_restore(restore), asked=Asked.SINCE_PLAN))
+        verdict = judge(Meeting(WRITE, RESTORE, other_writers.known_of_restore(restore), asked=Asked.SINCE_PLAN))
         if verdict is Verdict.REFUSE:
             raise restoring(timeline, restore)
         if verdict is not Verdict.WAIT:
             return
         if time.monotonic() > until_s:
+            # The restore is pending, so this raises.
             check_restores(work, timeline)
         pause()
 
@@ -97,8 +98,8 @@ class Attempt:
     Attributes:
         first: The plan under the instant of the tasks.
         spills: The rows that the tasks handed over, in the order of the tasks.
-        opened: Closes the spills after the last attempt.
-        wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
+        open_spills: Closes the spills after the last attempt.
+        tasks_wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
         plans_again: Whether the next attempt has a plan of its own.
         number: From 1.
         is_last: Whether each further attempt would fail for the same reason.
@@ -109,15 +110,15 @@ class Attempt:
 
     first: WritePlan
     spills: Sequence[SpillFile]
-    opened: ExitStack
-    wrote: bool
+    open_spills: ExitStack
+    tasks_wrote: bool
     plans_again: bool
     number: int = 0
     is_last: bool = False
     plan: WritePlan = field(init=False)
     waited: Waited = field(init=False)
     known_keys: KeysOfWrite | None = field(init=False)
-    _by_later_plan: SpilledRows | None = None
+    _rows_by_later_plan: SpilledRows | None = None
 
     def __post_init__(self) -> None:
         self.plan = self.first
@@ -125,26 +126,27 @@ class Attempt:
         self.known_keys = _known_keys(self.first)
 
     @cached_property
-    def _by_first_plan(self) -> SpilledRows:
-        return self.opened.enter_context(opened_spills(self.first, self.spills))
+    def _rows_of_tasks(self) -> SpilledRows:
+        """The rows as the tasks handed them over."""
+        return self.open_spills.enter_context(opened_spills(self.first, self.spills))
 
     @property
     def rows(self) -> SpilledRows:
         """The rows by the attempt's plan."""
-        return self._by_first_plan if self._by_later_plan is None else self._by_later_plan
+        return self._rows_of_tasks if self._rows_by_later_plan is None else self._rows_by_later_plan
 
     def bring_to(self, plan: WritePlan) -> None:
         """Bring the rows to a later plan of the write; raise if no attempt can do so."""
-        first = self.first
+        first_plan = self.first
         try:
-            if plan.creates_table and not first.creates_table:
-                raise first.transaction.conflict("The table was dropped meanwhile")
+            if plan.creates_table and not first_plan.creates_table:
+                raise first_plan.transaction.conflict("The table was dropped meanwhile")
             self.rows.discard()
-            self._by_later_plan = self._by_first_plan.by_plan(plan)
+            self._rows_by_later_plan = self._rows_of_tasks.by_plan(plan)
         except CommitConflictError:
             self.is_last = True
             raise
-        if first.creates_table or plan.config.index_type != first.config.index_type:
+        if first_plan.creates_table or plan.config.index_type != first_plan.config.index_type:
             self.known_keys = _known_keys(plan)
 
     @property
@@ -152,47 +154,51 @@ class Attempt:
         """Whether the commit can merge the rows again."""
         settings = self.first.settings
         from_table = settings.origin.based_on or settings.origin.counted is not None
-        made_elsewhere = self.wrote or self.first.names_places or from_table
+        made_elsewhere = self.tasks_wrote or self.first.names_places or from_table
         return settings.commit.retry_s > 0 and not made_elsewhere
 
     @property
     def seconds(self) -> dict[str, float]:
+        """The seconds for which the attempts waited, by phase; none if they waited for no write."""
         return {"wait": round(self.waited.seconds, 3)} if self.waited.met else {}
 
     @property
     def extra_metadata(self) -> Mapping[str, str]:
         """The entries about attempts in the completed instant; none if the write met no other write."""
         number = self.first.settings.past.attempts + self.number
-        again = {ATTEMPTS: str(number)} if number > 1 else {}
-        return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
+        attempts_entry = {ATTEMPTS: str(number)} if number > 1 else {}
+        return {**attempts_entry, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
 
     @contextmanager
-    def turn(self, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
+    def turn(self, since_plan: InstantsSincePlan) -> Iterator[tuple[WritePlan, Timeline]]:
         """Wait for older writes of the same data, and yield the plan as if it had been made after them.
 
-        ``since`` is what completed between the plan and the seal.
+        ``since_plan`` has what completed between the plan and the seal. If the commit cannot merge rows again, it
+        yields the plan as it is.
         """
-        plan, work, timeline = self.plan, self.plan.transaction, since.timeline
+        plan, work, timeline = self.plan, self.plan.transaction, since_plan.timeline
         if not self.merges_again:
             yield plan, timeline
             return
         try:
-            now = wait_for_rescale(plan, timeline, self.rows.paths)
+            current_timeline = wait_for_rescale(plan, timeline, self.rows.paths)
         except CommitConflictError:
             # It has waited as long as its settings allow.
             self.is_last = True
             raise
-        changed = bool(since.active or since.archived or now is not timeline)
-        beside = [instant for instant in now.pending if instant.action in WRITE_ACTIONS and instant != work.inflight]
-        places = self._places() if beside or self.number > 1 else {}
+        changed = bool(since_plan.active or since_plan.archived or current_timeline is not timeline)
+        pending = current_timeline.pending
+        other_writes = [each for each in pending if each.action in WRITE_ACTIONS and each != work.inflight]
+        places = self._places() if other_writes or self.number > 1 else {}
         if places == {}:
-            yield self._at_new_moment() if changed else (plan, now)
+            # No other write is pending, or none can touch the same places, so the write needs no ticket.
+            yield self._at_new_moment() if changed else (plan, current_timeline)
             return
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
         wait_s = plan.settings.commit.wait_s
         with in_turn(Ticket(work.storage, name, work.owner, places), work.patience, wait_s) as waited:
             self.waited = self.waited.and_then(waited)
-            yield self._at_new_moment() if waited.met or changed else (plan, now)
+            yield self._at_new_moment() if waited.met or changed else (plan, current_timeline)
 
     def _at_new_moment(self) -> tuple[WritePlan, Timeline]:
         """Return the plan as if it had been made now, and the timeline; the write must not have read the table before.
@@ -202,30 +208,30 @@ class Attempt:
         plan = self.plan
         with taken_as_conflicts(plan.transaction):
             pinned = pin(plan.table, plan.settings.patience)
-        fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
+        fresh_plan = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         try:
-            since = check_moment(plan.transaction, pinned.now)
-            check_columns_since(since, plan.schema, merges=plan.operation not in REPLACING)
-            if changed_numbers(since, buckets_by_partition(plan, self.rows.paths)):
+            since_plan = check_before_merge(plan.transaction, pinned.now)
+            check_columns_since(since_plan, plan.schema, merges=plan.operation not in REPLACING)
+            if changed_numbers(since_plan, buckets_by_partition(plan, self.rows.paths)):
                 numbers = bucket_numbers(plan.table, pinned.now)
                 refuse_unknown(numbers)
-                fresh = replace(fresh, numbers=numbers)
-            properties_to_write(fresh)
+                fresh_plan = replace(fresh_plan, numbers=numbers)
+            properties_to_write(fresh_plan)
         except CommitConflictError:
             # The next attempt of the same plan would fail for the same reason.
             self.is_last = not self.plans_again
             raise
-        return fresh, pinned.now
+        return fresh_plan, pinned.now
 
     def _places(self) -> Places | None:
-        """Return the places that the write rewrites; None for the whole table, none if it only adds file groups."""
+        """Return the partitions and buckets that the write rewrites; None for the whole table, none if it only adds."""
         plan, rows = self.plan, self.rows
         if plan.operation in REPLACING:
-            whole = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
-            return None if whole else dict.fromkeys(rows.paths)
+            is_whole_table = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
+            return None if is_whole_table else dict.fromkeys(rows.paths)
         index = index_for(plan.config)
-        adds = plan.rules.meeting is RowMeeting.ADD and plan.looks_up
-        if adds or plan.config.generates_keys or not rows.rows:
+        only_adds = plan.rules.meeting is RowMeeting.ADD and plan.looks_up
+        if only_adds or plan.config.generates_keys or not rows.rows:
             return {}
         if plan.looks_up:
             return None if index.is_global else dict.fromkeys(rows.paths)
@@ -233,6 +239,7 @@ class Attempt:
 
 
 def _known_keys(plan: WritePlan) -> KeysOfWrite | None:
+    """Return what this process knows of the keys of the table of a plan; None if it knows none."""
     index = index_for(plan.config, plan.settings.lookup)
     return keys_of_write(plan.table, index, fills=plan.settings.batch is not None, is_new=plan.creates_table)
 
@@ -287,7 +294,7 @@ class Attempts:
         while True:
             attempt.number += 1
             try:
-                with given_up_as_conflicts(work, after=self.previous), self._begun():
+                with given_up_as_conflicts(work, later_than=self.previous), self._begin_attempt():
                     return commit(attempt)
             except CommitConflictError as error:
                 committed = self._replayed()
@@ -299,7 +306,7 @@ class Attempts:
                 # An upgrade may have moved the write, so that the rules of the old version no longer find it.
                 upgraded = error.met is not None and error.met.kind == UPGRADE
                 committed = self._completed_now(attempt.plan.instant_time) if upgraded else None
-                if committed is None and not self._repeat():
+                if committed is None and not self._pause_to_repeat():
                     raise
                 committed = committed or self._replayed()
                 logger.warning("table %s: the commit %s is repeated: %s", path, attempt.plan.instant_time, error.what)
@@ -314,7 +321,7 @@ class Attempts:
                 return committed
 
     @contextmanager
-    def _begun(self) -> Iterator[None]:
+    def _begin_attempt(self) -> Iterator[None]:
         """Put the attempt on the timeline; the tasks have put the first attempt there already."""
         if self.attempt.number == 1:
             yield
@@ -331,6 +338,7 @@ class Attempts:
     def _pause_after(self, met: MetInstant | None) -> None:
         """Wait longer each time that attempts meet the same instant, such as a dead rollback that still seems alive."""
         if met is None or met != self.met:
+            # Something else was in the way, so the next attempt begins at once.
             self.met, self.pause_s = met, 0.0
             return
         self.pause_s = min(max(2 * self.pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
@@ -338,9 +346,9 @@ class Attempts:
 
     def _may_merge_again(self) -> bool:
         """Return whether to merge the rows again, after a pause if the seconds for that are over."""
-        return self._can_merge_again and (time.monotonic() < self.until_s or self._repeat())
+        return self._can_merge_again and (time.monotonic() < self.until_s or self._pause_to_repeat())
 
-    def _repeat(self) -> bool:
+    def _pause_to_repeat(self) -> bool:
         """Return whether to repeat a micro-batch once more, and pause before."""
         settings = self.first.settings
         if settings.batch is None or not self.attempt.merges_again or self.repeated >= settings.stream.retries:
@@ -350,7 +358,7 @@ class Attempts:
         return True
 
     def _completed_now(self, instant_time: str) -> Committed | None:
-        """Return the write at a requested time if it is complete in the table as it is now."""
+        """Return the write of a time if the table has it in its current version; None if it has not."""
         timeline = open_table(self.first.storage).timeline()
         write = timeline.write_at(instant_time)
         if write is None or write.state != State.COMPLETED:
@@ -370,12 +378,13 @@ class Attempts:
 
     @property
     def _can_merge_again(self) -> bool:
+        """Whether a further attempt has the rows of the tasks and a plan that fits."""
         if not self.attempt.merges_again or self.attempt.is_last:
             return False
         # A process that took the write for dead has deleted the spills with the folder of the first instant. A task
         # may have made the folder anew since.
-        first = self.first.transaction
-        return first.claim.owner() is not None and not first.seal.is_given_up() and self._fits_again
+        first_work = self.first.transaction
+        return first_work.claim.owner() is not None and not first_work.seal.is_given_up() and self._fits_again
 
     @property
     def _fits_again(self) -> bool:

@@ -22,7 +22,7 @@ from ...timeline.timeline import Timeline
 from ...writer.written_file import WrittenFile
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..meeting.conflicts import check_ownership
-from ..meeting.since import Since, seen_by
+from ..meeting.since import InstantsSincePlan, seen_by
 from ..meeting.taken import taken_as_conflicts
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -68,6 +68,7 @@ def build_metadata(
     dropped = sum(file.counts.dropped for file in written)
     counted = plan.settings.origin.counted
     if counted is not None:
+        # The count was made before the write dropped rows.
         counted = replace(counted, inserts=counted.inserts - dropped)
     notes = {
         WRITE_ID: plan.transaction.write_id,
@@ -75,7 +76,7 @@ def build_metadata(
         DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
-        **_of_lookup(merged.figures or plan.settings.origin.looked_up),
+        **_lookup_entry(merged.figures or plan.settings.origin.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
@@ -84,7 +85,8 @@ def build_metadata(
     return commit_metadata(work, schema, written, operation, notes, user_entries=user_entries, replaced=replaced)
 
 
-def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
+def _lookup_entry(figures: LookupFigures | None) -> dict[str, str]:
+    """Return the entry of extraMetadata about a lookup; none without a lookup."""
     return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
 
 
@@ -113,21 +115,23 @@ def commit_write(
         PlacementError: Two tasks wrote one file group, or the spills exceed the bound of the commit.
         PyHudiError: Any other failure before the point of no return; the caller must then abort the write.
     """
-    with _begun(plan, results) as first:
-        if first is None:
+    with _plan_with_instant(plan, results) as first_plan:
+        if first_plan is None:
             return _without_rows(plan)
         _check_placement(plan, results)
         spills = [
             result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
         ]
-        with ExitStack() as opened:
-            wrote = any(result.written for result in results)
-            attempt = Attempt(first, spills, opened, wrote, plan_again is not None)
-            committed = Attempts(attempt, plan_again).run(partial(_carry_out, results))
-    if committed.plan is not first:
-        forget(plan.storage, first.instant_time)
+        with ExitStack() as open_spills:
+            tasks_wrote = any(result.written for result in results)
+            attempt = Attempt(first_plan, spills, open_spills, tasks_wrote, plan_again is not None)
+            committed = Attempts(attempt, plan_again).run(partial(_attempt_commit, results))
+    if committed.plan is not first_plan:
+        # A later attempt, or a replay, is the completed instant. The spills were in the folder of the first.
+        forget(plan.storage, first_plan.instant_time)
     if not committed.result.instant:
-        give_up_begun(first.transaction)
+        # The write changes nothing, so its instant leaves the timeline.
+        give_up_begun(first_plan.transaction)
         return committed.result
     announce_missing(committed.plan, results)
     result = follow_up(committed.plan, committed.result, committed.timeline)
@@ -136,7 +140,7 @@ def commit_write(
 
 
 @contextmanager
-def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
+def _plan_with_instant(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
     """Yield the plan under its instant, with its heartbeat; None for a replay, or if there is nothing to write.
 
     A write whose tasks got no rows begins now.
@@ -158,19 +162,22 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
 
 def _without_rows(plan: WritePlan) -> CommitResult:
     """Return the result of the replayed write, or of a write without rows."""
-    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
+    empty_result = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
     if plan.replays is None:
-        return nothing
+        return empty_result
     timeline = plan.table.timeline()
     instant = timeline.find(plan.replays)
     if instant is not None and instant.state == State.COMPLETED:
         return result_of(timeline, instant)
     # The instant of the replayed write has left the timeline.
-    return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
+    return find_write(plan.table, timeline, plan.transaction.write_id) or empty_result
 
 
-def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
-    """Complete the write; the result has no instant if the write is empty."""
+def _attempt_commit(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
+    """Complete the write in one attempt; the result has no instant if there is nothing to change.
+
+    If another process has completed it, the result is that of the completed instant.
+    """
     plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
@@ -179,15 +186,19 @@ def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
         instant = timeline.find(plan.instant_time)
         if instant is not None and instant.state == State.COMPLETED:
             return Committed(plan, result_of(timeline, instant), timeline)
-        since = Since.of_unread(plan.transaction, timeline)
-        check_ownership(plan.transaction, timeline, since)
-    with attempt.turn(since) as (fresh, now):
-        return _merge_and_complete(fresh, now, results, attempt, phases)
+        since_plan = InstantsSincePlan.of_unread(plan.transaction, timeline)
+        check_ownership(plan.transaction, timeline, since_plan)
+    with attempt.turn(since_plan) as (fresh_plan, current_timeline):
+        return _merge_and_complete(fresh_plan, current_timeline, results, attempt, phases)
 
 
 def _merge_and_complete(
     plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempt: Attempt, phases: Phases
 ) -> Committed:
+    """Merge the rows of the tasks with the table at a timeline, and complete the instant.
+
+    The merged rows are part of the table only if the decision succeeds; an empty write has no decision.
+    """
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
@@ -195,18 +206,22 @@ def _merge_and_complete(
         written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
-            absent = {file.group.partition_path for file in written if file.counts.inserts or file.counts.not_found}
-            check_spelling_of_others(plan, seen.view, absent)
+            partitions_without_match = {
+                file.group.partition_path for file in written if file.counts.inserts or file.counts.not_found
+            }
+            check_spelling_of_others(plan, seen.view, partitions_without_match)
         if not written:
             check_new_properties(plan, seen)
-        touched = {file.group.partition_path for file in written}.union(*(result.partitions for result in results))
+        touched_partitions = {file.group.partition_path for file in written}.union(
+            *(result.partitions for result in results)
+        )
         written += merged.gone
-        replacement = Replacement(plan, touched)
-        replaced = _replaced(plan, replacement)
+        replacement = Replacement(plan, touched_partitions)
+        replaced = _replaced_groups(plan, replacement)
     # The seconds of phases grow until the body is built.
     seconds = ChainMap(attempt.seconds, phases.seconds, sum_seconds(result.seconds for result in results))
     build = partial(build_metadata, plan, written, replaced, seconds, merged, attempt.extra_metadata)
-    completion = Completion(plan, written, touched, replacement, replaced, build)
+    completion = Completion(plan, written, touched_partitions, replacement, replaced, build)
     _check_counted(completion)
     is_over = completion.is_empty and not plan.settings.commit.allow_empty_commit
     completed = None
@@ -221,7 +236,8 @@ def _merge_and_complete(
     return Committed(plan, replace(result, metadata=metadata, warnings=warnings), timeline)
 
 
-def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
+def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
+    """Return the file ids by partition path that the write replaces; none if it merges or adds."""
     if plan.operation not in REPLACING:
         return {}
     # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.
@@ -231,18 +247,19 @@ def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     """Refuse a colocated write in which two tasks wrote one file group: each would undo the other."""
     if plan.appends and not plan.settings.colocated:
+        # Several tasks may append to a file group.
         return
     rival_key = index_for(plan.config).rival_key
-    seen: set[tuple[str, Hashable]] = set()
+    written_places: set[tuple[str, Hashable]] = set()
     for result in results:
         places = {(file.group.partition_path, rival_key(file.group)) for file in result.written}
-        for partition, place in sorted(seen & places, key=str):
+        for partition, place in sorted(written_places & places, key=str):
             raise PlacementError(
                 f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
                 f"hoodie.pyhudi.colocated says that one task holds it.",
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
-        seen |= places
+        written_places |= places
 
 
 def _check_counted(completion: Completion) -> None:

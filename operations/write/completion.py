@@ -66,20 +66,23 @@ class Completion:
 
     @cached_property
     def body(self) -> CommitBody:
+        """The content of the completed file, built once."""
         return CommitBody(self.build(), self.plan.table, self.plan.settings.batch)
 
     @property
     def made(self) -> Made:
+        """The files that `life.finish` flushes and completes, with the calls right before the decision and in it."""
         plan, paths = self.plan, [file.path for file in self.written if file.path]
         folders = [*self.partitions, *([plan.config.timeline_folder] if plan.creates_table else [])]
         return Made(plan.transaction, paths, folders, self._outcome, self._ready)
 
     def _ready(self) -> None:
+        """Reserve space for the content, and check for conflicts before the decision if that reads data files."""
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(self.body.size)
         # Read data files before the race, so that each of its rounds looks only at what came since.
-        if self._changed.reads_files:
+        if self._changes_to_check.reads_files:
             self.is_free(work.table.timeline())
 
     def _outcome(self, timeline: Timeline) -> Outcome | None:
@@ -93,7 +96,9 @@ class Completion:
         properties = properties_to_write(self.plan)
         written = [file for file in self.written if file.path]
         restore = partial(_restore_metafiles, self.plan, self.partitions)
-        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties, restore=restore)
+        return Outcome(
+            self.body, written, replaced=self._changes_to_check.replaced, properties=properties, restore=restore
+        )
 
     def is_free(self, timeline: Timeline) -> bool:
         """Return whether the write may complete: False if it is complete; raise if another instant keeps it out.
@@ -101,22 +106,22 @@ class Completion:
         Another process may have completed it for a stalled writer, and archived it.
         """
         work = self.plan.transaction
-        own = timeline.find(work.instant_time)
-        if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
+        own_instant = timeline.find(work.instant_time)
+        if work.table.archive.holds(work.instant_time) if own_instant is None else own_instant.state == State.COMPLETED:
             return False
         batch = self.plan.settings.batch
         completed_time = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
         if completed_time is not None:
             raise work.conflict(f"A replay of its batch completed meanwhile, as {completed_time}")
         with taken_as_conflicts(work):
-            check_conflicts(work, timeline, self._changed, self._checked)
-            self._check_forgotten()
+            check_conflicts(work, timeline, self._changes_to_check, self._checked_instants)
+            self._check_dropped_deletes()
         return True
 
-    def _check_forgotten(self) -> None:
+    def _check_dropped_deletes(self) -> None:
         """Raise if a compaction dropped deletes against which rows of this write had lost."""
         outdone = {file.group for file in self._outdone}
-        for group in sorted(outdone & self._checked.compacted):
+        for group in sorted(outdone & self._checked_instants.compacted):
             raise self.plan.transaction.conflict(
                 f"A compaction of the {group.words} completed meanwhile and dropped deletes against which rows of this "
                 "write had lost",
@@ -125,28 +130,31 @@ class Completion:
 
     def log_outdone(self) -> None:
         """Log how many new rows the write left out because of deletes, with the key of one of them."""
-        files = self._outdone
-        if files:
+        outdone_files = self._outdone
+        if outdone_files:
             logger.warning(
                 "table %s: %s left out %d new rows, whose keys were deleted with greater ordering values, such as %r "
                 "in partition %r",
                 self.plan.path,
                 self.plan.instant_time,
-                sum(file.counts.dropped for file in files),
-                files[0].outdone,
-                files[0].group.partition_path,
+                sum(file.counts.dropped for file in outdone_files),
+                outdone_files[0].outdone,
+                outdone_files[0].group.partition_path,
             )
 
     @property
     def _outdone(self) -> list[WrittenFile]:
+        """The files that left out new rows because of deletes."""
         return [file for file in self.written if file.outdone]
 
     @cached_property
-    def _checked(self) -> CheckedInstants:
+    def _checked_instants(self) -> CheckedInstants:
+        """The instants with which the write was compared, in this round or an earlier."""
         return CheckedInstants()
 
     @cached_property
-    def _changed(self) -> WriteChanges:
+    def _changes_to_check(self) -> WriteChanges:
+        """What the write changes, for the checks for conflicts of all rounds."""
         new_keys = _new_keys(self.plan, self.written, self.touched)
         return _changes(self.plan, self.written, self.replaced, self.replacement, new_keys)
 
@@ -158,21 +166,22 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
+    """Return what the write is about to change, to compare with what other instants changed."""
     replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = replaced_groups.union(file.group for file in written)
-    merged = {file.group: file.previous for file in written if not file.is_log and file.previous}
-    seen = [file.previous for file in written if file.previous is not None]
+    slices_by_rewritten = {file.group: file.previous for file in written if not file.is_log and file.previous}
+    merged_slices = [file.previous for file in written if file.previous is not None]
     return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(replaced_groups),
-        rewritten=frozenset(merged),
-        bases=[file for file_slice in seen for file in file_slice.data_files],
+        rewritten=frozenset(slices_by_rewritten),
+        bases=[file for file_slice in merged_slices for file in file_slice.data_files],
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,
         new_keys=new_keys,
         read=plan.settings.origin.read,
-        merged_logs=[log for file_slice in merged.values() for log in file_slice.logs],
+        merged_logs=[log for file_slice in slices_by_rewritten.values() for log in file_slice.logs],
         numbers=buckets_by_partition(plan, (file.group.partition_path for file in written)),
     )
 

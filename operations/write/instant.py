@@ -29,11 +29,11 @@ class BegunWrite:
 
 
 @contextmanager
-def begun(plan: WritePlan, after: str = "") -> Iterator[BegunWrite]:
+def begun(plan: WritePlan, previous_time: str = "") -> Iterator[BegunWrite]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` if the write is over already.
+    ``previous_time`` is that of the commit's last attempt. Raises `WriteSealedError` if the write is over already.
     """
     prepare = partial(make_ready, rollbacks=plan.rollbacks)
-    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as begun_work:
+    with transaction_begin.begun(plan.transaction, plan.requested, prepare, previous_time) as begun_work:
         yield BegunWrite(plan.at(begun_work.work.instant_time), begun_work.timeline)

@@ -47,49 +47,52 @@ from .writers import Writers, file_work, versions_of_commit, writers
 _MANY_ROWS = 1 << 20
 
 
-def note_written(
+def add_written_keys(
     keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, written: Sequence[WrittenFile]
 ) -> None:
     """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
-    before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
-    if before is None or job.rolls or rows.rows > _MANY_ROWS:
+    keys_before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
+    if keys_before is None or job.rolls or rows.rows > _MANY_ROWS:
+        # The keys stay unknown, and a later lookup reads the file.
         return
     files = [(file.path, file.size) for file in written if file.path]
     file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)
     if file_slice is None:
         return
-    after: KeySet | None = None
+    keys_after: KeySet | None = None
     if written[0].is_log:
-        after = before if before.holds(_all_keys(rows)).all() else None
+        keys_after = keys_before if keys_before.holds(_all_keys(rows)).all() else None
     elif not (job.file_slice and job.file_slice.logs):
-        after = _merged(plan, before, rows, written[0])
-    if after is not None:
-        keys.written[SliceName.of(file_slice)] = after
+        keys_after = _merged(plan, keys_before, rows, written[0])
+    if keys_after is not None:
+        keys.written[SliceName.of(file_slice)] = keys_after
 
 
-def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
+def _merged(plan: WritePlan, keys_before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
     """Return the keys of a merged file; None if they are unknown, or the file holds a key several times."""
     counts: MergeCounts = file.counts
     if not counts.deletes and not counts.not_found:
-        return _if_all(before.added(_all_keys(rows)), file.rows)
+        return _if_one_row_each(keys_before.added(_all_keys(rows)), file.rows)
     if plan.lays_rows or plan.rules.meeting is not RowMeeting.MERGE:
         return None
     incoming = concat(list(rows.batches(plan.spec.deciding)))
-    won = incoming.take(folded(plan.spec, incoming))
-    deleted = plan.spec.deleted(won)
-    hashes = KeyHashes.of(won.column(RECORD_KEY))
-    after = before.added(hashes.take(~deleted))
-    # A delete may have lost against the stored row. `_if_all` finds out: the file then has more rows than keys.
-    after = after.without(hashes.take(np.flatnonzero(deleted))) if counts.deletes else after
-    return _if_all(after, file.rows)
+    winners = incoming.take(folded(plan.spec, incoming))
+    deleted = plan.spec.deleted(winners)
+    hashes = KeyHashes.of(winners.column(RECORD_KEY))
+    keys_after = keys_before.added(hashes.take(~deleted))
+    # A delete may have lost against the stored row. Then the file has more rows than keys, which `_if_one_row_each`
+    # finds out.
+    keys_after = keys_after.without(hashes.take(np.flatnonzero(deleted))) if counts.deletes else keys_after
+    return _if_one_row_each(keys_after, file.rows)
 
 
-def _if_all(keys: KeySet, rows: int) -> KeySet | None:
+def _if_one_row_each(keys: KeySet, rows: int) -> KeySet | None:
     """Return keys if the file has exactly one row for each; otherwise a lookup must read the file."""
     return keys if len(keys) == rows else None
 
 
 def _all_keys(rows: GroupRows) -> KeyHashes:
+    """Return the hashes of all record keys of rows."""
     return KeyHashes.joined(KeyHashes.of(batch.column(RECORD_KEY)) for batch in rows.batches([RECORD_KEY]))
 
 
@@ -98,6 +101,7 @@ logger = logging.getLogger("pyhudi")
 T = TypeVar("T")
 
 COMMIT_TOKEN = WriteToken(0, 0, 0)
+# A merge warns if its bytes are more than the bound divided by this number.
 _WARN_FROM = 8
 MOST_WORKERS = 8
 """How many file groups the commit merges at once, at most."""
@@ -135,13 +139,15 @@ def merge_spills(
         return Merged()
     spilled = spilled.by_plan(plan)
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known_keys)
+        work = _CommitMerge(plan, open_storage(folder, durable=False), seen, phases, known_keys)
         routing = routing_of(plan, lambda: seen)
         return work.by_routes(routing, spilled) if isinstance(routing, FileGroups) else work.look_up(spilled)
 
 
 @dataclass(frozen=True, slots=True)
-class _Merge:
+class _CommitMerge:
+    """One merge of spilled rows with the table as ``seen``; spills of its own go to the folder ``local``."""
+
     plan: WritePlan
     local: Storage
     seen: SeenTable
@@ -152,8 +158,8 @@ class _Merge:
         """Merge rows whose routes name their file groups."""
         rows = spilled.rows
         jobs, size = _within_bound(self.plan, spilled, {route: groups.job(route) for route in sorted(rows)})
-        waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
-        return Merged(self._write(waiting, groups.known_partitions, size))
+        rows_by_job = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
+        return Merged(self._write(rows_by_job, groups.known_partitions, size))
 
     def look_up(self, spilled: SpilledRows) -> Merged:
         """Look up the keys of rows, and merge the rows."""
@@ -169,12 +175,12 @@ class _Merge:
         _refuse_beyond(plan, size)
         _warn_of_much(plan, size)
         written = self._write((*tagged.jobs, *tagged.gone), tagged.known_partitions, size, gone=len(tagged.gone))
-        others = {job.group for job, _ in tagged.gone}
+        groups_of_deletes = {job.group for job, _ in tagged.gone}
         return Merged(
-            tuple(file for file in written if file.group not in others),
+            tuple(file for file in written if file.group not in groups_of_deletes),
             tagged.nowhere,
             tagged.figures,
-            tuple(file for file in written if file.group in others),
+            tuple(file for file in written if file.group in groups_of_deletes),
         )
 
     def _write(
@@ -193,14 +199,18 @@ class _Merge:
             work = file_work(plan)
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
             files = work.files(COMMIT_TOKEN, fence)
-            by_job = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
-            by_job += [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
-            fence.announce(own.first_file(job) for own, (job, _) in zip(by_job, jobs, strict=True))
+            writers_by_job = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
+            writers_by_job += (
+                [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
+            )
+            fence.announce(
+                writers_of_job.first_file(job) for writers_of_job, (job, _) in zip(writers_by_job, jobs, strict=True)
+            )
             futures: list[Future[tuple[WrittenFile, ...]]] = []
             calls = _OpenCalls()
             try:
                 for number, (job, rows) in enumerate(jobs):
-                    write = partial(self._write_group, by_job[number], job, rows, f"{number}")
+                    write = partial(self._write_group, writers_by_job[number], job, rows, f"{number}")
                     futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
                 return tuple(file for future in futures for file in future.result())
@@ -216,9 +226,10 @@ class _Merge:
     def _write_group(
         self, writers_of_job: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str
     ) -> tuple[WrittenFile, ...]:
+        """Write one file group, and add its keys to those that this process knows."""
         written = writers_of_job.write(job, rows, sequence)
         if self.known_keys is not None:
-            note_written(self.known_keys, self.plan, job, rows, written)
+            add_written_keys(self.known_keys, self.plan, job, rows, written)
         return written
 
 
@@ -231,11 +242,12 @@ class _OpenCalls:
     def __init__(self) -> None:
         self._changed = Condition()
         self._count = 0
-        self._over = False
+        self._has_ended = False
 
     def run(self, call: Callable[[], T]) -> T:
+        """Run a call and count it while it runs; raise `CancelledError` after `end`."""
         with self._changed:
-            if self._over:
+            if self._has_ended:
                 raise CancelledError
             self._count += 1
         try:
@@ -248,22 +260,24 @@ class _OpenCalls:
     def end(self) -> None:
         """Wait for the calls that have begun, and let no other call begin."""
         with self._changed:
-            self._over = True
+            self._has_ended = True
             self._changed.wait_for(lambda: not self._count)
 
 
 def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhaseProgress) -> None:
     """Wait until all threads have ended or a thread has failed, and log the progress every few seconds."""
-    left = set(futures)
-    while left:
-        finished, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
+    running = set(futures)
+    while running:
+        finished, running = wait(running, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
         if any(future.exception() for future in finished):
+            # The caller raises the error.
             return
-        size = sum(file.size for future in futures if future not in left for file in future.result())
-        observer(Progress("merge", len(futures) - len(left), len(futures), size))
+        size = sum(file.size for future in futures if future not in running for file in future.result())
+        observer(Progress("merge", len(futures) - len(running), len(futures), size))
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:
+    """Return whether a merge is large enough for a warning."""
     return size > plan.settings.commit.merge_max_bytes // _WARN_FROM
 
 
@@ -285,10 +299,14 @@ def _within_bound(
                 plan.path,
                 size,
             )
-        waiting = {route: sum(file_slice.length for _, file_slice in spilled.rows[route].pieces) for route in jobs}
-        new = sorted((route for route, job in jobs.items() if job.file_slice is None), key=waiting.__getitem__)
-        merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
-        return [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()], size
+        bytes_by_route = {
+            route: sum(file_slice.length for _, file_slice in spilled.rows[route].pieces) for route in jobs
+        }
+        new_routes = sorted(
+            (route for route, job in jobs.items() if job.file_slice is None), key=bytes_by_route.__getitem__
+        )
+        running_totals = dict(zip(new_routes, accumulate(map(bytes_by_route.__getitem__, new_routes)), strict=True))
+        return [replace(job, logs_only=running_totals.get(route, 0) > bound) for route, job in jobs.items()], size
     size += sum(job.size for job in jobs.values())
     _refuse_beyond(plan, size)
     _warn_of_much(plan, size)
@@ -296,6 +314,7 @@ def _within_bound(
 
 
 def _refuse_beyond(plan: WritePlan, size: int) -> None:
+    """Raise `PlacementError` if the bytes to merge exceed the bound of the commit."""
     bound = plan.settings.commit.merge_max_bytes
     if size > bound:
         raise PlacementError(
@@ -315,6 +334,7 @@ def _warn_of_much(plan: WritePlan, size: int) -> None:
 
 
 def _advice(plan: WritePlan) -> str:
+    """Return how a user lets the executors merge."""
     if plan.creates_table:
         return "Make the table with HudiTable.create(spark, path, df, record_key=…) and write through what it returns"
     return "Write through HudiTable(spark, path), or with pyhudi.colocate(df, path) and hoodie.pyhudi.colocated=true"

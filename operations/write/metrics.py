@@ -60,15 +60,20 @@ def report_commit(settings: MetricsSettings, config: TableConfig, table: Table, 
     for target, report in ((settings.file, write_file), (settings.gateway, push)):
         try:
             if target:
-                report(settings, config.name, _metrics(settings, config, table, result))
+                report(settings, config.name, _read_metrics(settings, config, table, result))
         except Exception as error:  # noqa: BLE001 (the commit is complete)
-            why = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
             logger.warning(
-                "table %s: the figures of the commit %s did not get to %s: %s", table.path, result.instant, target, why
+                "table %s: the figures of the commit %s did not get to %s: %s",
+                table.path,
+                result.instant,
+                target,
+                reason,
             )
 
 
-def _metrics(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> list[Metric]:
+def _read_metrics(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> list[Metric]:
+    """Return the figures of a commit by its completed file; raise `LookupError` if it was archived."""
     timeline = table.timeline()
     instant = timeline.find(result.instant)
     if instant is None:
@@ -81,31 +86,34 @@ def metrics_of(
     prefix: str, instant: Instant, config: TableConfig, metadata: CommitMetadata, result: CommitResult
 ) -> Iterator[Metric]:
     """Yield the figures of a commit and of the services after it."""
-    commit, own = f"{prefix}.{instant.action}", f"{prefix}.pyhudi"
+    commit_prefix, own_prefix = f"{prefix}.{instant.action}", f"{prefix}.pyhudi"
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     partitions = sum(1 for group in metadata.partition_to_write_stats.values() if group)
-    yield Metric(f"{commit}.totalPartitionsWritten", partitions, "Partitions with new files.")
+    yield Metric(f"{commit_prefix}.totalPartitionsWritten", partitions, "Partitions with new files.")
     for name, (text, count) in _SUMS.items():
-        yield Metric(f"{commit}.{name}", sum(map(count, stats)), text)
-    began = parse_time(instant.requested_time, config.timezone)
-    yield Metric(f"{commit}.commitTime", began, "The instant's requested time, milliseconds since 1970.")
+        yield Metric(f"{commit_prefix}.{name}", sum(map(count, stats)), text)
+    begin_ms = parse_time(instant.requested_time, config.timezone)
+    yield Metric(f"{commit_prefix}.commitTime", begin_ms, "The instant's requested time, milliseconds since 1970.")
     if instant.completion_time:
-        took = parse_time(instant.completion_time, config.timezone) - began
-        yield Metric(f"{commit}.duration", took, "Milliseconds from the requested to the completed instant.")
+        duration_ms = parse_time(instant.completion_time, config.timezone) - begin_ms
+        yield Metric(
+            f"{commit_prefix}.duration", duration_ms, "Milliseconds from the requested to the completed instant."
+        )
     for service in result.services:
-        yield from _of_service(prefix, service)
-    yield Metric(f"{own}.attempts", result.attempts, "How often the commit merged its rows.")
-    yield Metric(f"{own}.writesMet", len(result.met), "Writes of the same data for which the commit waited.")
-    yield Metric(f"{own}.deletesNotFound", result.not_found, "Deletes that removed nothing.")
-    yield Metric(f"{own}.insertsDropped", result.dropped, "Rows left out because their key was there.")
-    yield Metric(f"{own}.fileGroupsReplaced", result.replaced, "File groups taken away as a whole.")
+        yield from _service_metrics(prefix, service)
+    yield Metric(f"{own_prefix}.attempts", result.attempts, "How often the commit merged its rows.")
+    yield Metric(f"{own_prefix}.writesMet", len(result.met), "Writes of the same data for which the commit waited.")
+    yield Metric(f"{own_prefix}.deletesNotFound", result.not_found, "Deletes that removed nothing.")
+    yield Metric(f"{own_prefix}.insertsDropped", result.dropped, "Rows left out because their key was there.")
+    yield Metric(f"{own_prefix}.fileGroupsReplaced", result.replaced, "File groups taken away as a whole.")
     failed = sum(bool(service.error) for service in result.services)
-    yield Metric(f"{own}.servicesFailed", failed, "Table services after the commit that failed.")
+    yield Metric(f"{own_prefix}.servicesFailed", failed, "Table services after the commit that failed.")
     for phase, seconds in sorted(result.seconds.items()):
-        yield Metric(f"{own}.seconds.{phase}", seconds, f"Seconds of the phase {phase}.")
+        yield Metric(f"{own_prefix}.seconds.{phase}", seconds, f"Seconds of the phase {phase}.")
 
 
-def _of_service(prefix: str, service: ServiceResult) -> Iterator[Metric]:
+def _service_metrics(prefix: str, service: ServiceResult) -> Iterator[Metric]:
+    """Yield the figures of one service after the commit; none if it changed nothing."""
     if not service.changed or service.error:
         return
     yield Metric(f"{prefix}.{service.service}.duration", round(service.seconds * 1000), "Milliseconds of the service.")

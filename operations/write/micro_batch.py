@@ -62,11 +62,11 @@ def run_batch_task(
     ``offsets`` is called for `StreamBatch.offsets` if the table has a batch of that number.
     """
     with_rows = (rows for rows in batches if rows.num_rows)
-    first = next(with_rows, None)
+    first_batch = next(with_rows, None)
     plan = as_batch(plan, batch)
-    if first is not None and plan.transaction.notes.find(1) is None:
+    if first_batch is not None and plan.transaction.notes.find(1) is None:
         plan = resolve_batch(plan, batch, offsets)
-    rows = iter(()) if first is None else chain([first], with_rows)
+    rows = iter(()) if first_batch is None else chain([first_batch], with_rows)
     return BatchResult(plan, batch, run_task(plan, rows, token))
 
 
@@ -85,19 +85,19 @@ def commit_batch(
     """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `resolve_batch`.
 
     The commit notes ``lost``, the number of rows that the stream skipped before, and `StreamBatch.offsets`. ``request``
-    makes the batch's request again if a commit that met another write plans the batch anew.
+    rebuilds the write request, for when another write makes the commit plan the batch again.
     """
-    began = [task for task in results if task.result.rows]
-    replayed = [task for task in results if task.plan.replays is not None]
-    batch_result = (began or replayed or list(results))[0]
+    tasks_with_rows = [task for task in results if task.result.rows]
+    replayed_tasks = [task for task in results if task.plan.replays is not None]
+    batch_result = (tasks_with_rows or replayed_tasks or list(results))[0]
     plan = batch_result.plan
-    if not began and not replayed and batch_result.batch.query_id:
+    if not tasks_with_rows and not replayed_tasks and batch_result.batch.query_id:
         plan = resolve_batch(plan, replace(batch_result.batch, offsets=offsets))
-    if began and replayed:
+    if tasks_with_rows and replayed_tasks:
         plan = _completed_meanwhile(plan, batch_result.batch)
     plan_again = None if request is None else lambda: plan_write(request())
     result = commit_write(with_notes(plan, lost, offsets), [task.result for task in results], plan_again)
-    if began and plan.replays is None and plan.settings.tasks.hand_over and result.instant:
+    if tasks_with_rows and plan.replays is None and plan.settings.tasks.hand_over and result.instant:
         _expire_seals(plan, batch_result, result)
     return result
 
@@ -108,16 +108,16 @@ def _expire_seals(plan: WritePlan, batch_result: BatchResult, result: CommitResu
     A late task of that batch finds by the query's greatest batch that its own batch is over.
     """
     query = plan.path, batch_result.batch.query_id
-    number, paths = _ENDED.get(query, (batch_result.batch.batch_id, ()))
+    previous_batch, previous_paths = _ENDED.get(query, (batch_result.batch.batch_id, ()))
     times = dict.fromkeys([batch_result.result.instant_time, result.instant])
-    ended = seals.of_write(times, plan.transaction.notes, result.attempts)
-    keep(_ENDED, query, (batch_result.batch.batch_id, ended), _MOST_QUERIES)
-    if number >= batch_result.batch.batch_id:
+    seal_paths = seals.of_write(times, plan.transaction.notes, result.attempts)
+    keep(_ENDED, query, (batch_result.batch.batch_id, seal_paths), _MOST_QUERIES)
+    if previous_batch >= batch_result.batch.batch_id:
         return
     try:
-        plan.storage.delete(*paths, durable=False)
+        plan.storage.delete(*previous_paths, durable=False)
     except StorageError:
-        logger.info("table %s: seals of the batch %d stay for a day", plan.path, number, exc_info=True)
+        logger.info("table %s: seals of the batch %d stay for a day", plan.path, previous_batch, exc_info=True)
 
 
 def abort_batch(results: Sequence[BatchResult]) -> None:
@@ -146,7 +146,10 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
 
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:
-    """Give up a micro-batch if another run of the query completed it meanwhile, so that some tasks took no rows."""
+    """Return the plan as a replay, if another run of the query completed the batch while some tasks took rows.
+
+    The instant of those tasks is given up. Raises `CommitConflictError` if the batch was undone since.
+    """
     completed_time = find_batch(SeenTable.now(plan.table), batch)
     if completed_time is None:
         raise CommitConflictError(

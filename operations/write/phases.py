@@ -30,20 +30,21 @@ class Phases:
     @contextmanager
     def phase(self, name: str) -> Iterator[dict[str, Any]]:
         """Time the block and log its seconds, with the facts that the block puts into the dict."""
-        began = time.monotonic()
+        start_s = time.monotonic()
         facts: dict[str, Any] = {}
         try:
             yield facts
         finally:
-            self.add(name, time.monotonic() - began, **facts)
+            self.add(name, time.monotonic() - start_s, **facts)
 
     def add(self, name: str, seconds: float, **facts: Any) -> None:
         """Add a phase that has ended."""
-        took = round(seconds, 3)
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
-        self.log("phase", phase=name, seconds=took, **facts)
+        rounded_seconds = round(seconds, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + rounded_seconds, 3)
+        self.log("phase", phase=name, seconds=rounded_seconds, **facts)
 
     def log(self, event: str, level: int = logging.INFO, **facts: Any) -> None:
+        """Log an event of the write with its facts, as one JSON object."""
         if logger.isEnabledFor(level):
             logger.log(level, "%s", json.dumps({"event": event, **self._about, **facts}))
 
@@ -55,10 +56,10 @@ class PhaseProgress:
         self._phases = phases
         self._level = level
         self.every_s = PROGRESS_S
-        self._began = self._logged = time.monotonic()
+        self._start_s = self._logged = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._logged >= self.every_s:
-            self._logged = now
-            self._phases.log("progress", self._level, **asdict(progress), seconds=round(now - self._began, 1))
+        now_s = time.monotonic()
+        if now_s - self._logged >= self.every_s:
+            self._logged = now_s
+            self._phases.log("progress", self._level, **asdict(progress), seconds=round(now_s - self._start_s, 1))

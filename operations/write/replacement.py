@@ -26,8 +26,8 @@ class Replacement:
         self._plan = plan
         self._touched = frozenset(touched)
         self.warnings: tuple[str, ...] = ()
-        named = plan.settings.replacement.partitions_to_delete or ()
-        self._patterns = [] if plan.takes_rows else [*map(_pattern, named)]
+        partition_names = plan.settings.replacement.partitions_to_delete or ()
+        self._patterns = [] if plan.takes_rows else [*map(_pattern, partition_names)]
 
     def covers(self, partition_path: str) -> bool:
         """Return whether the write replaces a whole partition, with file groups that other writers add meanwhile."""
@@ -60,14 +60,14 @@ class Replacement:
 
     def _warn_of_absent(self, partitions: list[str]) -> None:
         """Warn of names of partitions that the table does not have."""
-        named = self._plan.settings.replacement.partitions_to_delete or ()
-        absent = [
+        partition_names = self._plan.settings.replacement.partitions_to_delete or ()
+        absent_names = [
             name
-            for name, pattern in zip(named, self._patterns, strict=False)
+            for name, pattern in zip(partition_names, self._patterns, strict=False)
             if not any(pattern.fullmatch(partition) for partition in partitions)
         ]
-        if absent:
-            names = ", ".join(map(repr, absent))
+        if absent_names:
+            names = ", ".join(map(repr, absent_names))
             self.warnings = (f"The table has no partition {names}, so that nothing was deleted by this name.",)
             logger.warning("table %s has no partition %s to delete", self._plan.path, names)
 

@@ -44,9 +44,9 @@ _MOST_TABLES = 64
 class Retries:
     """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
 
-    The places of its rows are not known before. So the first ticket covers the places at which this process met a
-    writer lately; later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its
-    progress.
+    A ticket, a file in the table's folder, makes them wait at some places: partitions or buckets. The places of this
+    write's rows are not known before. So the first ticket covers the places at which this process met a writer lately;
+    later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its progress.
     """
 
     def __init__(self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None) -> None:
@@ -65,10 +65,11 @@ class Retries:
         application: str = "",
         shown: AbstractContextManager[None] | None = None,
     ) -> Retries:
+        """Return the runner of a write to the table of a folder, with a ticket as old as this call."""
         table = find_table(storage)
         owner = Owner.of_this_process(write_id or generated_id(), application, settings.patience)
-        began = format_time(int(time.time() * 1000), "UTC" if table is None else table.config.timezone)
-        return cls(settings, Ticket(storage, f"{began}.{uuid.uuid4().hex[:8]}", owner, {}), shown)
+        start_time = format_time(int(time.time() * 1000), "UTC" if table is None else table.config.timezone)
+        return cls(settings, Ticket(storage, f"{start_time}.{uuid.uuid4().hex[:8]}", owner, {}), shown)
 
     def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
@@ -76,43 +77,44 @@ class Retries:
         ``attempt`` writes under the write id of all attempts, and notes the earlier attempts in its instant.
         """
         with self._shown:
-            return self._until_done(attempt)
+            return self._attempt_until_complete(attempt)
 
-    def _until_done(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
+    def _attempt_until_complete(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
+        """Repeat attempts, each in its turn among the writers with tickets, until one completes or the time is over."""
         patience, waited, number = self._settings.patience, NOT_WAITED, 0
-        last: MetInstant | None = None
-        until = time.monotonic() + self._settings.commit.retry_s
-        recent = _recent_places(self._storage.path)
-        ticket = replace(self._ticket, places=recent)
+        last_met: MetInstant | None = None
+        until_s = time.monotonic() + self._settings.commit.retry_s
+        recent_places = _recent_places(self._storage.path)
+        ticket = replace(self._ticket, places=recent_places)
         while True:
             # Wait without a ticket, because writers of other partitions would wait for it.
-            self._wait_for_rescale(last, until)
+            self._wait_for_rescale(last_met, until_s)
             number += 1
-            with in_turn(ticket, patience, self._settings.commit.wait_s) as behind:
-                waited = waited.and_then(behind)
-                if recent and behind.met:
-                    _note_meeting(self._storage.path, recent, adds=True)
+            with in_turn(ticket, patience, self._settings.commit.wait_s) as waited_now:
+                waited = waited.and_then(waited_now)
+                if recent_places and waited_now.met:
+                    _note_meeting(self._storage.path, recent_places, adds=True)
                 try:
                     return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
                 except Exception as error:
-                    conflict = self._conflict(error)
+                    conflict = self._as_conflict(error)
                     if conflict is None:
                         raise
-                    result = self._completed()
+                    result = self._completed_attempt()
                     if result is not None:
                         return result
-                    if time.monotonic() > until:
+                    if time.monotonic() > until_s:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
-                    last = conflict.met
-                    places = self._places_of(last)
+                    last_met = conflict.met
+                    places = self._places_of(last_met)
                     # Places that are only from an error's text add to those of the meetings before.
-                    _note_meeting(self._storage.path, places, adds=last is not None and last.from_text)
+                    _note_meeting(self._storage.path, places, adds=last_met is not None and last_met.from_text)
             # If a clean or archiving took something from the first attempt, no other writer has to wait.
             if places or number > 1:
                 ticket = replace(self._ticket, places=None)
 
-    def _conflict(self, error: Exception) -> CommitConflictError | None:
+    def _as_conflict(self, error: Exception) -> CommitConflictError | None:
         """Return an error if it is a conflict, or the conflict with instants that took what the write reads."""
         if isinstance(error, CommitConflictError):
             return error
@@ -153,27 +155,29 @@ class Retries:
         if table is not None:
             wait_until_over(OtherWriters(table, self._settings.patience), met, until_s)
 
-    def _completed(self) -> CommitResult | None:
+    def _completed_attempt(self) -> CommitResult | None:
         """Return the result of an attempt that completed although it failed here; None for none."""
         table = find_table(self._storage)
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
 
 
 def _recent_places(path: str) -> Places:
-    return reduce(_union, (places for _, places in _recent_entries(path)), {})
+    """Return the places at which this process met a writer lately."""
+    return reduce(_union_of_places, (places for _, places in _recent_entries(path)), {})
 
 
 def _recent_entries(path: str) -> tuple[tuple[float, Places], ...]:
-    now = time.monotonic()
-    return tuple((at, places) for at, places in _MET.get(path, ()) if at + _RECENT_S > now)
+    """Return the recent meetings at a table, as their times and places."""
+    now_s = time.monotonic()
+    return tuple((met_s, places) for met_s, places in _MET.get(path, ()) if met_s + _RECENT_S > now_s)
 
 
-def _union(first: Places, second: Places) -> Places:
-    """Return the places of two meetings."""
-    union: dict[str, frozenset[str] | None] = {**first, **second}
-    for path in first.keys() & second.keys():
-        mine, theirs = first[path], second[path]
-        union[path] = None if mine is None or theirs is None else mine | theirs
+def _union_of_places(places: Places, other_places: Places) -> Places:
+    """Return the places of two meetings: buckets by partition, None for the whole partition."""
+    union: dict[str, frozenset[str] | None] = {**places, **other_places}
+    for path in places.keys() & other_places.keys():
+        first_buckets, second_buckets = places[path], other_places[path]
+        union[path] = None if first_buckets is None or second_buckets is None else first_buckets | second_buckets
     return union
 
 
@@ -181,5 +185,5 @@ def _note_meeting(path: str, places: Places, *, adds: bool) -> None:
     """Remember the places of a meeting, in addition to recent meetings or instead of them."""
     if places:
         # The same places are remembered only once, by their last meeting.
-        before = tuple(entry for entry in _recent_entries(path) if entry[1] != places) if adds else ()
-        keep(_MET, path, (*before, (time.monotonic(), places)), _MOST_TABLES)
+        earlier_entries = tuple(entry for entry in _recent_entries(path) if entry[1] != places) if adds else ()
+        keep(_MET, path, (*earlier_entries, (time.monotonic(), places)), _MOST_TABLES)

@@ -42,21 +42,22 @@ class LocalRun:
         return run_task(self.plan, iter(batches), WriteToken(number, 0, number))
 
     def write(self, parts: Iterable[Iterable[pa.RecordBatch]], *, threads: int = 1) -> CommitResult:
-        running = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
-        return self.finish(lambda: self._results_of(running))
+        """Run the tasks of all parts, and commit."""
+        task_results = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
+        return self.finish(lambda: self._results_of(task_results))
 
     def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
         """Commit the results of tasks; abort the write if the tasks or the commit fail."""
         with given_up_on_error(self.plan.transaction, lambda _: abort_write(self.plan)):
             return commit_write(self.plan, results())
 
-    def _results_of(self, running: Generator[TaskResult, None, None]) -> list[TaskResult]:
+    def _results_of(self, task_results: Generator[TaskResult, None, None]) -> list[TaskResult]:
         """Return the results of all tasks, in the order of the parts."""
         results: list[TaskResult] = []
         instant_time = ""
         try:
             with ExitStack() as stack:
-                for result in stack.enter_context(closing(running)):
+                for result in stack.enter_context(closing(task_results)):
                     if result.rows and not instant_time:
                         instant_time = result.instant_time
                         # Tasks touch the heartbeat while they have rows, but the next part may take long to come.
@@ -70,29 +71,31 @@ class LocalRun:
         return sorted(results, key=lambda result: result.token)
 
     def _one_by_one(self, parts: Iterable[Iterable[pa.RecordBatch]]) -> Generator[TaskResult, None, None]:
+        """Yield the results of the tasks, one after another."""
         for number, batches in enumerate(parts):
             yield self.task(batches, number)
 
     def _at_once(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> Generator[TaskResult, None, None]:
         """Yield the results of tasks as they end; after a failure the other tasks end with their next batch."""
-        over = Event()
-        running: set[Future[TaskResult]] = set()
+        has_failed = Event()
+        running_tasks: set[Future[TaskResult]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-write") as pool:
             try:
                 for number, batches in enumerate(parts):
-                    running.add(pool.submit(self.task, _until(over, batches), number))
-                    if len(running) == threads:
-                        ended, running = wait(running, return_when=FIRST_COMPLETED)
-                        yield from (task.result() for task in ended)
-                while running:
-                    ended, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (task.result() for task in ended)
+                    running_tasks.add(pool.submit(self.task, _until_failure(has_failed, batches), number))
+                    if len(running_tasks) == threads:
+                        ended_tasks, running_tasks = wait(running_tasks, return_when=FIRST_COMPLETED)
+                        yield from (task.result() for task in ended_tasks)
+                while running_tasks:
+                    ended_tasks, running_tasks = wait(running_tasks, return_when=FIRST_COMPLETED)
+                    yield from (task.result() for task in ended_tasks)
             finally:
-                over.set()
+                has_failed.set()
 
 
-def _until(over: Event, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _until_failure(has_failed: Event, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches; raise `WriteSealedError` once another task has failed."""
     for batch in batches:
-        if over.is_set():
+        if has_failed.is_set():
             raise WriteSealedError("Another task of this write failed.", "See the error of that task.")
         yield batch

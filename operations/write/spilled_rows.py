@@ -43,14 +43,14 @@ class SpilledRows:
         plan: The plan of the routes and columns.
         size: Bytes of the spills.
         local: A temporary folder that lasts as long as the rows.
-        again: The file of the rows that another plan changed; None if all rows are as the tasks wrote them.
+        changed_file: The file of the rows that another plan changed; None if all rows are as the tasks wrote them.
     """
 
     plan: WritePlan
     rows: Mapping[Route, GroupRows]
     size: int
     local: Storage
-    again: SpillReader | None = None
+    changed_file: SpillReader | None = None
 
     @property
     def paths(self) -> set[str]:
@@ -62,37 +62,41 @@ class SpilledRows:
 
         Raises `CommitConflictError` if only tasks can take the rows in by that plan, and `NullOrderingError` as a task.
         """
-        before = self.plan
-        if plan.table is before.table and plan.numbers == before.numbers:
+        previous_plan = self.plan
+        if plan.table is previous_plan.table and plan.numbers == previous_plan.numbers:
+            # Both plans see the same table, and differ at most in the instant's time.
             return self
         same_rows: dict[Route, GroupRows] = {}
-        if _key_terms(plan) == _key_terms(before):
-            fits = plan.spec == before.spec
+        if _key_terms(plan) == _key_terms(previous_plan):
+            has_same_spec = plan.spec == previous_plan.spec
             for route, rows in self.rows.items():
-                if fits and plan.buckets_of(route.partition_path) == before.buckets_of(route.partition_path):
+                if has_same_spec and plan.buckets_of(route.partition_path) == previous_plan.buckets_of(
+                    route.partition_path
+                ):
                     same_rows[route] = rows
-            others = {route: rows for route, rows in self.rows.items() if route not in same_rows}
-            changed = _with_kept_keys(plan, others)
+            other_rows = {route: rows for route, rows in self.rows.items() if route not in same_rows}
+            changed_rows = _with_kept_keys(plan, other_rows)
         else:
-            _refuse_new_keys(plan, before)
-            changed = _with_new_keys(plan, self.rows)
+            _refuse_new_keys(plan, previous_plan)
+            changed_rows = _with_new_keys(plan, self.rows)
         if len(same_rows) == len(self.rows):
             return replace(self, plan=plan)
         try:
-            again = self._spilled_again(changed)
+            changed_file = self._spill_changed(changed_rows)
         except (SchemaMismatchError, ColumnValueError) as error:
             # The options allow the columns of the rows, but the first plan made columns wider, or a value is null.
             raise plan.transaction.conflict(
                 f"The table has other columns now than when the rows were taken in: {error.what.rstrip('.')}"
             ) from error
-        return replace(self, plan=plan, rows={**same_rows, **rows_by_route([again])}, again=again)
+        return replace(self, plan=plan, rows={**same_rows, **rows_by_route([changed_file])}, changed_file=changed_file)
 
     def discard(self) -> None:
         """Delete the rows that another plan changed."""
-        if self.again is not None:
-            self.again.delete()
+        if self.changed_file is not None:
+            self.changed_file.delete()
 
-    def _spilled_again(self, flushes: Iterator[Flush]) -> SpillReader:
+    def _spill_changed(self, flushes: Iterator[Flush]) -> SpillReader:
+        """Write changed rows to a temporary file, and return its reader."""
         writer = SpillWriter(self.local, f"{uuid.uuid4().hex}.spill", "")
         try:
             for flush in flushes:
@@ -118,31 +122,35 @@ def _key_terms(plan: WritePlan) -> tuple[object, ...]:
     config, index = plan.config, plan.index
     keys = config.record_key_fields, bool(config.names_key_field), config.generates_keys
     routes = "lookup" if index.needs_lookup else (config.index_type, config.hash_fields)
-    return keys, _types(plan, config.record_key_fields), *_path_terms(plan), routes
+    return keys, _spelling_types(plan, config.record_key_fields), *_path_terms(plan), routes
 
 
 def _path_terms(plan: WritePlan) -> tuple[object, ...]:
+    """Return what decides the partitions of rows."""
     config = plan.config
-    fields, spelt = config.partition_fields, (config.hive_style, config.url_encode, config.time_options)
-    return config.key_generator, fields, config.partition_types, spelt, _types(plan, fields)
+    fields, path_style = config.partition_fields, (config.hive_style, config.url_encode, config.time_options)
+    return config.key_generator, fields, config.partition_types, path_style, _spelling_types(plan, fields)
 
 
-def _types(plan: WritePlan, names: Sequence[str]) -> list[str]:
+def _spelling_types(plan: WritePlan, names: Sequence[str]) -> list[str]:
     """Return the types of some columns as far as they decide how values are spelt: all whole numbers are alike."""
     roots = {root_of(name) for name in names}
     kinds = [column.type for column in plan.schema if column.name in roots]
     return ["whole number" if pa.types.is_signed_integer(kind) else str(kind) for kind in kinds]
 
 
-def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
+def _refuse_new_keys(plan: WritePlan, previous_plan: WritePlan) -> None:
     """Raise if the rows lack the columns for other keys, or the order of rows with an equal new key.
 
-    Rows with equal keys have one route, and so an order, only if their keys by ``before`` were equal, too.
+    Rows with equal keys have one route, and so an order, only if their keys by ``previous_plan`` were equal, too.
     """
-    lacks_columns = before.spec.deletes
-    other_keys = plan.config.record_key_fields != before.config.record_key_fields and not before.config.generates_keys
-    other_places = _path_terms(plan) != _path_terms(before) or plan.positioned != before.positioned
-    lacks_order = other_keys or (bool(before.config.partition_fields) and other_places)
+    lacks_columns = previous_plan.spec.deletes
+    has_other_keys = (
+        plan.config.record_key_fields != previous_plan.config.record_key_fields
+        and not previous_plan.config.generates_keys
+    )
+    has_other_places = _path_terms(plan) != _path_terms(previous_plan) or plan.positioned != previous_plan.positioned
+    lacks_order = has_other_keys or (bool(previous_plan.config.partition_fields) and has_other_places)
     if lacks_columns or lacks_order:
         raise plan.transaction.conflict("Another writer made the table anew meanwhile, with other keys or partitions")
 
@@ -154,7 +162,7 @@ def _with_kept_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iter
         router = _KeptKeys(route, index)
         reader = IncomingRowReader(plan.spec, router)
         for batches in rows.flushes():
-            yield _routed(reader, batches)
+            yield _by_route(reader, batches)
 
 
 def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
@@ -164,10 +172,11 @@ def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Itera
     reader = IncomingRowReader(plan.spec, routing.router(0), check=check)
     for rows in spilled.values():
         for batches in rows.flushes():
-            yield _routed(reader, batches)
+            yield _by_route(reader, batches)
 
 
-def _routed(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
+def _by_route(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
+    """Return rows by the routes that a reader gives them."""
     flush: dict[Route, list[pa.RecordBatch]] = {}
     for route, rows in reader.routed(iter(batches)):
         flush.setdefault(route, []).append(rows)
@@ -179,13 +188,14 @@ class _KeptKeys:
     """Keeps the partition and the keys of rows; ``index`` chooses their buckets, unless it is None."""
 
     any_order: ClassVar[bool] = True
-    before: Route
+    old_route: Route
     index: ComputedIndex | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return the routes of rows, with the keys and the partition that they had."""
         zeros = np.zeros(rows.num_rows, np.int32)
-        paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.before.partition_path]))
+        paths = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([self.old_route.partition_path]))
         keys = rows.column(RECORD_KEY)
         if self.index is None:
-            return Routes(keys, paths, np.full(rows.num_rows, self.before.number, np.int64))
+            return Routes(keys, paths, np.full(rows.num_rows, self.old_route.number, np.int64))
         return Routes(keys, paths, self.index.buckets_in(paths, keys).astype(np.int64))

@@ -39,6 +39,8 @@ from .writers import appending_tasks, file_work, versions_of_task, writers
 
 
 class OwnGroups:
+    """The file groups that a task writes itself, instead of handing their rows over to the commit."""
+
     def __init__(
         self,
         plan: WritePlan,
@@ -99,6 +101,7 @@ class OwnGroups:
             handle.discard()
 
     def _sequence(self) -> str:
+        """Return the part of the rows' sequence numbers that tells file groups of the write from each other."""
         return f"{self._partition}_{next(self._numbers)}"
 
 
@@ -132,19 +135,21 @@ class TaskResult:
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
     """Run one task of a write, on batches with the columns of the request's schema."""
     batches = (batch for batch in batches if batch.num_rows)
-    first = next(batches, None) if plan.takes_rows else None
-    if first is None or plan.replays is not None:
+    first_batch = next(batches, None) if plan.takes_rows else None
+    if first_batch is None or plan.replays is not None:
         return TaskResult(token)
-    began = time.monotonic()
+    start_s = time.monotonic()
     with given_up_as_conflicts(plan.transaction), begun(plan) as work, taken_as_conflicts(work.plan.transaction):
         task = _Task(work.plan, token)
         # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
-        task.phases.add("begin", time.monotonic() - began)
-        result = task.run(chain([first], batches), work.timeline)
+        task.phases.add("begin", time.monotonic() - start_s)
+        result = task.run(chain([first_batch], batches), work.timeline)
         return replace(result, instant_time=work.plan.instant_time, missing=dict(task.missing))
 
 
 class _Task:
+    """The work of one task, once its write is on the timeline."""
+
     def __init__(self, plan: WritePlan, token: WriteToken) -> None:
         self._plan = plan
         self._storage = plan.storage
@@ -153,28 +158,31 @@ class _Task:
         self.missing: Mapping[str, int] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
+        """Write the file groups of the rows, or hand rows over to the commit if other tasks may share their groups."""
         plan = self._plan
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         self._seen = partial(seen_by, plan.transaction, timeline)
         routing = routing_of(plan, self._seen)
+        # Spark gives a data source no shuffle, so several tasks may have rows of one file group.
         if (
             plan.settings.tasks.hand_over
             or not isinstance(routing, FileGroups)
-            or not (routing.alone or self._shares())
+            or not (routing.alone or self._shares_groups())
         ):
             return self._hand_over(batches, routing)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            return self._finish(batches, routing, open_storage(folder, durable=False))
+            return self._write_own_groups(batches, routing, open_storage(folder, durable=False))
 
-    def _shares(self) -> bool:
+    def _shares_groups(self) -> bool:
         """Return whether the task appends to file groups for which other tasks may have rows, too."""
         plan = self._plan
         # A partial merge takes all rows of a key at once, so that the result does not depend on their tasks.
-        alone = plan.lays_rows or plan.counts_copies
-        return plan.appends and not alone and self._token.partition < appending_tasks(plan)
+        needs_all_rows = plan.lays_rows or plan.counts_copies
+        return plan.appends and not needs_all_rows and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Return the partitions of the rows, for a write that deletes these partitions."""
         keys = KeyGenerator(self._plan.config, self._plan.schema)
         paths: set[str] = set()
         rows = 0
@@ -184,6 +192,7 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(paths)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
+        """Spill all rows for the commit."""
         buffers = self._gather(batches, routing, self._open_hand_over)
         with self.phases.phase("spill") as facts:
             try:
@@ -194,64 +203,72 @@ class _Task:
             facts["bytes"] = 0 if spill is None else spill.size
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
-    def _finish(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
+    def _write_own_groups(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
         """Write the file groups of this task, and hand over the rows of the others.
 
         If other tasks may have rows for the same new file groups, the commit writes those.
         """
-        own, alone = OwnGroups(self._plan, self._token, groups, local), groups.alone
+        own_groups, has_all_rows = OwnGroups(self._plan, self._token, groups, local), groups.alone
         # `_pyhudi_position` breaks ties between shuffled rows, but log files do not keep it, so fold before flushing.
         plan = self._plan
-        early = plan.appends and not (plan.positioned or plan.lays_rows or plan.counts_copies)
-        flush = own.flush if early else None
+        flushes_early = plan.appends and not (plan.positioned or plan.lays_rows or plan.counts_copies)
+        flush = own_groups.flush if flushes_early else None
         try:
             buffers = self._gather(batches, groups, lambda: SpillWriter(local, "rows.spill", ""), flush)
             gathered = Gathered(buffers, local)
-            routes = sorted({*gathered.routes(), *own.routes()})
+            routes = sorted({*gathered.routes(), *own_groups.routes()})
             with self.phases.phase("merge") as facts:
-                written = self._write(own, [route for route in routes if alone or own.appends(route)], gathered.take)
-                own.finish()
+                written = self._write(
+                    own_groups, [route for route in routes if has_all_rows or own_groups.appends(route)], gathered.take
+                )
+                own_groups.finish()
                 files = sum(bool(file.path) for file in written)
-                facts |= {"files": files, "bytes": sum(file.size for file in written), "flushes": own.flushes}
+                facts |= {"files": files, "bytes": sum(file.size for file in written), "flushes": own_groups.flushes}
         except BaseException:
-            own.discard()
+            own_groups.discard()
             raise
-        rest = {} if alone else {route: gathered.take(route) for route in routes if not own.appends(route)}
-        spill = self._hand_over_rest(rest)
+        other_rows = (
+            {} if has_all_rows else {route: gathered.take(route) for route in routes if not own_groups.appends(route)}
+        )
+        spill = self._hand_over_rest(other_rows)
         return TaskResult(self._token, written=written, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
     def _write(
-        self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
+        self, own_groups: OwnGroups, routes: Sequence[Route], rows_of_route: Callable[[Route], GroupRows]
     ) -> tuple[WrittenFile, ...]:
         """Write file groups; small appends run in parallel, because each needs several requests."""
-        own.announce(routes)
+        own_groups.announce(routes)
         observer, size = PhaseProgress(self.phases), 0
         written: list[WrittenFile] = []
-        small = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
-        waiting: list[tuple[Route, GroupRows]] = []
+        small_bytes = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
+        small_appends: list[tuple[Route, GroupRows]] = []
 
         def jobs() -> Iterator[tuple[Route, GroupRows]]:
             for route in routes:
-                group_rows = rows(route)
-                if own.appends(route) and group_rows.nbytes <= small:
-                    waiting.append((route, group_rows))
+                group_rows = rows_of_route(route)
+                if own_groups.appends(route) and group_rows.nbytes <= small_bytes:
+                    small_appends.append((route, group_rows))
                 else:
                     yield route, group_rows
 
         threads = self._plan.settings.tasks.threads or 1
-        for number, files in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
+        for number, files in enumerate(in_order(lambda job: own_groups.write(*job), jobs(), threads)):
             written += files
             size += sum(file.size for file in files)
             observer(Progress("merge", number + 1, len(routes), size))
-        return (*written, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
+        return (
+            *written,
+            *chain.from_iterable(for_each(self._storage, lambda job: own_groups.write(*job), small_appends)),
+        )
 
-    def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
-        if not rest:
+    def _hand_over_rest(self, other_rows: Mapping[Route, GroupRows]) -> SpillFile | None:
+        """Spill the rows of some routes for the commit; None if there are none."""
+        if not other_rows:
             return None
         with self.phases.phase("spill") as facts:
             spill = self._open_hand_over()
             try:
-                for route, rows in rest.items():
+                for route, rows in other_rows.items():
                     for batches in rows.flushes():
                         spill.append({route: batches})
                 published = spill.publish()
@@ -262,6 +279,7 @@ class _Task:
         return published
 
     def _open_hand_over(self) -> SpillWriter:
+        """Open the spill that the commit reads."""
         work = self._plan.transaction
         return SpillWriter(self._storage, f"{work.spills}/{self._token}.spill", work.aside)
 
@@ -272,6 +290,7 @@ class _Task:
         open_spill: Callable[[], SpillWriter],
         flush: Flush | None = None,
     ) -> RowBuffers:
+        """Key and route all rows into buffers, which spill by `open_spill` or `flush` if the memory is full."""
         settings = self._plan.settings
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` numbers rows: the partition in the upper bits, the position in it in the lower 33 bits.

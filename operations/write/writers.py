@@ -48,7 +48,7 @@ class RollingWriter:
         """Write and publish new file groups from `job` on, in the order of the rows or of the sort columns."""
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
-        files = _Files(self, job, bases.files.arrivals(job.group, sequence))
+        files = _RolledFiles(self, job, bases.files.arrivals(job.group, sequence))
         try:
             with closing(self._ordered(encounter, rows)) as ordered:
                 for batch in ordered:
@@ -61,13 +61,13 @@ class RollingWriter:
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
         """Yield the arriving rows, sorted across all files, not only within each, if the table sorts rows."""
         sorter = self.bases.file_format.sorter()
-        with closing(encounter.meet(rows, iter(()))) as met:
+        with closing(encounter.meet(rows, iter(()))) as met_parts:
             if sorter is None:
-                for part in met:
+                for part in met_parts:
                     yield part.rows
                 return
             try:
-                for part in met:
+                for part in met_parts:
                     sorter.add(part.rows)
                 yield from sorter.batches()
             except BaseException:
@@ -83,7 +83,9 @@ class RollingWriter:
         return replace(form, output=output, come_sorted=True)
 
 
-class _Files:
+class _RolledFiles:
+    """The new files of a rolling writer: the next file begins when a file is full."""
+
     def __init__(self, writer: RollingWriter, job: FileGroupWrite, arrivals: Arrivals) -> None:
         self._writer = writer
         self._job = job
@@ -92,7 +94,8 @@ class _Files:
         self._published: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        for part in _parts(rows, max(self._writer.largest // _STEPS, 1)):
+        """Add rows to the open file, in small parts; a file that a part would make too large is published before."""
+        for part in _small_parts(rows, max(self._writer.largest // _STEPS, 1)):
             if self._open is not None and self._open.expected(part.nbytes) > self._writer.largest:
                 self._publish(self._open)
             if self._open is None:
@@ -103,10 +106,10 @@ class _Files:
         """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
-        untold = replace(counts, inserts=0)
+        counts_without_file = replace(counts, inserts=0)
         if not self._published:
-            return (WrittenFile(self._job.group, FileKind.BASE, None, counts=untold),)
-        self._published[0].counts.add(untold)
+            return (WrittenFile(self._job.group, FileKind.BASE, None, counts=counts_without_file),)
+        self._published[0].counts.add(counts_without_file)
         return tuple(self._published)
 
     def discard(self) -> None:
@@ -114,15 +117,18 @@ class _Files:
             self._open.discard()
 
     def _begin(self) -> BaseOutput:
+        """Open the next file, whose file group has the next number."""
         group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._published)))
         return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
     def _publish(self, output: BaseOutput) -> None:
+        """Publish a file that is full, or the last."""
         self._published.append(output.publish(None))
         self._open = None
 
 
-def _parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
+def _small_parts(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in parts of about some bytes, at least one row each."""
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
@@ -150,6 +156,7 @@ class Writers:
     counted: CountedKeys | None = None
 
     def appends(self, job: FileGroupWrite) -> bool:
+        """Return whether the rows of a job go to log files."""
         return self.logs is not None and not job.rewrites and (job.file_slice is not None or job.logs_only)
 
     def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
@@ -165,6 +172,10 @@ class Writers:
         return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
+        """Write the rows of one file group, and publish its files; a job that rolls makes several file groups.
+
+        Rows that may not be appended, because the group holds a key several times, are merged into a base file.
+        """
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
@@ -179,7 +190,7 @@ class Writers:
 
 def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
     """Return the writers of one task or commit; ``slices`` reads the table at the moment of the plan."""
-    laying = _laying(plan)
+    partial_merge = _partial_merge(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
         files=files,
@@ -188,7 +199,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
         foreign=ForeignRows(plan.index, keys),
         rules=plan.writing_rules,
         slices=slices,
-        laying=laying,
+        laying=partial_merge,
     )
     logs = None
     if plan.appends:
@@ -200,7 +211,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             versions=versions,
             memory=slices.memory,
             open_spill=slices.open_spill,
-            laying=laying,
+            laying=partial_merge,
             known_keys=_stored_rows(plan, slices),
             stored=_stored_order(plan, slices),
             slices=slices if plan.arriving else None,
@@ -262,7 +273,8 @@ def _stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
     return StoredOrder(slices, pa.schema(fields)) if names else None
 
 
-def _laying(plan: WritePlan) -> PartialMerge | None:
+def _partial_merge(plan: WritePlan) -> PartialMerge | None:
+    """Return how rows with one key are put together column by column; None if one row wins as a whole."""
     if not plan.lays_rows:
         return None
     from ...table.merging.laying import PartialMerge  # noqa: PLC0415 (few writes put rows together)
@@ -271,8 +283,9 @@ def _laying(plan: WritePlan) -> PartialMerge | None:
     by_mode = PartialUpdates.of(plan.config, ())
     columns = (RECORD_KEY, *plan.schema.names)
     known_only = plan.partial_columns is not None
-    return PartialMerge(plan.spec, _all_given if by_mode is None else by_mode.given, columns, known_only)
+    return PartialMerge(plan.spec, _all_values_given if by_mode is None else by_mode.given, columns, known_only)
 
 
-def _all_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
+def _all_values_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
+    """Return None: all rows give a value of the column."""
     return None

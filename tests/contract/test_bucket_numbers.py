@@ -15,7 +15,7 @@ from pyhudi.index.sizing import suggest_buckets
 from pyhudi.operations.inspect.bucket_sizes import bucket_sizes
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
-from pyhudi.operations.meeting.since import Since
+from pyhudi.operations.meeting.since import InstantsSincePlan
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.service_settings import CompactionSettings
@@ -197,7 +197,7 @@ def test_a_write_by_the_old_number_is_a_conflict_whatever_file_groups_met(tmp_pa
 def test_the_comparison_left_out_lets_a_row_into_a_bucket_where_nothing_looks_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def blind(since: Since, numbers: object) -> dict[str, int | None]:
+    def blind(since: InstantsSincePlan, numbers: object) -> dict[str, int | None]:
         return {}
 
     patch_seam(monkeypatch, "numbers of buckets that changed since a plan", blind)

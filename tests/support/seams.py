@@ -386,7 +386,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a key that another commit added": "operations.meeting.conflicts:find_twin",
     "newest columns of the timeline": "operations.meeting.conflicts:newest_schema",
     "hash new keys": "operations.meeting.new_keys:hash64",
-    "rollbacks of an instant by others": "operations.meeting.since:Since.rollbacks_of",
+    "rollbacks of an instant by others": "operations.meeting.since:InstantsSincePlan.rollbacks_of",
     # --- decisions
     "plan the compaction of a whole table": "operations.services.versions.compact_whole:WholeCompaction.plan",
     "compact a whole table": "operations.services.versions.change_version:compact_whole",

@@ -26,7 +26,7 @@ from ...meeting.concurrency import (
     forbids,
     known_of,
 )
-from ...meeting.since import Since
+from ...meeting.since import InstantsSincePlan
 from ...meeting.transaction import Transaction
 from ...result import ServiceResult
 from ...words.at_work import in_words
@@ -83,12 +83,12 @@ class SliceService(PlannedService[Settings, FileSlice]):
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise `CommitConflictError` if other instants undid or replaced files that the plan merged."""
-        since = Since.find(work, timeline)
+        since = InstantsSincePlan.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
         gone = {
             undo.instant_time
-            for undo in since.undone()
+            for undo in since.undone_writes()
             if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
         replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))

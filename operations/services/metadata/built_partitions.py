@@ -121,7 +121,7 @@ def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries
     content = hfile_bytes([entries], record_schema())
     path = join(FOLDER, partition, base_name(file_id, time))
     # Up to two other partitions with as many file groups may be built in the same decision.
-    step = file_step(storage, time, path, content, beside=3 * groups)
+    step = file_step(storage, time, path, content, other_files=3 * groups)
     return BuiltBase(partition, file_id, path, len(content), len(entries), step)
 
 

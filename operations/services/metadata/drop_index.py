@@ -22,7 +22,7 @@ from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers.first_steps import FirstSteps, ReplaceFile
 from ...following.partitions_in_use import being_built, written_partitions
-from ...following.retired_metadata import noted_index, out_of_use_since
+from ...following.retired_metadata import note_out_of_use, noted_index
 from ...result import DROP_INDEX, ServiceResult
 from ...transaction.commit_path import time_after
 from ...transaction.without_instant import MetadataSteps, set_properties, take_metadata_steps
@@ -53,7 +53,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     result = ServiceResult(storage.path, DROP_INDEX, indexes=names, dry=dry_run)
     if not dry_run:
         given_up = _give_up_indexings(table, names)
-        out_of_use_since(storage, names)
+        note_out_of_use(storage, names)
         for _ in range(_TRIES):
             set_properties(table, _ACTION, lambda _, stored: _without(table, stored, names), follows=False)
             if not set(names) & set(written_partitions(load_config(storage))):

@@ -14,7 +14,7 @@ from ....table.metadata.metadata_table import FOLDER, MetadataTable
 from ....table.table import Table
 from ....timeline.archive.completions import CompletionTimes
 from ....timeline.timeline import Timeline
-from ...following.kept_metadata import refuse_unkept
+from ...following.kept_metadata import refuse_unsupported_partitions
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MetadataSlices:
         config = load_config(table.storage)
         if not (table.format.keeps_metadata and config.metadata_partitions):
             return None
-        refuse_unkept(config, table.path)
+        refuse_unsupported_partitions(config, table.path)
         return cls(MetadataTable.with_partitions(table, timeline, config.metadata_partitions))
 
     @property

@@ -37,7 +37,7 @@ from ...meeting.concurrency import (
     forbids,
     known_of,
 )
-from ...meeting.since import Since
+from ...meeting.since import InstantsSincePlan
 from ...meeting.transaction import Transaction
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
@@ -90,13 +90,13 @@ class RescaleCompletion:
         if own is not None and own.state == State.COMPLETED:
             return None
         check_claim(self.work, timeline)
-        since = Since.find(self.work, timeline)
+        since = InstantsSincePlan.find(self.work, timeline)
         changed = self._refuse_stale(since)
         replaced = [source.group for source in self.sources]
         first = steps_of_rule(self.work.table, self._rule(timeline, changed))
         return Outcome(self._body(), self.written, replaced=replaced, first=(first,))
 
-    def _refuse_stale(self, since: Since) -> set[str]:
+    def _refuse_stale(self, since: InstantsSincePlan) -> set[str]:
         """Return the partitions that other writes changed since the rescale read; raise if it read one of them."""
         files = (file for source in self.sources for file in source.data_files)
         bases = self.work.table.format.makers(files, since.timeline)
@@ -108,7 +108,7 @@ class RescaleCompletion:
             if self._forbids(WRITE, {Shared.PARTITION: held is not None}):
                 raise self._stale(f"the {instant.action} {instant.requested_time} changed the partition {held!r}")
             written |= touched
-        for gone in since.undone():
+        for gone in since.undone_writes():
             if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.state):
                 raise self._stale(f"the write {gone.instant_time}, whose rows it has read, was rolled back")
         if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):

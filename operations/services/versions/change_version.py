@@ -23,7 +23,7 @@ from ....timeline.instants import Instant
 from ....timeline.old_layout import OldState
 from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
-from ...following.kept_metadata import refuse_unkept
+from ...following.kept_metadata import refuse_unsupported_partitions
 from ...following.partitions_in_use import changed_names, written_partitions
 from ...meeting.concurrency import ROLLBACK
 from ...transaction.decide import settle
@@ -62,7 +62,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     if step is None:
         return VersionResult(table.path, name, to, to, dry=dry_run, seconds=time.monotonic() - began)
     step.refuse(table)
-    refuse_unkept(table.config, table.path)
+    refuse_unsupported_partitions(table.config, table.path)
     call = _VersionCall(table, step, means)
     result = call.dry_result() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)

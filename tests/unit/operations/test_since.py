@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.meeting.conflicts import check_ownership
-from pyhudi.operations.meeting.since import Since
+from pyhudi.operations.meeting.since import InstantsSincePlan
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.table import Table
@@ -80,7 +80,7 @@ def ownership(storage: Storage, planned: WritePlan) -> None:
 
 
 def writes(storage: Storage, planned: WritePlan) -> None:
-    since = Since.find(planned.transaction, now(storage, planned))
+    since = InstantsSincePlan.find(planned.transaction, now(storage, planned))
     for one in since.writes:
         since.read(one)
 
@@ -103,6 +103,6 @@ def test_what_the_archive_does_not_tell_is_a_conflict(
 def test_what_was_in_the_archive_before_the_plan_is_not_new(storage: Storage, planned: WritePlan) -> None:
     archive(storage, planned, "commit", encode(CommitMetadata(operation_type="UPSERT")))
 
-    assert len(Since.find(planned.transaction, now(storage, planned)).writes) == 1
+    assert len(InstantsSincePlan.find(planned.transaction, now(storage, planned)).writes) == 1
     later = plan(storage.path, ROWS.schema, settings=IMPATIENT)
-    assert Since.find(later.transaction, now(storage, later)).writes == ()
+    assert InstantsSincePlan.find(later.transaction, now(storage, later)).writes == ()
