@@ -181,7 +181,7 @@ class _Counted:
         unproven = pc.and_(pc.fill_null(entries.column("unproven"), False), pc.is_valid(entries.column(KEY)))
         comes = entries.filter(unproven).select([KEY, PATH])
         leaves = entries.filter(pc.or_(pc.equal(role, GOES), pc.equal(role, LEAVES))).select([KEY, PATH])
-        return cls(table, places.counted(), places.at(places.replaced), places.at(places.again), comes, leaves)
+        return cls(table, places.counted(), places.at(places.replaced), places.at(places.deleted_often), comes, leaves)
 
     def check_free(self, held: Callable[[pa.Table], Iterator[pa.RecordBatch]]) -> None:
         """Refuse a row that enters a place where the table holds a row that stays."""
