@@ -12,7 +12,7 @@ from ...table.table import Table
 from ..transaction.commit_path import exclusive
 
 
-def follow_rules(table: Table) -> str:
+def match_property_to_rules(table: Table) -> str:
     """Set the property to the number of buckets of all partitions, if the rules give them one number.
 
     Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache Hudi

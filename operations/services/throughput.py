@@ -56,9 +56,9 @@ class Throughput:
 
     def after(self, costs: Iterable[int], seconds: float) -> Throughput:
         """Return the throughput that the work on units of these costs showed."""
-        shown = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
+        measured = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
         # Seconds vary with what else the machine does.
-        return Throughput((self.bytes_s + shown) / 2 if self.measured else shown, measured=True)
+        return Throughput((self.bytes_s + measured) / 2 if self.measured else measured, measured=True)
 
     def _room(self, seconds: float) -> float:
         return self.bytes_s * self.share * seconds - _PER_PLAN

@@ -78,7 +78,7 @@ def _repair(
 ) -> ServiceResult:
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.repair.file_times import set_file_times  # noqa: PLC0415
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
@@ -96,7 +96,9 @@ def _repair(
         return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
     if undo is not None:
         return undo_repair(call.storage, undo, call.means(), dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, partial(repair_table, call.storage, call.means(), dry_run=dry_run))
+    return with_metadata_built_anew(
+        call.storage, call.means, partial(repair_table, call.storage, call.means(), dry_run=dry_run)
+    )
 
 
 def _rescale(
@@ -136,11 +138,11 @@ def _sort(
 
 
 def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.rollback import rollback  # noqa: PLC0415
 
     undo = partial(rollback, call.storage, instant, patience=call.patience, dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, undo)
+    return with_metadata_built_anew(call.storage, call.means, undo)
 
 
 def _roll_back_dead(call: Call) -> ServiceResult:
@@ -164,27 +166,27 @@ def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> Ser
 
 
 def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.restore import restore  # noqa: PLC0415
 
     undo = partial(restore, call.storage, to, patience=call.patience, dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, undo)
+    return with_metadata_built_anew(call.storage, call.means, undo)
 
 
 def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult:
-    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
+    from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
     change = partial(change_version, call.storage, "upgrade", to, call.means(), dry_run=dry_run)
-    return metadata_in_new_version(call.storage, call.means, change)
+    return change_version_and_metadata(call.storage, call.means, change)
 
 
 def _downgrade(call: Call, *, to: int = 8, dry_run: bool = False) -> VersionResult:
-    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
+    from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
     change = partial(change_version, call.storage, "downgrade", to, call.means(), dry_run=dry_run)
-    return metadata_in_new_version(call.storage, call.means, change)
+    return change_version_and_metadata(call.storage, call.means, change)
 
 
 def _validate(call: Call, *, deep: bool = False) -> pa.Table:

@@ -39,7 +39,7 @@ from ..planning.plan import WritePlan, buckets_by_partition
 from ..planning.table_properties import properties_to_write
 from ..result import ATTEMPTS, MET, CommitResult, find_write, result_of
 from ..rollback.dead import pause, wait_until_over
-from ..rollback.pending import OtherWriters, restoring
+from ..rollback.pending import OtherWriters, restoring_error
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..write_ids import GENERATED_ID
@@ -82,7 +82,7 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
             return
         verdict = judge(Meeting(WRITE, RESTORE, others.known_of_restore(restore), asked=Asked.SINCE_PLAN))
         if verdict is Verdict.REFUSE:
-            raise restoring(timeline, restore)
+            raise restoring_error(timeline, restore)
         if verdict is not Verdict.WAIT:
             return
         if time.monotonic() > until_s:

@@ -73,24 +73,24 @@ def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
     """Return slices up to the bound, and the slice that reaches it."""
-    left, chosen = settings.target_io_mb, []
+    left_mb, chosen = settings.target_io_mb, []
     for file_slice in slices:
         chosen.append(file_slice)
-        left -= Cost.of(file_slice).total_mb
-        if left <= 0:
+        left_mb -= Cost.of(file_slice).total_mb
+        if left_mb <= 0:
             break
     return chosen
 
 
 def _largest(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
     sizes = {file_slice.group: Cost.of(file_slice).log_bytes for file_slice in slices}
-    wanted = [file_slice for file_slice in slices if sizes[file_slice.group] >= settings.log_bytes]
-    return _bounded(settings, sorted(wanted, key=lambda file_slice: -sizes[file_slice.group]))
+    large_slices = [file_slice for file_slice in slices if sizes[file_slice.group] >= settings.log_bytes]
+    return _bounded(settings, sorted(large_slices, key=lambda file_slice: -sizes[file_slice.group]))
 
 
 def _most_files(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    wanted = [file_slice for file_slice in slices if len(file_slice.logs) >= settings.log_files]
-    return _bounded(settings, sorted(wanted, key=lambda file_slice: -len(file_slice.logs)))
+    slices_of_many_files = [file_slice for file_slice in slices if len(file_slice.logs) >= settings.log_files]
+    return _bounded(settings, sorted(slices_of_many_files, key=lambda file_slice: -len(file_slice.logs)))
 
 
 def _newest_days(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:

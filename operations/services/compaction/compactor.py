@@ -51,7 +51,7 @@ class Compaction(SliceService[CompactionSettings]):
     does = "merges {:,} bytes of base and log files"
 
     @cached_property
-    def _sorted(self) -> dict[str, str]:
+    def _order_by_plan(self) -> dict[str, str]:
         """The sort orders of those pending plans that are sorts, by requested time."""
         return {}
 
@@ -74,7 +74,7 @@ class Compaction(SliceService[CompactionSettings]):
         """Return the slices that a pending compaction merges; raises for a plan that would lose rows of a log file."""
         plan, listings, extra = named_slices(timeline, instant)
         if SORTED in extra:
-            self._sorted[instant.requested_time] = extra[SORTED]
+            self._order_by_plan[instant.requested_time] = extra[SORTED]
         check_complete(timeline, instant, plan, listings)
         return plan
 
@@ -84,7 +84,7 @@ class Compaction(SliceService[CompactionSettings]):
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
-        order = self._sorted.get(files.transaction.instant_time)
+        order = self._order_by_plan.get(files.transaction.instant_time)
         # The user may have removed the table's order since the plan of a sort.
         notes = {SORTED: order} if order is not None and config.sort_order is not None else {}
         return Compactor(files, foreign=foreign_logs(timeline, plan), numbers=numbers, notes=notes)
@@ -112,8 +112,8 @@ class Compactor(SliceWorker):
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
-            made = write_base_file(files, unit, form, rows)
-        return self.result(unit, merged, began, replace(made, counts=merged.counts.merge))
+            written = write_base_file(files, unit, form, rows)
+        return self.result(unit, merged, began, replace(written, counts=merged.counts.merge))
 
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
         """Return the checker of a slice's rows; None if pyhudi wrote all of its files.
@@ -135,5 +135,5 @@ def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[Fil
     writes = [instant for instant in timeline.writes if instant.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
     pairs = zip(writes, bodies, strict=True)
-    ours = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
-    return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= ours)
+    own_times = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
+    return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= own_times)

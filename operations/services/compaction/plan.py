@@ -63,7 +63,7 @@ class FreeSlices:
 
         Leave out the partitions that a rescale holds, and keep their paths in `held_partitions`.
         """
-        self._look(timeline)
+        self._list_changed(timeline)
         held = held_by_plans(self._mine, timeline)
         # A rescale merges the slices of its partitions itself.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
@@ -88,25 +88,25 @@ class FreeSlices:
             for instant in now.completed
         )
 
-    def _look(self, timeline: Timeline) -> None:
+    def _list_changed(self, timeline: Timeline) -> None:
         """List all partitions, or only those whose files changed since the last listing."""
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
         if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
             self._listings = walk_partitions(self._storage)
         else:
-            writes = [instant for instant in fresh if instant.is_write]
-            bodies = for_each(self._storage, timeline.files.read_written_files, writes)
+            fresh_writes = [instant for instant in fresh if instant.is_write]
+            bodies = for_each(self._storage, timeline.files.read_written_files, fresh_writes)
             touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
-            self._listings |= _listed(self._storage, touched)
+            self._listings |= _files_of_partitions(self._storage, touched)
         self._seen = now
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
     """Return the file groups, by partition path and file id, that pending plans hold, apart from the plan `but`."""
     pending = pending_compactions(timeline)
-    own = None if but is None else but.identity
-    counting = {instant: plan for instant, plan in pending.items() if instant.identity != own}
+    excepted = None if but is None else but.identity
+    counting = {instant: plan for instant, plan in pending.items() if instant.identity != excepted}
     held = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
     return frozenset(group for group, holder in held.items() if _is_left_out(mine, holder))
 
@@ -129,16 +129,16 @@ def named_slices(
     storage = timeline.storage
     compaction_plan = timeline.files.read_compaction_plan(instant)
     if compaction_plan is None or not compaction_plan.operations:
-        raise _refused(storage, instant, "has an empty plan, so that no process can carry it out")
-    wanted = None if compaction_plan.strategy is None else compaction_plan.strategy.compactor_class_name
-    if wanted and wanted != executor:
+        raise _corrupt_plan(storage, instant, "has an empty plan, so that no process can carry it out")
+    named_executor = None if compaction_plan.strategy is None else compaction_plan.strategy.compactor_class_name
+    if named_executor and named_executor != executor:
         raise UnsupportedTableError(
             f"The {instant.action} {instant.requested_time} of the table {storage.path} is to be carried out by "
-            f"{wanted}.",
+            f"{named_executor}.",
             "Carry it out with Apache Hudi.",
         )
     partitions = sorted({operation.partition_path or "" for operation in compaction_plan.operations})
-    listings = _listed(storage, partitions)
+    listings = _files_of_partitions(storage, partitions)
     replaced = read_replaced(timeline).replaced
     # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
     operations = [
@@ -146,10 +146,10 @@ def named_slices(
         for operation in compaction_plan.operations
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
-    plan = tuple(_slice(storage, instant, operation, listings) for operation in operations)
+    plan = tuple(_slice_of_operation(storage, instant, operation, listings) for operation in operations)
     written = read_stated(timeline, [log for file_slice in plan for log in file_slice.logs])
-    stated = tuple(_stated(file_slice, written) for file_slice in plan)
-    return stated, listings, compaction_plan.extra_metadata or {}
+    stated_slices = tuple(_with_stated_sizes(file_slice, written) for file_slice in plan)
+    return stated_slices, listings, compaction_plan.extra_metadata or {}
 
 
 def check_complete(
@@ -169,7 +169,7 @@ def check_complete(
         named_logs = {log.path for log in file_slice.logs}
         for log in current.logs if current is not None else ():
             if log.path not in named_logs and rule.is_merged(log, instant.requested_time, completed_at):
-                raise _refused(
+                raise _corrupt_plan(
                     timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
                 )
 
@@ -181,7 +181,7 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
     return [
         CompactionOperation(
             base_instant_time=file_slice.base_time,
-            delta_file_paths=[_name(log.path) for log in file_slice.logs],
+            delta_file_paths=[_file_name(log.path) for log in file_slice.logs],
             data_file_path=None if file_slice.base is None else file_slice.base.name,
             file_id=file_slice.file_id,
             partition_path=file_slice.partition_path,
@@ -196,7 +196,7 @@ def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[Fi
     return [group for group in groups if (group.partition_path, group.file_id) in replaced]
 
 
-def _slice(
+def _slice_of_operation(
     storage: Storage, instant: Instant, operation: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
 ) -> FileSlice:
     partition, file_id = operation.partition_path or "", operation.file_id or ""
@@ -207,20 +207,22 @@ def _slice(
         )
     sizes = {info.path: info.size for info in listings[partition]}
     # Plans of version 1 name files by their paths.
-    paths = [join(partition, _name(path)) for path in operation.delta_file_paths]
+    paths = [join(partition, _file_name(path)) for path in operation.delta_file_paths]
     logs = [log_file(path, sizes.get(path, 0)) for path in paths]
-    base_path = join(partition, _name(operation.data_file_path)) if operation.data_file_path else ""
+    base_path = join(partition, _file_name(operation.data_file_path)) if operation.data_file_path else ""
     base = base_file(base_path, sizes.get(base_path, 0)) if base_path else None
     files: list[BaseFile | LogFile] = [each for each in (base, *logs) if each is not None]
-    named = [*([base_path] if base_path else []), *paths]
-    if len(files) < len(named) or not named or any(each.file_id != file_id for each in files):
-        raise _refused(storage, instant, f"names files that are none of the file group {file_id!r} in {partition!r}")
-    missing = [path for path in named if path not in sizes]
-    if missing:
+    named_paths = [*([base_path] if base_path else []), *paths]
+    if len(files) < len(named_paths) or not named_paths or any(each.file_id != file_id for each in files):
+        raise _corrupt_plan(
+            storage, instant, f"names files that are none of the file group {file_id!r} in {partition!r}"
+        )
+    missing_paths = [path for path in named_paths if path not in sizes]
+    if missing_paths:
         raise MissingFileError(
-            f"The file {missing[0]} of the table {storage.path} is gone, which the pending {instant.action} "
+            f"The file {missing_paths[0]} of the table {storage.path} is gone, which the pending {instant.action} "
             f"{instant.requested_time} is to merge"
-            + (f" (and so are {len(missing) - 1} more)." if missing[1:] else "."),
+            + (f" (and so are {len(missing_paths) - 1} more)." if missing_paths[1:] else "."),
             f"Restore the file from a backup, or take the plan back (HudiTable.rollback({instant.requested_time!r})), "
             "which leaves the table as it is.",
         )
@@ -229,21 +231,21 @@ def _slice(
     return FileSlice(group, operation.base_instant_time or "", base, tuple(ordered))
 
 
-def _stated(file_slice: FileSlice, written: Written) -> FileSlice:
+def _with_stated_sizes(file_slice: FileSlice, written: Written) -> FileSlice:
     base = file_slice.base and replace(file_slice.base, stated=written.stated_size(file_slice.base))
     logs = tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs)
     return replace(file_slice, base=base, logs=logs)
 
 
-def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+def _files_of_partitions(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
     return dict(zip(partitions, map(tuple, for_each(storage, storage.list, partitions)), strict=True))
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _refused(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
+def _corrupt_plan(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
     return CorruptInstantError(
         f"The pending {instant.action} {instant.requested_time} of the table {storage.path} {what}.",
         f"Take it back with HudiTable.rollback({instant.requested_time!r}), and compact again.",

@@ -97,13 +97,13 @@ class _Examiner:
                 f"The log file {log.path} of the table {self.storage.path}, which accept_loss names, is not damaged.",
                 "Leave it out of accept_loss.",
             )
-        stated = log.stated
+        stated_size = log.stated
         report = RepairedLog(
             file=log.path,
             instant=max(makers, default=""),
-            expected_size=None if stated is None else stated.size,
+            expected_size=None if stated_size is None else stated_size.size,
             actual_size=log.size,
-            stated_records=None if stated is None else stated.records,
+            stated_records=None if stated_size is None else stated_size.records,
             readable_records=sum(readable.values()),
         )
         return ExaminedLog(file_slice.group, replace(log, readable=frozenset(readable)), report)
@@ -122,9 +122,11 @@ class _Examiner:
             return None
         try:
             if block.is_data:
-                present = set(columns_of(block).names)
-                wanted = pa.schema([column.with_nullable(True) for column in self.schema if column.name in present])
-                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(wanted))
+                present_names = set(columns_of(block).names)
+                present_columns = pa.schema(
+                    [column.with_nullable(True) for column in self.schema if column.name in present_names]
+                )
+                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(present_columns))
             if block.type == BlockType.DELETE:
                 ordering = [self.schema.field(name) for name in self.ordering]
                 return len(BlockContent(self.storage, block).deletes(ordering))
@@ -165,10 +167,10 @@ class Repair(Compaction):
     def repair(self, timeline: Timeline) -> None:
         table = self.table
         for instant, pending in pending_compactions(timeline).items():
-            named = {
+            named_groups = {
                 FileGroupId(operation.partition_path or "", operation.file_id or "") for operation in pending.operations
             }
-            if named & self._groups:
+            if named_groups & self._groups:
                 # The plan's executor could not read the damaged files.
                 take_back(table, instant)
         scheduled = self.schedule()
@@ -197,9 +199,9 @@ class Repair(Compaction):
         partitions = {group.partition_path for group in self._groups}
         free = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
         chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
-        held = self._groups - {file_slice.group for file_slice in chosen}
-        if chosen and held:
-            first = min(held)
+        held_groups = self._groups - {file_slice.group for file_slice in chosen}
+        if chosen and held_groups:
+            first = min(held_groups)
             raise UnsupportedTableError(
                 f"A pending compaction or clustering of the table {self.table.path} holds the file group "
                 f"{first.file_id} of the partition {first.partition_path!r}.",

@@ -74,6 +74,6 @@ def is_foreign(storage: Storage, file_slice: FileSlice, foreign: Container[FileG
 
 def written_slices(units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
     """Return the slices to whose file groups these new data files belong."""
-    made = (file for path in paths if (file := data_file(path)) is not None)
-    groups = {FileGroupId(split(file.path)[0], file.file_id) for file in made}
+    new_files = (file for path in paths if (file := data_file(path)) is not None)
+    groups = {FileGroupId(split(file.path)[0], file.file_id) for file in new_files}
     return [unit for unit in units if unit.group in groups]

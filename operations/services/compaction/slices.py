@@ -69,12 +69,12 @@ class SliceService(PlannedService[Settings, FileSlice]):
         makers = partial(self.table.format.makers, completed=timeline)
         waiting = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
         by_need = sorted(slices, key=lambda file_slice: -waiting[file_slice.group])
-        due = sum(count >= self.due_after for count in waiting.values())
-        early = sum(2 * count >= self.due_after for count in waiting.values()) - due
-        taken = due + min(-due % at_once(), early)
-        plan = self.cut(slices if not due or self.allows(slices) else by_need[:taken])
-        rest = waiting.keys() - {file_slice.group for file_slice in plan}
-        most = max((waiting[group] for group in rest), default=0)
+        due_count = sum(count >= self.due_after for count in waiting.values())
+        early_count = sum(2 * count >= self.due_after for count in waiting.values()) - due_count
+        taken = due_count + min(-due_count % at_once(), early_count)
+        plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken])
+        left_out_groups = waiting.keys() - {file_slice.group for file_slice in plan}
+        most = max((waiting[group] for group in left_out_groups), default=0)
         note_left_out(self.table.path, self.action, most, timeline.greatest_time() or "")
         return plan or None
 
@@ -86,17 +86,22 @@ class SliceService(PlannedService[Settings, FileSlice]):
         since = Since.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
-        gone = {
+        undone_times = {
             undo.instant_time
             for undo in since.undone()
             if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
-        replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))
-        beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})
-        lost = [*sorted(gone), *(f"{group.file_id} of {group.partition_path!r}" for group in replaced if beside)]
-        restored = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
-        if lost or restored or beside:
-            what = f"{lost[0]}, which it merged," if lost else "what it merged"
+        replaced_groups = replaced_since(timeline, (file_slice.group for file_slice in plan))
+        write_forbids = bool(replaced_groups or since.writes) and self.forbids(
+            WRITE, {Shared.REPLACED: replaced_groups}
+        )
+        lost_names = [
+            *sorted(undone_times),
+            *(f"{group.file_id} of {group.partition_path!r}" for group in replaced_groups if write_forbids),
+        ]
+        restore_forbids = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
+        if lost_names or restore_forbids or write_forbids:
+            what = f"{lost_names[0]}, which it merged," if lost_names else "what it merged"
             raise CommitConflictError(
                 f"The {self.name} {work.instant_time} of the table {work.path} is not completed: {what} was undone or "
                 "replaced meanwhile.",
@@ -111,8 +116,8 @@ class SliceService(PlannedService[Settings, FileSlice]):
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""
-        waiting = older_writes(self.kind, timeline, instant.requested_time)
-        return f"{in_words(self.table, waiting[0])}, which was there before it" if waiting else ""
+        older = older_writes(self.kind, timeline, instant.requested_time)
+        return f"{in_words(self.table, older[0])}, which was there before it" if older else ""
 
     def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         unplanned = ServiceResult(

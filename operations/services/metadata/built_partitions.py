@@ -81,7 +81,7 @@ class BuiltIndex:
                 *(placeholder(partition, file_id, self.time) for partition, file_id in self.empty),
                 *(base.step for base in self.bases),
                 *(DeleteFile(path) for path in surplus),
-                MakeFile(files.path(finished), files.codec.encode(_body(self.bases))),
+                MakeFile(files.path(finished), files.codec.encode(_completed_body(self.bases))),
             ),
             # Only one indexing builds at a time, so after this nothing is being built.
             {METADATA_INFLIGHT: ""},
@@ -99,15 +99,15 @@ def new_bases(
     ids = group_ids(storage, partition)
     earlier = _with_files(storage, partition, time)
     bases: list[BuiltBase] = []
-    empty: list[tuple[str, str]] = []
+    empty_groups: list[tuple[str, str]] = []
     for number, file_id in enumerate(ids):
         # One group at a time, as the records of all groups may be hundreds of megabytes.
         entries = entries_of_group(records, number, len(ids))
         if len(entries) or file_id in earlier:
             bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
         else:
-            empty.append((partition, file_id))
-    return bases, empty
+            empty_groups.append((partition, file_id))
+    return bases, empty_groups
 
 
 def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
@@ -125,7 +125,7 @@ def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries
     return BuiltBase(partition, file_id, path, len(content), len(entries), step)
 
 
-def _body(bases: Sequence[BuiltBase]) -> CommitMetadata:
+def _completed_body(bases: Sequence[BuiltBase]) -> CommitMetadata:
     from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     stats: dict[str, list[WriteStat]] = {}
@@ -176,15 +176,15 @@ def build_partitions(
         indexing: The instant that was requested at that moment.
     """
     files, time = committed_files(seen), indexing.requested_time
-    indexed = _indexed(seen, indexing) if set(BOUNDED) & set(names) else None
+    indexed = _columns_with_bounds(seen, indexing) if set(BOUNDED) & set(names) else None
     bounds = None if indexed is None else BoundsOfTable(seen, files, indexed, means, PARTITION_STATS in names)
     bases: list[BuiltBase] = []
-    empty: list[tuple[str, str]] = []
+    empty_groups: list[tuple[str, str]] = []
     for name in names:
-        made, without = new_bases(seen.storage, time, name, _records(name, files, bounds))
-        bases += made
-        empty += without
-    index = BuiltIndex(metadata, time, tuple(names), tuple(bases), tuple(empty))
+        new_files, without_records = new_bases(seen.storage, time, name, _records(name, files, bounds))
+        bases += new_files
+        empty_groups += without_records
+    index = BuiltIndex(metadata, time, tuple(names), tuple(bases), tuple(empty_groups))
     return Built(index, len(files), () if indexed is None else indexed.names)
 
 
@@ -194,7 +194,7 @@ def _records(name: str, files: CommittedFiles, bounds: BoundsOfTable | None) -> 
     return bounds.file_records() if name == COLUMN_STATS else bounds.partition_records()
 
 
-def _indexed(seen: SeenTable, indexing: Instant) -> IndexedColumns:
+def _columns_with_bounds(seen: SeenTable, indexing: Instant) -> IndexedColumns:
     indexed = columns_of(seen, indexing, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
         raise TableConfigError(

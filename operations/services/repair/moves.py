@@ -38,11 +38,11 @@ def put_back(removed: RemovedFiles, path: str) -> None:
 
 def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:
     """Copy a file and check the copy by reading it, so that the caller may delete the source; return its size."""
-    copied = copy_file(storage, source, target, aside)
+    checksum = copy_file(storage, source, target, aside)
     storage.flush([split(target)[0]])
-    if checksum_of(storage, target) != copied:
+    if checksum_of(storage, target) != checksum:
         raise StorageError(
             f"The copy {target} of {source} in the table {storage.path} has other bytes than were written.",
             "Check the store, and repair again; the original is where it was.",
         )
-    return copied.size
+    return checksum.size

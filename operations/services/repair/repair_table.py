@@ -45,7 +45,7 @@ from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.commit_path import exclusive, prepare_for_removed_files
 from ...transaction.undone_metadata import prepare_removal
-from ..bucket_property import follow_rules
+from ..bucket_property import match_property_to_rules
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
@@ -80,17 +80,17 @@ def find_undone(table: Table) -> UndoneNumbers:
         return UndoneNumbers()
     subject = read_subject(Findings(table.storage, STALE_S))
     rescales = () if subject is None else undone_rescales(subject)
-    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.since)
+    staying = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.since)
     return UndoneNumbers(
-        tuple(rescale for rescale in rescales if rescale not in stays),
-        tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in stays),
+        tuple(rescale for rescale in rescales if rescale not in staying),
+        tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in staying),
     )
 
 
 def delete_undone(table: Table, undone: UndoneNumbers) -> str:
     """Delete the rules, and set the property to match; return what the user has to change in jobs of Apache Hudi."""
     exclusive(table, lambda _: _delete_rules(table, undone))
-    return follow_rules(open_table(table.storage))
+    return match_property_to_rules(open_table(table.storage))
 
 
 def _delete_rules(table: Table, undone: UndoneNumbers) -> None:
@@ -100,7 +100,7 @@ def _delete_rules(table: Table, undone: UndoneNumbers) -> None:
 
 _ORPHANS = frozenset({ORPHAN, ORPHAN_SHOWN, ROLLED_BACK_FILE})
 # With one of these findings, a file of an archived write looks like an orphan.
-_BLIND = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
+_HIDES_ORPHANS = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +121,22 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     findings = Findings(storage, STALE_S)
     subject = read_subject(findings)
     if subject is None:
-        return FoundOrphans(reasons=_texts_of(findings.gathered))
+        return FoundOrphans(reasons=_sentences_of(findings.gathered))
     check_files(subject)
     orphans = [finding for finding in findings.gathered if finding.check in _ORPHANS]
-    blind = [finding for finding in findings.gathered if finding.check in _BLIND]
-    if orphans and blind:
+    unreadable = [finding for finding in findings.gathered if finding.check in _HIDES_ORPHANS]
+    if orphans and unreadable:
         why = f"{len(orphans)} files stay that look like orphans, as a part of the table could not be checked"
-        return FoundOrphans(reasons=(why, *_texts_of(blind)))
-    saved = kept_by_savepoints(subject)
-    first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
+        return FoundOrphans(reasons=(why, *_sentences_of(unreadable)))
+    savepoint_by_path = kept_by_savepoints(subject)
+    first_archived = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
     files, reasons = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
     for finding in sorted(orphans, key=lambda finding: finding.file):
-        if finding.file in saved:
-            reasons.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
-        elif subject.timeline.is_committed(finding.instant) and not (first and first < finding.instant):
+        if finding.file in savepoint_by_path:
+            reasons.append(f"{finding.file} stays, as the savepoint {savepoint_by_path[finding.file]} keeps it")
+        elif subject.timeline.is_committed(finding.instant) and not (
+            first_archived and first_archived < finding.instant
+        ):
             reasons.append(
                 f"{finding.file} stays: it is older than all instants of the timeline and of the archive, so it is "
                 "unknown whether its write completed"
@@ -144,7 +146,7 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     return FoundOrphans(tuple(files), tuple(reasons))
 
 
-def _texts_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+def _sentences_of(findings: Iterable[Finding]) -> tuple[str, ...]:
     return tuple(finding.what.rstrip(".") for finding in findings)
 
 
@@ -182,7 +184,7 @@ def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
         moved=(*properties, *(orphan.file for orphan in orphans.files)),
         steps=(
             *_steps_of_properties(properties),
-            *_rollbacks(dead),
+            *_steps_of_rollbacks(dead),
             *undone.steps,
             *map(_step_of_orphan, orphans.files),
         ),
@@ -209,7 +211,7 @@ class _Repair:
         if properties:
             exclusive(table, lambda _: self._recover_properties(properties))
         undone = roll_back_dead_writes(storage, means.patience)
-        self.steps += _rollbacks(self.dead)
+        self.steps += _steps_of_rollbacks(self.dead)
         numbers = find_undone(table)
         self.steps += numbers.steps
         todo = delete_undone(table, numbers) if numbers.rescales else ""
@@ -217,7 +219,7 @@ class _Repair:
         if orphans.files:
             prepare_for_removed_files(table)
             prepare_removal(table, [orphan.file for orphan in orphans.files], "repair")
-            self._move(orphans.files)
+            self._move_aside(orphans.files)
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(
             table.path,
@@ -241,7 +243,7 @@ class _Repair:
         self.moved += properties
         self.steps += _steps_of_properties(properties)
 
-    def _move(self, orphans: Sequence[Finding]) -> None:
+    def _move_aside(self, orphans: Sequence[Finding]) -> None:
         removed = self._reserve({orphan.file: orphan.check.code for orphan in orphans})
         sizes = for_each(self.table.storage, lambda orphan: move_aside(removed, orphan.file), orphans)
         moved = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
@@ -282,7 +284,7 @@ def _steps_of_properties(properties: Mapping[str, str]) -> tuple[str, ...]:
     return (f"End the change of {PROPERTIES_PATH} that broke off, by its backup.",)
 
 
-def _rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
+def _steps_of_rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
     return tuple(f"Roll the {victim.action} {victim.requested_time} back, whose writer is dead." for victim in dead)
 
 

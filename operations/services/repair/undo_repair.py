@@ -68,11 +68,13 @@ class _Undo:
     def _divide(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the paths of the files that may come back, and a sentence for each that may not."""
         timeline, reasons = self.table.timeline(), self.removed.reasons()
-        why = {path: self._forbidden(path, timeline, reasons) for path in self.removed.paths()}
-        sentences = tuple(one_line(f"{path} stays aside: {reason}") for path, reason in why.items() if reason)
-        return tuple(path for path, reason in why.items() if not reason), sentences
+        reason_by_path = {path: self._why_forbidden(path, timeline, reasons) for path in self.removed.paths()}
+        sentences = tuple(
+            one_line(f"{path} stays aside: {reason}") for path, reason in reason_by_path.items() if reason
+        )
+        return tuple(path for path, reason in reason_by_path.items() if not reason), sentences
 
-    def _forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
+    def _why_forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
         """Return why a file must stay aside; empty if it may come back."""
         if path in _PROPERTIES:
             return "" if self._fits_properties() else "the properties were changed since"
@@ -86,20 +88,20 @@ class _Undo:
 
     def _fits_properties(self) -> bool:
         """Return whether the properties are as the repair made them, or as an undo that broke off put them back."""
-        backup, old = self._kept_properties()
-        is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {old, backup}
+        backup, properties = self._kept_properties()
+        is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {properties, backup}
         return backup is not None and is_same and read_properties(self.table.storage, BACKUP_PATH) in {None, backup}
 
     def _put_back_properties(self) -> None:
-        storage, (backup, old) = self.table.storage, self._kept_properties()
+        storage, (backup, properties) = self.table.storage, self._kept_properties()
         if backup is None:
             return
         # As in each change of the properties, readers use the backup while it exists.
         storage.create(BACKUP_PATH, backup)
-        if old is None:
+        if properties is None:
             storage.delete(PROPERTIES_PATH)
         else:
-            storage.write(PROPERTIES_PATH, old)
+            storage.write(PROPERTIES_PATH, properties)
         storage.delete(*map(self.removed.place_of, _PROPERTIES))
 
     def _kept_properties(self) -> list[bytes | None]:

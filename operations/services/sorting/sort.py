@@ -65,7 +65,7 @@ def sort(
     if is_unnoted(table.config):
         has_bucket_rules(storage)
     if by is not None and not by:
-        _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
+        _note_order(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table.config, table.timeline())
     wanted = _sort_order(table, by, curve, schema)
@@ -76,22 +76,22 @@ def sort(
             "Name columns that it has, sort(by=[...]), or remove its order, sort(by=[]).",
         )
     refuse_unknown_partitions(storage, partitions)
-    table = _note(table, {SORT_BY: ",".join(wanted.columns), SORT_CURVE: wanted.curve}, dry_run=dry_run)
+    table = _note_order(table, {SORT_BY: ",".join(wanted.columns), SORT_CURVE: wanted.curve}, dry_run=dry_run)
     merges = table.config.table_type == MERGE_ON_READ
     unsorted = Unsorted(storage, order, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:
         slices = unsorted.find(table.timeline())
         size = sum(file_slice.size for file_slice in slices)
-        skipped = _left_out([], unsorted.held_partitions)
+        skipped = _left_out_in_words([], unsorted.held_partitions)
         result = ServiceResult(storage.path, SORT, file_groups=len(slices), bytes_read=size, skipped=skipped, dry=True)
     elif merges:
         service = SortingCompaction(table, means, unsorted)
         service.run()
         result = service.result(0)
-        left_out = "; ".join(filter(None, (result.skipped, _left_out([], unsorted.held_partitions))))
-        result = replace(result, service=SORT, skipped=left_out)
+        skipped_parts = "; ".join(filter(None, (result.skipped, _left_out_in_words([], unsorted.held_partitions))))
+        result = replace(result, service=SORT, skipped=skipped_parts)
     else:
-        result = _rewritten(table, means, unsorted)
+        result = _rewrite(table, means, unsorted)
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -118,7 +118,7 @@ class SortingCompaction(Compaction):
         return compaction_plan.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
-def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
+def _rewrite(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
     # If no property names the index and the key encoding, the new files have those of the old files.
     inferred = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
@@ -133,18 +133,20 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
         bytes=sum(result.size for result in results),
         file_groups=len(results),
         bytes_read=sum(result.unit.size for result in results),
-        skipped=_left_out(sorted_in_place.left_out, unsorted.held_partitions),
+        skipped=_left_out_in_words(sorted_in_place.left_out, unsorted.held_partitions),
     )
 
 
-def _left_out(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
-    changed = _named([f"the {group.words}" for group in groups])
-    held = _named([f"the partition {path!r}" for path in partitions])
-    reasons = [f"other writes changed {changed} meanwhile"] * bool(changed) + [f"a rescale holds {held}"] * bool(held)
+def _left_out_in_words(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
+    changed_names = _some_names([f"the {group.words}" for group in groups])
+    held_names = _some_names([f"the partition {path!r}" for path in partitions])
+    reasons = [f"other writes changed {changed_names} meanwhile"] * bool(changed_names) + [
+        f"a rescale holds {held_names}"
+    ] * bool(held_names)
     return f"{' and '.join(reasons)}; the next sort looks at these" if reasons else ""
 
 
-def _named(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED:,} more" if names[_MOST_NAMED:] else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
@@ -157,10 +159,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
             f"The table {table.path} is to be sorted, and neither the call nor the table's {SORT_BY} names a column.",
             "Name the columns by which queries choose rows: sort(by=[...]).",
         )
-    named = curve or (table.config.sort_curve if table_columns else None) or LINEAR
-    if named not in CURVES:
+    wanted_curve = curve or (table.config.sort_curve if table_columns else None) or LINEAR
+    if wanted_curve not in CURVES:
         raise InvalidOptionError(
-            f"The table {table.path} is to be sorted along the curve {named!r}, which pyhudi does not know.",
+            f"The table {table.path} is to be sorted along the curve {wanted_curve!r}, which pyhudi does not know.",
             f"Use {', '.join(CURVES)}.",
         )
     if len(set(columns)) < len(columns):
@@ -174,10 +176,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
         table.path,
         "by",
     )
-    return SortOrder(tuple(columns), named)
+    return SortOrder(tuple(columns), wanted_curve)
 
 
-def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
+def _note_order(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
     """Note the order in the properties before the first file is sorted, so that concurrent writes follow it, too."""
     if dry_run:
         properties = {**table.config.properties, **changes}

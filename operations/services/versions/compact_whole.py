@@ -33,7 +33,7 @@ class WholeCompaction(Compaction):
     _before_plan: frozenset[str] = frozenset()
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        if has_work(timeline):
+        if has_unfinished_instants(timeline):
             # A delta commit that was planned before may append to slices that the plan ends.
             raise BegunMeanwhileError
         self._before_plan = frozenset(instant.identity for instant in timeline.instants)
@@ -69,7 +69,7 @@ def clustering_of_logs(timeline: Timeline) -> Sequence[Instant]:
     return [instant for instant in timeline.pending if instant in held]
 
 
-def has_work(timeline: Timeline) -> bool:
+def has_unfinished_instants(timeline: Timeline) -> bool:
     """Return whether an instant is pending that has to be finished first, whether or not its process lives."""
     works = (
         instant.action in {*WRITE_ACTIONS, *COMPACTING, INDEXING} and not says_what_it_holds(timeline, instant)

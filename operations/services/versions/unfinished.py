@@ -15,7 +15,7 @@ from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ...meeting.concurrency import ROLLBACK
-from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
+from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way_error
 from ...rollback.rollback import roll_back
 from ...service_settings import CompactionSettings, LogCompactionSettings
 from ..compaction.compact import carry_out_pending
@@ -67,16 +67,18 @@ class UnfinishedInstants:
         refuse_restoring(ROLLBACK, timeline)
         sentences = {
             dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
-            for dead in dead_writes(ROLLBACK, self._others, timeline, "")
+            for dead in dead_writes(ROLLBACK, self._other_writers, timeline, "")
             if not says_what_it_holds(timeline, dead.victim)
         }
-        for rollback in self._others.condemned(timeline, ROLLBACK):
+        for rollback in self._other_writers.condemned(timeline, ROLLBACK):
             if rollback.at_work:
-                raise in_the_way(timeline, rollback.victim)
+                raise in_the_way_error(timeline, rollback.victim)
             sentences[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
         undone = [Unfinished(instant, Way.ROLL_BACK, sentence) for instant, sentence in sentences.items()]
         self._refuse_living_plans(timeline)
-        plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
+        plans = [
+            self._unfinished_plan(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING
+        ]
         clustered = [
             Unfinished(
                 instant,
@@ -104,23 +106,23 @@ class UnfinishedInstants:
         identities = {unfinished.instant.identity for unfinished in to_finish}
         for unfinished in self.find(timeline) if to_finish else ():
             if unfinished.instant.identity in identities:
-                raise in_the_way(timeline, unfinished.instant)
+                raise in_the_way_error(timeline, unfinished.instant)
         return [unfinished.sentence for unfinished in to_finish]
 
     @cached_property
-    def _others(self) -> OtherWriters:
+    def _other_writers(self) -> OtherWriters:
         return OtherWriters(self.table, self.means.patience)
 
     def _refuse_living_plans(self, timeline: Timeline) -> None:
         for instant in timeline.pending:
-            at_work = instant.action == INDEXING
+            is_at_work = instant.action == INDEXING
             is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
             if instant.state == State.INFLIGHT and is_planned:
-                at_work = self._others.suspect(instant).judge(may_wait=False).alive
-            if at_work:
-                raise in_the_way(timeline, instant)
+                is_at_work = self._other_writers.suspect(instant).judge(may_wait=False).alive
+            if is_at_work:
+                raise in_the_way_error(timeline, instant)
 
-    def _planned(self, timeline: Timeline, plan: Instant) -> Unfinished:
+    def _unfinished_plan(self, timeline: Timeline, plan: Instant) -> Unfinished:
         way = Way.CARRY_OUT if self._may_carry_out(timeline, plan) else Way.TAKE_BACK
         verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
         return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
@@ -160,4 +162,4 @@ class UnfinishedInstants:
         if instant.action in COMPACTING:
             take_back(self.table, instant)
         else:
-            roll_back(self._others, PlannedRollback(instant, certain=True))
+            roll_back(self._other_writers, PlannedRollback(instant, certain=True))
