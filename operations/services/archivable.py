@@ -73,7 +73,10 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
 
 def archivable_prefix(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the wanted instants on the timeline that are older than all instants that have to stay on it."""
+    """Return the wanted instants on the timeline that are older than all instants that have to stay on it.
+
+    Return none if archiving has to wait for a pending instant.
+    """
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
@@ -124,13 +127,18 @@ def before_replaced_files(
 
 
 def _stays(instant: Instant, wanted: set[Instant]) -> bool:
+    """Return whether an instant must stay on the timeline, with all younger instants.
+
+    A savepoint or an unfinished instant stays if archiving gives way to it; a completed write stays unless it is
+    `wanted`.
+    """
     if instant.state != State.COMPLETED or instant.action == "savepoint":
         return _verdict(instant) is Verdict.GIVE_WAY
     return instant.is_write and instant not in wanted
 
 
 def _completed_since_an_indexing(timeline: Timeline) -> list[str]:
-    """Return the instants that completed after a pending indexing was requested.
+    """Return the times of the instants that completed after the first pending indexing was requested.
 
     An indexing reads what was complete before it; later writes write to the index themselves. To the indexing, an
     archived write was complete before it, so these writes must not be archived yet.
@@ -152,6 +160,7 @@ def _verdict(instant: Instant) -> Verdict:
 
 
 def _archived_with(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
+    """Return the cleans and rollbacks older than the last of some writes, which are archived together with the writes."""
     last_write = max((instant.requested_time for instant in writes), default="")
     return {
         instant
@@ -161,6 +170,7 @@ def _archived_with(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant
 
 
 def _has_replaced_file(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
+    """Return whether a partition has a file, change data included, of a file group that was replaced."""
     for partition, files in listings.items():
         replaced_ids = frozenset(replaced[partition])
         names = (data_file(info.path, changes=True) for info in files)

@@ -125,7 +125,7 @@ def _merged(
 
 
 def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
-    """Return the result with the pending instant before which archiving stopped, if too many writes stay."""
+    """Return the result with the pending instant that stopped archiving in `skipped`, if too many writes stay."""
     table = open_table(storage)
     timeline = table.timeline()
     obstacles = [
@@ -139,7 +139,10 @@ def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: Arc
 
 
 def _archived_already(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
-    """Return the instants in both timeline and archive: the archiving process died before it took them off."""
+    """Return the instants in both timeline and archive: the archiving process died before it took them off.
+
+    `until` has the announced times up to which processes archive, in ascending order; without any there are none.
+    """
     announced = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
     return table.archive.known_of(announced)
 
@@ -172,7 +175,7 @@ class _Round:
         )
 
     def _move(self, instants: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
-        """Return how many instants were moved."""
+        """Put instants into the archive and take them off the timeline; return how many it took off."""
         self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
@@ -204,7 +207,7 @@ class _Round:
         return [*chain.from_iterable(orphans.values())]
 
     def _take_off(self, instants: Sequence[Instant], held: HeldLock) -> int:
-        """Delete the files of the instants that the archive holds, and return their number."""
+        """Delete the timeline files of the instants that the archive holds by now, and return their number."""
         archived = self.table.archive.known_of(instants)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
@@ -215,6 +218,7 @@ class _Round:
         return len(archived)
 
     def _merge_archive_files(self) -> None:
+        """Merge small files of the archive if `settings` asks for it, and delete the files that were merged."""
         writer = self.table.archive_writer
         merged = writer.merge(SCRATCH, self.settings.batch)
         if merged:
@@ -223,4 +227,5 @@ class _Round:
 
 
 def _first_write(instants: Iterable[Instant]) -> str:
+    """Return the requested time of the first write among some instants; empty without a write."""
     return min((instant.requested_time for instant in instants if instant.is_write), default="")

@@ -15,8 +15,8 @@ from ..transaction.commit_path import exclusive
 def match_property_to_rules(table: Table) -> str:
     """Set the property to the number of buckets of all partitions, if the rules give them one number.
 
-    Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache Hudi
-    knows no rules. The text is empty if there is nothing to do.
+    Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache
+    Hudi knows no rules. The text is empty if there is nothing to do.
     """
     if table.config.index_type not in {None, BUCKET}:
         return ""

@@ -57,9 +57,12 @@ _MOST_FILES_OF_A_UNIT = 1000
 
 
 class Cleaner(TableService[CleanPlan]):
+    """Carries out plans of cleans: deletes the planned files, and completes the clean's instant."""
+
     action = _ACTION
 
     def requested(self, plan: CleanPlan) -> CleanerPlan:
+        """Return the body of a clean's requested instant, by which any process can delete the planned files."""
         from ...timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
         earliest = None
@@ -104,6 +107,7 @@ class Cleaner(TableService[CleanPlan]):
         complete(self.table, instant, outcome)
 
     def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
+        """Return the body of the completed clean, and the paths whose records leave the metadata table."""
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
         partitions = {
@@ -170,16 +174,20 @@ def clean(
 
 @dataclass(slots=True)
 class _Tally:
+    """What one call of `clean` has deleted, or would delete."""
+
     instant: str = ""
     files: int = 0
     bytes: int = 0
 
     def add(self, instant: Instant, plan: CleanPlan) -> None:
+        """Count a clean that was carried out; the result will name the last such instant."""
         self.instant = instant.requested_time
         self.files += plan.count
         self.bytes += plan.bytes
 
     def result(self, storage: Storage, seconds: float, *, dry: bool = False) -> ServiceResult:
+        """Return the tally as the result of a call, and log it unless the call was a dry run."""
         if self.files and not dry:
             logger.info("table %s: cleaned %d files (%d bytes)", storage.path, self.files, self.bytes)
         return ServiceResult(
@@ -189,6 +197,8 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """One call of `clean`; `tally` counts what it has deleted."""
+
     table: Table
     settings: CleanSettings
     inline: bool
@@ -235,11 +245,13 @@ class _Run:
         return True
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
+        """Delete what a plan names and count it, unless pyhudi does not keep the metadata table up to date."""
         self._refuse_unkept_metadata()
         Cleaner(self.table).carry_out(instant, plan)
         self.tally.add(instant, plan)
 
     def _refuse_unkept_metadata(self) -> None:
+        """Raise `UnsupportedTableError` if the metadata table has partitions that pyhudi does not update."""
         refuse_unkept(self.table.config, self.table.path)
 
 
@@ -257,16 +269,17 @@ def _refuse_rollback_or_restore(timeline: Timeline) -> None:
 
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
-    """Return the cleans to finish before a new plan."""
+    """Return the pending cleans, which a call finishes before it makes a plan."""
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending)
     return [instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
 
 
 def _still_holds(survey: Survey, now: Timeline) -> bool:
-    """Return whether a plan made from a survey still holds.
+    """Return whether a plan made from a survey may still be requested on the timeline `now`.
 
-    New writes do no harm: the plan does not name what they replace, and they merge newer files than it names. But no
-    later clean would look at a write that was requested before the earliest retained instant and completed since.
+    New writes do no harm: the plan does not name what they replace, and they merge newer files than it names. But
+    no later clean would look at a write that was requested before the earliest retained instant and completed
+    since.
     """
     seen_before = {(instant.identity, instant.state) for instant in survey.timeline.instants}
     fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
@@ -283,7 +296,10 @@ def _still_holds(survey: Survey, now: Timeline) -> bool:
 
 
 def _note_nothing_to_clean(survey: Survey, progress: CleanProgress | None) -> None:
-    """Note that there was nothing to clean, if this note covers more than the last note."""
+    """Write the note that there was nothing to clean, if it covers more than the last note.
+
+    There is no note under a policy that keeps all until some instant, as long as there is no such instant.
+    """
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
@@ -301,8 +317,10 @@ def _note_nothing_to_clean(survey: Survey, progress: CleanProgress | None) -> No
 
 
 def _savepoints_entry(plan: CleanPlan) -> dict[str, str]:
+    """Return the extra metadata with the times of the savepoints that the clean respected; empty without savepoints."""
     return {SAVEPOINTS: ",".join(plan.savepoints)} if plan.savepoints else {}
 
 
 def _file_names(paths: Iterable[str]) -> list[str]:
+    """Return the names of files without their folders, as Apache Hudi's clean metadata has them."""
     return [split(path)[1] for path in paths]

@@ -33,6 +33,8 @@ _S3 = frozenset({"s3", "s3a", "s3n"})
 
 @dataclass(frozen=True, slots=True)
 class PendingClean:
+    """A clean that is pending on a timeline; its plan may be another engine's."""
+
     timeline: Timeline
     instant: Instant
 
@@ -77,6 +79,7 @@ class PendingClean:
         )
 
     def _named_files(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
+        """Yield the partition and the path of each file that a plan names, in both forms that plans have."""
         for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
             for name in names:
                 yield partition, self._checked_path(partition, join(partition, split(name)[1]), name)
@@ -87,6 +90,7 @@ class PendingClean:
                 yield partition, self._checked_path(partition, path, uri)
 
     def _checked_path(self, partition: str, path: str | None, uri: str) -> str:
+        """Return the path; raise `CorruptInstantError` if it is no data file of the partition."""
         if path is None or split(path)[0] != partition or parse_data_file(path) is None:
             where = f"the partition {partition!r}" if partition else "the table's root"
             raise self._corrupt_plan(f"names {uri!r}, which is no data file of this table in {where}")
@@ -116,6 +120,7 @@ class PendingClean:
         return {info.path: info.size for listing in listings.values() for info in listing}
 
     def _corrupt_plan(self, what: str) -> CorruptInstantError:
+        """Return the error for a plan that must not be carried out, with the reason `what`."""
         return CorruptInstantError(
             f"The pending clean {self.instant.requested_time} of the table {self.timeline.storage.path} {what}. "
             "Nothing was deleted.",
@@ -131,6 +136,7 @@ def path_inside(storage: Storage, uri: str) -> str | None:
 
 
 def _comparable_uri(uri: str) -> str:
+    """Return a URI in the form in which URIs of the same file are equal: a local path, or a URI with the scheme s3."""
     scheme, separator, rest = uri.partition("://")
     if separator and scheme in _S3:
         return f"s3://{rest}"

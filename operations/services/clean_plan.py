@@ -76,6 +76,7 @@ class CleanPlan:
 
     @property
     def count(self) -> int:
+        """The number of files that the clean deletes."""
         return sum(map(len, self.files.values()))
 
 
@@ -114,6 +115,10 @@ def first_pending(timeline: Timeline) -> str:
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
+    """Return what a clean deletes: the slices of live and replaced file groups that nothing keeps.
+
+    Pending instants, savepoints and the policy of the settings keep slices.
+    """
     files: dict[str, tuple[str, ...]] = {}
     size = 0
     saved_names = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
@@ -153,6 +158,7 @@ def gives_way(theirs: InstantKind) -> bool:
 
 
 def _is_kept(survey: Survey, saved_names: frozenset[str], file_slice: FileSlice) -> bool:
+    """Return whether a savepoint holds a file of a slice, or a pending compaction still needs the slice."""
     merged_from = survey.compacting.get(file_slice.group)
     return (merged_from is not None and file_slice.base_time >= merged_from) or any(
         split(path)[1] in saved_names for path in file_slice.files
@@ -181,6 +187,11 @@ def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
+    """Return the slices of a replaced file group that stay.
+
+    Under KEEP_LATEST_FILE_VERSIONS only the slice that a pending write may be merging stays; otherwise all stay
+    until the replacing instant is older than the earliest retained instant.
+    """
     replaced_at = survey.replaced_at[group.id.partition_path, group.id.file_id]
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         pending = first_pending(survey.timeline)
@@ -190,7 +201,7 @@ def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 
 def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the newest slice before the first pending write, which that write may be merging."""
+    """Return the newest slice before the first pending write, which that write may be merging, if any."""
     pending = first_pending(survey.timeline)
     older = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
     return tuple(older[-1:])

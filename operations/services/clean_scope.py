@@ -68,6 +68,7 @@ def find_progress(timeline: Timeline) -> CleanProgress | None:
 
 
 def write_note(storage: Storage, progress: CleanProgress) -> None:
+    """Note how far a clean has looked, for the next clean if this clean gets no instant."""
     content = formats.numbered(asdict(progress), formats.CLEAN_NOTE)
     storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
@@ -112,6 +113,7 @@ def make_survey(
 
 
 def _files_of_partitions(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tuple[FileInfo, ...]]:
+    """List the files of partitions, or of all partitions for None."""
     if partitions is None:
         return walk_partitions(storage)
     names = sorted(partitions)
@@ -121,10 +123,12 @@ def _files_of_partitions(storage: Storage, partitions: Iterable[str] | None) -> 
 def _of_partitions(
     listed: Mapping[str, tuple[FileInfo, ...]], partitions: Iterable[str] | None
 ) -> Mapping[str, tuple[FileInfo, ...]]:
+    """Return the listings of some partitions among those listed before; all of them for None."""
     return listed if partitions is None else {path: listed[path] for path in sorted(partitions) if path in listed}
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
+    """Return the time of the first instant that replaced each file group, by partition path and file id."""
     replaced_at: dict[tuple[str, str], str] = {}
     for instant in sorted(written.replaced_by, key=lambda instant: instant.requested_time, reverse=True):
         replaced_at |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
@@ -190,6 +194,7 @@ def _partitions_to_look_at(
 
 
 def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the savepoints that a clean's extra metadata names; none without such an entry."""
     return tuple(time for time in (extra or {}).get(SAVEPOINTS, "").split(",") if time)
 
 
@@ -206,6 +211,7 @@ def _partitions_with_replaced_files(body: CommitFiles, *, merges: bool) -> Itera
 
 
 def _progress_of_newest_clean(timeline: Timeline) -> CleanProgress | None:
+    """Return the progress that the newest completed clean with a body states; None without any."""
     from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     for instant in reversed(timeline.completed):

@@ -60,5 +60,6 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
 
 
 def _in_words_with_reason(write: str, why: Liveness) -> str:
+    """Return a pending write in words, with the reason why it stays if another engine's writer may live."""
     # Only the user can know whether another engine's writer lives, so the text gives the reason.
     return f"{write}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else write

@@ -98,6 +98,7 @@ def take_back(table: Table, instant: Instant) -> None:
     """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
 
     def plan_undo(timeline: Timeline) -> RollbackPlan | None:
+        """Stop all work on the plan, and return the plan to undo it; None if it is over or being rolled back."""
         pending = _pending_state(table, timeline, instant, in_round=True)
         if pending is None:
             return None
@@ -114,7 +115,7 @@ def take_back(table: Table, instant: Instant) -> None:
 
 
 def check_claim(work: Transaction, timeline: Timeline) -> None:
-    """Raise `CommitConflictError` if another process has taken this sealed work over, or taken its plan back."""
+    """Raise `CommitConflictError` if another process has taken this work over, or has taken its plan back."""
     check_ownership(work, timeline)
     process = work.claim.owner()
     is_given_up = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
@@ -169,6 +170,7 @@ def _token_of(work: Transaction) -> tuple[int, int]:
 
 
 def _token_text(file: DataFile) -> str:
+    """Return the write token in a data file's name; empty without one."""
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
@@ -177,6 +179,7 @@ ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
 def _finish_rollbacks(table: Table, instant: Instant) -> None:
+    """Carry out the pending rollbacks of an instant; if there are none, delete its inflight file without a plan."""
     timeline = table.timeline()
     rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
     for rollback in rollbacks:
@@ -188,7 +191,8 @@ def _finish_rollbacks(table: Table, instant: Instant) -> None:
 def _pending_state(table: Table, timeline: Timeline, instant: Instant, *, in_round: bool = False) -> Instant | None:
     """Return the newest state of an instant whose plan is on the timeline; None if it is completed or taken back.
 
-    If the plan is gone, this deletes its inflight file, but not ``in_round``: in a round of a decision.
+    If the plan is gone, this deletes the instant's inflight file, except ``in_round``: while a decision is being
+    made, no file of the timeline may change.
     """
     identity = (instant.requested_time, instant.action)
     pending = next(
@@ -203,7 +207,10 @@ def _pending_state(table: Table, timeline: Timeline, instant: Instant, *, in_rou
 
 
 def _claim_and_start(table: Table, instant: Instant, own_note: Owner, patience: Patience) -> Transaction | None:
-    """Claim a plan for this process; None if another process claimed it first, or undoes the last owner's work."""
+    """Return the work on a plan that this process has claimed and made inflight.
+
+    Return None if another process claimed it first, undoes the last owner's work, or has taken the plan back.
+    """
     if not owner.Claim(table.storage, instant.requested_time).make(own_note):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
@@ -236,6 +243,10 @@ def _refuse_living_owner(
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
+    """Return why the process at work on a plan counts as dead; None if nothing keeps this process out.
+
+    Raises `ConcurrentWriteError` if the process lives, or may live. Work that was given up counts as dead at once.
+    """
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if process is None else owner.seal_of(instant.requested_time, process.write_id)

@@ -60,10 +60,12 @@ class Compaction(SliceService[CompactionSettings]):
         return self.settings.delta_commits
 
     def plan(self, timeline: Timeline) -> Plan | None:
+        """Return the slices with log files that the strategy of the settings chooses; None for no slice."""
         slices = self.slices.find(timeline, partial(choose_partitions, self.settings))
         return self.fits(choose_slices(self.settings, slices), timeline)
 
     def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the body of the requested compaction, which names the files of each slice."""
         from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
         return CompactionPlan(
@@ -79,6 +81,7 @@ class Compaction(SliceService[CompactionSettings]):
         return plan
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
+        """Return what merges the slices of a plan, and what it notes in the completed instant."""
         output, config = files.output, files.transaction.config
         # If no property names the index, write bloom filters as Apache Hudi does (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
@@ -102,6 +105,10 @@ class Compactor(SliceWorker):
     operation = "COMPACT"
 
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
+        """Merge one slice into a base file.
+
+        It checks the keys of rows that another engine may have written, and decodes all columns of such rows.
+        """
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
             columns = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])

@@ -82,6 +82,7 @@ def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
 
 
 def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
+    """Return the delta commits that completed, or are at work, after a time, except the instant of that time."""
     return [instant for instant in deltas if instant.visible_since > time and instant.requested_time != time]
 
 

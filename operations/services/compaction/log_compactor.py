@@ -50,6 +50,8 @@ _JOINED = frozenset({BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE})
 
 
 class LogCompaction(SliceService[LogCompactionSettings]):
+    """Joins the log files of file slices; it waits for writes at work that were requested before its plan."""
+
     action = LOG_COMPACTION
     kind = concurrency.LOG_COMPACTION
     name = "log compaction"
@@ -90,6 +92,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return super().cost(replace(unit, base=None))
 
     def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the body of the requested log compaction, with the class by which Apache Hudi carries it out."""
         from ....timeline.metadata.models import CompactionPlan, CompactionStrategy  # noqa: PLC0415 (as in compactor.py)
 
         return CompactionPlan(
@@ -145,7 +148,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             )
 
     def _with_earlier_logs(self, file_slice: FileSlice, time: str) -> FileSlice:
-        """Return a slice with only those log files that are read before a log file of a time."""
+        """Return a slice with only those log files that readers read before a log file of the given time."""
         rule = self.table.format.slices
         return replace(file_slice, logs=tuple(log for log in file_slice.logs if rule.comes_before(log, time)))
 
@@ -180,9 +183,12 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
 @dataclass(frozen=True, slots=True)
 class LogCompactor(SliceWorker):
+    """Joins the log files of one slice into one log file."""
+
     operation = "LOG_COMPACT"
 
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
+        """Join the log files of one slice; a result without a file says which blocks cannot be joined."""
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
@@ -199,6 +205,7 @@ class LogCompactor(SliceWorker):
 
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
+    """Return the blocks of a slice's log files that count, without rolled back and already joined blocks."""
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 

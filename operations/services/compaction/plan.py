@@ -47,6 +47,7 @@ class FreeSlices:
     """Finds the file slices with log files that no plan holds; later calls list only partitions that changed since."""
 
     def __init__(self, storage: Storage, mine: InstantKind) -> None:
+        """Look in a table for an instant of the kind `mine`, which decides which other plans hold slices."""
         self._storage = storage
         self._mine = mine
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
@@ -89,7 +90,7 @@ class FreeSlices:
         )
 
     def _list_changed(self, timeline: Timeline) -> None:
-        """List all partitions, or only those whose files changed since the last listing."""
+        """Bring the listing up to the timeline: list all partitions, or only those whose files changed since."""
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
         if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
@@ -103,7 +104,10 @@ class FreeSlices:
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups, by partition path and file id, that pending plans hold, apart from the plan `but`."""
+    """Return the file groups, by partition path and file id, that an instant of the kind `mine` must not touch.
+
+    Pending plans hold them, apart from the plan `but`.
+    """
     pending = pending_compactions(timeline)
     excepted = None if but is None else but.identity
     counting = {instant: plan for instant, plan in pending.items() if instant.identity != excepted}
@@ -192,6 +196,7 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
 
 def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
+    """Return those of some file groups that completed instants replaced."""
     replaced = read_replaced(timeline).replaced
     return [group for group in groups if (group.partition_path, group.file_id) in replaced]
 
@@ -199,6 +204,11 @@ def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[Fi
 def _slice_of_operation(
     storage: Storage, instant: Instant, operation: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
 ) -> FileSlice:
+    """Return the slice that an operation of a plan names, with the sizes that the folder's listing has.
+
+    Raises `CorruptInstantError` if it names files of other file groups, `MissingFileError` if one of its files is
+    gone, and `UnsupportedTableError` for a bootstrapped file.
+    """
     partition, file_id = operation.partition_path or "", operation.file_id or ""
     if operation.bootstrap_file_path:
         raise UnsupportedTableError(
@@ -232,12 +242,14 @@ def _slice_of_operation(
 
 
 def _with_stated_sizes(file_slice: FileSlice, written: Written) -> FileSlice:
+    """Return a slice whose files have the sizes and records that their commits state, by which damage is found."""
     base = file_slice.base and replace(file_slice.base, stated=written.stated_size(file_slice.base))
     logs = tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs)
     return replace(file_slice, base=base, logs=logs)
 
 
 def _files_of_partitions(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of partitions, by partition path."""
     return dict(zip(partitions, map(tuple, for_each(storage, storage.list, partitions)), strict=True))
 
 
@@ -246,6 +258,7 @@ def _file_name(path: str) -> str:
 
 
 def _corrupt_plan(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
+    """Return the error for a plan that cannot be carried out, with the reason `what`."""
     return CorruptInstantError(
         f"The pending {instant.action} {instant.requested_time} of the table {storage.path} {what}.",
         f"Take it back with HudiTable.rollback({instant.requested_time!r}), and compact again.",

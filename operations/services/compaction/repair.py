@@ -65,12 +65,15 @@ def examine(table: Table, timeline: Timeline, paths: Sequence[str]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class _Examiner:
+    """Counts what can be read of log files, block by block; rows are read with `schema`, deletes with `ordering`."""
+
     storage: Storage
     timeline: Timeline
     schema: pa.Schema
     ordering: tuple[str, ...]
 
     def examine(self, paths: Sequence[str]) -> dict[str, ExaminedLog]:
+        """Return each named log file as examined; raise `InvalidOptionError` for a file of no newest slice."""
         view = open_view(self.timeline)
         file_slices = [
             file_slice
@@ -88,6 +91,7 @@ class _Examiner:
         return {path: self._examine(*logs_by_path[path]) for path in dict.fromkeys(paths)}
 
     def _examine(self, file_slice: FileSlice, log: LogFile) -> ExaminedLog:
+        """Return a log file limited to its readable blocks; raise `InvalidOptionError` if it is not damaged."""
         blocks = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         makers = slice_rule(self.timeline).makers([log], self.timeline)
         counts = {block.offset: self._count(block, makers) for block in blocks}
@@ -109,6 +113,7 @@ class _Examiner:
         return ExaminedLog(file_slice.group, replace(log, readable=frozenset(readable)), report)
 
     def _is_whole(self, log: LogFile) -> bool:
+        """Return whether the log file can be read to its stated end."""
         try:
             for _ in read_log(self.storage, log):
                 pass
@@ -160,11 +165,17 @@ class Repair(Compaction):
     """A compaction of the damaged log files' file groups alone, which skips unreadable blocks of these log files."""
 
     def __init__(self, table: Table, examined: Mapping[str, ExaminedLog], means: Means) -> None:
+        """Plan a compaction of the file groups of some examined log files, given by path."""
         super().__init__(table, CompactionSettings(), means)
         self._examined = examined
         self._groups = frozenset(file.group for file in examined.values())
 
     def repair(self, timeline: Timeline) -> None:
+        """Write the next slices of the file groups, after taking back compactions that would read the damaged files.
+
+        Raises `ConcurrentWriteError` if another process came in between. The repair's own plan is taken back if
+        it fails.
+        """
         table = self.table
         for instant, pending in pending_compactions(timeline).items():
             named_groups = {

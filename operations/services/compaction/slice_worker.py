@@ -38,9 +38,11 @@ class SliceWorker(FileWorker):
     compacts: ClassVar[bool] = True
 
     def outcome(self, results: Sequence[UnitResult[FileSlice]]) -> Outcome:
+        """Return the outcome of the instant, with the new files of all slices."""
         return Outcome(self.body(results), [file for result in results for file in result.written])
 
     def body(self, results: Sequence[UnitResult[FileSlice]]) -> CommitBody:
+        """Return the metadata of the completed instant, which notes the release of pyhudi that made it."""
         written = [file for result in results for file in result.written]
         notes = {MADE_BY: VERSION, **self.notes}
         metadata = commit_metadata(self.work, self.files.schema, written, self.operation, notes, compacts=self.compacts)
@@ -53,6 +55,7 @@ class SliceWorker(FileWorker):
             yield self.files.slices(self.files.counts, local_spills(local)).merged(file_slice), files
 
     def result(self, unit: FileSlice, merged: MergedSlice, began: float, written: WrittenFile) -> UnitResult[FileSlice]:
+        """Return what a slice became, with the seconds since `began` and the counts of its log files."""
         merged.counts.seconds = time.monotonic() - began
         return UnitResult(unit, (replace(written, logs=merged.counts),))
 

@@ -43,14 +43,18 @@ _PER_SLICE, _PER_LOG = 256 << 10, 192 << 10
 
 
 class SliceService(PlannedService[Settings, FileSlice]):
+    """A compaction or a log compaction: its units are file slices, and each becomes one new file."""
+
     @cached_property
     def slices(self) -> FreeSlices:
+        """The slices that no other plan holds, as of the last plan that was made."""
         return FreeSlices(self.table.storage, self.kind)
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         return self.slices.missed(now, made)
 
     def cost(self, unit: FileSlice) -> int:
+        """Return the work of merging a slice, in bytes read and written, with an allowance for each file."""
         return 2 * unit.size + _PER_SLICE + _PER_LOG * len(unit.logs)
 
     @property
@@ -115,11 +119,15 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return forbids(Meeting(self.kind, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""
+        """Return in words the write at work for which the plan waits; empty if there is none.
+
+        The log files of such a write will come before the plan's new file.
+        """
         older = older_writes(self.kind, timeline, instant.requested_time)
         return f"{in_words(self.table, older[0])}, which was there before it" if older else ""
 
     def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+        """Return the result of a call that only plans; without a plan it says for which write the plan waits."""
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )
@@ -137,6 +145,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         )
 
     def result(self, seconds: float) -> ServiceResult:
+        """Return the result of a call, with the number of log files that were merged, and log it."""
         logs = sum(len(result.unit.logs) for result in self.results)
         summary = replace(super().result(seconds), log_files=logs)
         if self.results:
@@ -162,4 +171,5 @@ def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> li
 
 
 def _may_append(instant: Instant) -> bool:
+    """Return whether an instant is a write at work, which may still append log files; a pending plan is none."""
     return instant.is_write and instant.action == instant.group and instant.state != State.COMPLETED
