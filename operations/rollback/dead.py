@@ -103,6 +103,10 @@ def pause() -> None:
 
 
 def _undo_if_dead(other_writers: OtherWriters, instant: Instant) -> Liveness | None:
+    """Roll a write back if its writer is dead, and return None; otherwise return the signs by which it may live.
+
+    A write that was given up counts as dead at once.
+    """
     beat = None
     if not is_given_up(other_writers.table.storage, instant.requested_time):
         liveness = other_writers.suspect(instant).judge(may_wait=False)

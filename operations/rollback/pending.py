@@ -118,6 +118,7 @@ class OtherWriters:
         return state_by_liveness(self.suspect(restore).judge(may_wait=False))
 
     def suspect(self, instant: Instant) -> Suspect:
+        """Return what judges by signs of life whether the process of an instant is dead."""
         table = self.table
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
@@ -234,12 +235,14 @@ class OtherWriters:
 
 
 def state_by_liveness(liveness: Liveness) -> Known:
+    """Return DEAD for a dead writer, FOREIGN for another engine's writer, and LIVING for pyhudi's."""
     if not liveness.alive:
         return Known.DEAD
     return Known.FOREIGN if liveness.foreign else Known.LIVING
 
 
 def in_the_way_error(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
+    """Return the error for an instant that cannot begin beside a pending instant, with the process at work on it."""
     storage = timeline.files.storage
     process = owner.Claim(storage, instant.requested_time).owner()
     by = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
@@ -251,6 +254,7 @@ def in_the_way_error(timeline: Timeline, instant: Instant) -> ConcurrentWriteErr
 
 
 def held_by_clustering_error(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
+    """Return the error for a write to a file group that a pending clustering holds."""
     return ConcurrentWriteError(
         f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which this write would change. The clustering would "
@@ -262,6 +266,7 @@ def held_by_clustering_error(table: str, instant: Instant, group: FileGroupId) -
 
 
 def _to_met_instant(instant: Instant) -> MetInstant:
+    """Return a pending instant in the form in which errors carry it to callers that wait for it."""
     kind = kind_of(instant.action)
     return MetInstant(instant.requested_time, instant.action if kind is None else kind.value)
 

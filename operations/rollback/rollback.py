@@ -133,6 +133,7 @@ def _plan_unless_over(other_writers: OtherWriters, planned: PlannedRollback, tim
 
 
 def _has_rollback(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
+    """Return whether a rollback is on the timeline, in one of some states."""
     return any(
         (instant.requested_time, instant.action) == (at, "rollback") and instant.state in states
         for instant in timeline.instants
@@ -156,6 +157,7 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
 
 
 def _finish_without_victim(table: Table, timeline: Timeline, rollback: Instant) -> None:
+    """Complete a rollback whose victim is gone; it stays pending if its plan cannot be read."""
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
@@ -173,6 +175,7 @@ def _complete_rollback(table: Table, at: str, plan: RollbackPlan, seconds: float
     rollback = Instant(at, "rollback", State.INFLIGHT)
 
     def outcome(timeline: Timeline) -> Outcome | None:
+        """Return the outcome while the rollback is pending; None if it is complete."""
         if not _has_rollback(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
         victim = plan.instant_to_rollback
@@ -189,6 +192,7 @@ def planned_files(table: Table, plan: RollbackPlan, victim: str) -> list[str]:
 
 
 def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
+    """Return the plan of a rollback of a victim, which names the data files to delete."""
     from ...timeline.metadata.models import InstantInfo, RollbackPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
@@ -196,6 +200,7 @@ def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
 
 
 def result_of_plan(table: Table, at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    """Return the body of a completed rollback, as its plan says; it counts all planned files as deleted."""
     from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

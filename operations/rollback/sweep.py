@@ -103,10 +103,12 @@ def _begins_after_all(table: Table, instant_time: str) -> bool:
 
 
 def _is_pending(instant: Instant | None) -> bool:
+    """Return whether an instant is on the timeline and not completed."""
     return instant is not None and instant.state != State.COMPLETED
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
+    """Delete the working folders of instants that are empty and older than any write at work."""
     for instant_time in instant_times:
         claim = owner.Claim(storage, instant_time)
         folders = [claim.aside, claim.spills, folder_of(instant_time), claim.folder]

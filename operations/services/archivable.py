@@ -160,7 +160,7 @@ def _verdict(instant: Instant) -> Verdict:
 
 
 def _archived_with(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
-    """Return the cleans and rollbacks older than the last of some writes, which are archived together with the writes."""
+    """Return the cleans and rollbacks older than the last of some writes, which are archived with these."""
     last_write = max((instant.requested_time for instant in writes), default="")
     return {
         instant
@@ -170,7 +170,7 @@ def _archived_with(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant
 
 
 def _has_replaced_file(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
-    """Return whether a partition has a file, change data included, of a file group that was replaced."""
+    """Return whether a partition has a file, or change data, of a file group that was replaced."""
     for partition, files in listings.items():
         replaced_ids = frozenset(replaced[partition])
         names = (data_file(info.path, changes=True) for info in files)

@@ -218,7 +218,7 @@ class _Round:
         return len(archived)
 
     def _merge_archive_files(self) -> None:
-        """Merge small files of the archive if `settings` asks for it, and delete the files that were merged."""
+        """Merge archive files if a level has a whole batch of them, and delete those that are not needed any more."""
         writer = self.table.archive_writer
         merged = writer.merge(SCRATCH, self.settings.batch)
         if merged:

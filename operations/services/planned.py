@@ -49,7 +49,10 @@ Unit = TypeVar("Unit", bound=PlanUnit)
 
 
 class Worker(UnitWorker[Unit, UnitResult[Unit]], Protocol[Unit]):
-    def outcome(self, results: Sequence[UnitResult[Unit]]) -> Outcome: ...
+    """Executes the units of a plan, and makes the outcome of the instant from their results."""
+
+    def outcome(self, results: Sequence[UnitResult[Unit]]) -> Outcome:
+        """Return how the instant completes, given the results of all units."""
 
 
 class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
@@ -74,6 +77,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     drops_empty: ClassVar[bool] = False
 
     def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
+        """Prepare a call of the service; nothing is read or written yet."""
         super().__init__(table)
         self.settings = settings
         self.means = means
@@ -105,7 +109,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return ""
 
     @abstractmethod
-    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit]: ...
+    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit]:
+        """Return what executes the units of a plan; the timeline is of the moment at which the work begins."""
 
     @abstractmethod
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
@@ -116,7 +121,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline if it is due and there is work; return its instant and units."""
+        """Put a plan on the timeline; return its instant and units, None if no plan is due or there is no work."""
         table = self.table
         seen_timeline = table.timeline() if has_lock(table) else None
         if seen_timeline is not None and (due is None or due(seen_timeline)):
@@ -126,6 +131,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             broken: list[Timeline] = []
 
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
+                """Return the plan for a timeline; `broken` gets the timeline if rollbacks have to be finished first.
+
+                None means that no plan is due, or that the rollbacks come first.
+                """
                 refuse_restoring(self.kind, timeline)
                 # Do not rewrite files of a write that is being rolled back.
                 broken[:] = [timeline] if self.other_writers.broken_off(timeline, self.kind) else []
@@ -193,6 +202,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     def _execute(
         self, instant: Instant, plan: tuple[Unit, ...], work: Transaction
     ) -> tuple[list[UnitResult[Unit]], Made | None]:
+        """Execute the units of a claimed plan; return their results, and what completes its instant.
+
+        Return no results and None if the instant is complete and archived by now.
+        """
         worker = self._worker_of(work, plan)
         if not self.start(instant):
             return [], None
@@ -202,6 +215,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return results, Made(work, paths, sorted({unit.partition_path for unit in plan}), outcome)
 
     def result(self, seconds: float) -> ServiceResult:
+        """Return what all plans of this call did together."""
         return ServiceResult(
             self.table.path,
             self.action,
@@ -215,6 +229,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         )
 
     def skip(self, why: str, level: int = logging.WARNING) -> None:
+        """Log why a plan, or a part of it, was not carried out, and add the reason to the result."""
         logger.log(level, "table %s: %s", self.table.path, why)
         self.skipped.append(why)
 
@@ -244,6 +259,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return True
 
     def _failure(self, instant: Instant) -> Failed:
+        """Return the noted failures of a plan; `NEVER` if there are none."""
         return (self._failures or {}).get(instant.requested_time, NEVER)
 
     @contextmanager
@@ -267,7 +283,11 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             failures.forget(storage, [time_of_plan])
 
     def _pending_plan(self, instant: Instant) -> tuple[Unit, ...] | None:
-        """Return a pending plan; None if it has to wait, is too large, or another process has carried it out."""
+        """Return the units of a pending plan that this call has to carry out; otherwise None.
+
+        The plan may have to wait for a write, be too large for this call, be empty and so taken back, or be
+        carried out by another process already.
+        """
         timeline = self.table.timeline()
         waited_for = self.waits_for(timeline, instant)
         if waited_for:
@@ -321,7 +341,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @contextmanager
     def _leaving_to_others(self, instant: Instant, plan: tuple[Unit, ...]) -> Iterator[None]:
-        """Skip a plan that another process is carrying out, or for which the engine has no tasks."""
+        """Skip a plan that another process is carrying out, or that is too large while the engine runs no tasks."""
         try:
             yield
         except NoTasksError as error:
@@ -337,9 +357,11 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             self.skip(f"{whose}, {since_in_words(self.table, instant)}: {error}", logging.INFO)
 
     def _plan_in_words(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
+        """Return a plan in words, with the bytes that it reads."""
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"
 
     def _worker_of(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
+        """Return the worker of a plan with the columns and the merge counts of the table now."""
         timeline = work.table.timeline()
         schema = columns_of(work.config, timeline)
         counts = work.table.format.slices.counting(timeline)
@@ -348,6 +370,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     def _outcome(
         self, worker: Worker[Unit], plan: tuple[Unit, ...], results: Sequence[UnitResult[Unit]], timeline: Timeline
     ) -> Outcome:
+        """Return the outcome; raise `CommitConflictError` if the claim is lost or the plan's files were replaced."""
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
         return worker.outcome(results)

@@ -84,11 +84,12 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
 
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
-    """Return whether another instant is about to change a write, so that this service must not use the write."""
+    """Return whether another instant forbids this service; `target` says if it concerns the write in question."""
     return forbids(Meeting(mine, theirs, shared=all_shared({Shared.TARGET: target})))
 
 
 def archiving_error(path: str, instant_time: str) -> UndoError:
+    """Return the error for a write that an archiving process is about to archive."""
     return UndoError(
         f"The write {instant_time} of the table {path} is being archived.",
         "Run HudiTable.archive, which finishes the archiving, and choose an instant that is on the timeline then.",
@@ -96,7 +97,11 @@ def archiving_error(path: str, instant_time: str) -> UndoError:
 
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
-    """Raise `UndoError` if a savepoint later than `beyond`, or with `itself` not earlier, forbids to undo writes."""
+    """Raise `UndoError` if a savepoint forbids to undo what came after the write `beyond`.
+
+    Savepoints of later writes forbid it; with `itself`, the write is undone too, and so its own savepoint forbids
+    it. `what` names the undo in the error.
+    """
     savepoints = [instant for instant in timeline.instants if instant.action == "savepoint"]
     forbidding = [
         instant
@@ -144,9 +149,9 @@ def slices_at(
     what: str,
     partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
-    """Return the file slices of `moment`, the timeline at `time`.
+    """Return the file slices of `moment`, the timeline at `time`; only those of `partitions`, if given.
 
-    Raises `UndoError` if a file is gone, or a clean will delete it.
+    Raises `UndoError` if a file is gone, or a clean will delete it; `what` names the undo in the error.
     """
     files, slice_filter, as_of = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),
@@ -172,12 +177,14 @@ def slices_at(
 
 
 def instants_in_words(instants: Sequence[Instant]) -> str:
+    """Return the actions and times of instants, the newest first, and only the number of the oldest."""
     shown_names = [f"{instant.action} {instant.requested_time}" for instant in reversed(instants)][:_MOST_NAMED]
     more = len(instants) - len(shown_names)
     return ", ".join(shown_names) + (f" and {more} more" if more else "")
 
 
 def try_again_error(table: Table, what: str) -> ConcurrentWriteError:
+    """Return the error for an undo that met an instant that began after the first look."""
     return ConcurrentWriteError(
         f"{what} of the table {table.path} met another instant that began since.", "Run it again."
     )
@@ -192,6 +199,7 @@ _DOES = {
 
 
 def _no_such_write_error(timeline: Timeline, instant_time: str, write: Instant | None) -> UndoError:
+    """Return the error that says why a time names no completed write: pending, a service, or nothing there."""
     path = timeline.storage.path
     if write is not None:
         return UndoError(

@@ -133,6 +133,10 @@ class _Restore:
         return self.other_writers.table
 
     def run(self) -> ServiceResult:
+        """Decide on a restore unless it is decided, carry it out, and return what was undone.
+
+        Raises `ConcurrentWriteError` if a restore to another write is pending.
+        """
         began = time.monotonic()
         table, to = self.table, self.to
         timeline = table.timeline()
@@ -154,6 +158,7 @@ class _Restore:
             seconds = time.monotonic() - began
 
             def outcome(now: Timeline) -> Outcome | None:
+                """Return the outcome while the restore is pending; None if another process has completed it."""
                 return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
 
             complete(table, pending, outcome)
@@ -259,6 +264,7 @@ def _is_undone(later: Instant) -> bool:
 def _outcome(
     table: Table, restore: Instant, plan: RestorePlan, undone: dict[str, list[str]], seconds: float
 ) -> Outcome:
+    """Return the outcome of a restore: one rollback's metadata for each undone write, and the deleted paths."""
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
     for info in plan.instants_to_rollback:

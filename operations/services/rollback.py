@@ -75,6 +75,11 @@ class _Rollback:
         return self.other_writers.table
 
     def run(self) -> ServiceResult:
+        """Undo the write, whether completed or pending, and return what the newest rollback of the write did.
+
+        A compaction's plan is taken back. Another process may have undone the write meanwhile: then its
+        rollback counts.
+        """
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, timeline)
@@ -119,6 +124,7 @@ class _Rollback:
         return ServiceResult(table.path, "rollback", files=files, instants=1, dry=True)
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
+        """Undo the newest completed write, after undoing dead writes that came after it."""
         table = self.table
         for dead in dead_writes(ROLLBACK, self.other_writers, timeline, self.instant_time):
             roll_back(self.other_writers, dead)

@@ -98,6 +98,7 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
 
 
 def _open(storage: Storage) -> Table:
+    """Open a table in which savepoints can be made; a savepoint does not need the metadata table up to date."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
@@ -105,6 +106,7 @@ def _open(storage: Storage) -> Table:
 
 
 def _newest_write(timeline: Timeline) -> str:
+    """Return the time of the newest completed write that is not being rolled back; raise `UndoError` without one."""
     victims = pending_rollbacks(timeline)
     writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in victims]
     if not writes:
@@ -116,6 +118,7 @@ def _newest_write(timeline: Timeline) -> str:
 
 
 def _find_savepoint(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:
+    """Return the savepoint of a write if it has come at least to a state; None otherwise."""
     return next(
         (
             instant
@@ -143,4 +146,5 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
 
 
 def _slices_to_keep(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
+    """Return the slices that a savepoint keeps; raise `UndoError` if one of their files is gone."""
     return slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")

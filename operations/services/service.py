@@ -47,7 +47,8 @@ class TableService(ABC, Generic[Plan]):
         self.table = table
 
     @abstractmethod
-    def requested(self, plan: Plan) -> InstantModel: ...
+    def requested(self, plan: Plan) -> InstantModel:
+        """Return the body of the requested instant that holds a plan."""
 
     def request(
         self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None

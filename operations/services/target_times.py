@@ -54,10 +54,12 @@ def savepoint_at(table: Table, text: str) -> str:
 
 
 def _is_name(text: str) -> bool:
+    """Return whether a text has the form of an instant time, and is no epoch in seconds or milliseconds."""
     return text.isdigit() and len(text) not in _EPOCHS
 
 
 def _only_match(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
+    """Return the only name that begins with the digits which a text spells; raise `UndoError` for none or several."""
     digits = resolve(text, table.config.timezone)[: spelled_digits(text)]
     all_names = sorted(names)
     matches = [name for name in all_names if name.startswith(digits)]

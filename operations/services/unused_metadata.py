@@ -49,6 +49,7 @@ def delete_unused_metadata(table: Table) -> None:
 
 
 def _delete_what_is_unused(table: Table) -> None:
+    """Delete unused folders of old files, unless a pending instant may need the metadata table."""
     storage, config = table.storage, load_config(table.storage)
     if being_built(config):
         return
@@ -123,5 +124,6 @@ def _delete(storage: Storage, folder: str, files: list[FileInfo]) -> None:
 
 
 def _folders(storage: Storage, folder: str) -> list[str]:
+    """Return a folder and all folders below it."""
     inner_folders = (join(folder, name) for name in storage.look(folder).folders)
     return [folder, *(path for inner in inner_folders for path in _folders(storage, inner))]

@@ -78,7 +78,7 @@ def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[I
 
 
 def _makers_of_files(slices: MetadataSlices) -> Iterable[str]:
-    """Return the times of the instants that made the files in the folders, without instants that began partitions."""
+    """Return the times of the instants that made the data files, without instants that began partitions."""
     storage = slices.metadata.storage
     folders = [name for name in storage.look(FOLDER).folders if not name.startswith(".")]
     data_files = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]

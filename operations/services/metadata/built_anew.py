@@ -47,6 +47,7 @@ class MetadataBefore:
 
     @classmethod
     def of(cls, storage: Storage) -> MetadataBefore:
+        """Return the state now: no names if the properties cannot be read, no columns if these are unknown."""
         try:
             config = stored_config(storage)
         except TableError:
@@ -76,7 +77,10 @@ class MetadataBefore:
         return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {outcome}"
 
     def build(self, storage: Storage, means: Callable[[], Means]) -> str:
-        """Build what went out of use since, unless that takes long; return what the user has to do, if anything."""
+        """Build the partitions that went out of use since, unless that takes long or fails.
+
+        Return what the user has to do then; the text is empty if nothing went out of use, or if all was built.
+        """
         gone_names = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
         if not gone_names:
             return ""
@@ -94,9 +98,11 @@ class MetadataBefore:
         return ""
 
     def _call_in_words(self, names: Collection[str]) -> str:
+        """Return the user's call that builds the partitions again."""
         return f"HudiTable.create_index({_last_to_build(names)!r})"
 
     def _columns_still_bounded(self, storage: Storage) -> list[str]:
+        """Return the columns with bounds before that the table still has, and that can have bounds."""
         bounded = bounded_columns(SeenTable.now(open_table(storage)))
         return [name for name in self.columns or () if name in bounded]
 
@@ -104,7 +110,11 @@ class MetadataBefore:
 def change_version_and_metadata(
     storage: Storage, means: Callable[[], Means], change: Callable[[], VersionResult]
 ) -> VersionResult:
-    """Change the version of a table, which takes its metadata table out of use, and build the metadata table anew."""
+    """Return the result of `change`, a change of the table's version; build the metadata table anew after it.
+
+    The change takes the metadata table out of use. If the metadata table is large, a warning names the call that
+    builds it.
+    """
     before = MetadataBefore.of(storage)
     result, warning = change(), before.change_in_words()
     if not result.dry:
@@ -120,7 +130,10 @@ def _last_to_build(names: Collection[str]) -> str:
 def with_metadata_built_anew(
     storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]
 ) -> ServiceResult:
-    """Act, and if that took the metadata table out of use, build it anew, or name the call if that takes long."""
+    """Return the result of `act`; if that took the metadata table out of use, build the metadata table anew.
+
+    If that takes long or fails, `todo` of the result names the call that builds it.
+    """
     before = MetadataBefore.of(storage)
     result = act()
     todo = "" if result.dry else before.build(storage, means)

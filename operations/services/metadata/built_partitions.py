@@ -60,16 +60,23 @@ class BuiltIndex:
 
     @property
     def records(self) -> int:
+        """The number of records in all base files."""
         return sum(base.records for base in self.bases)
 
     @property
     def bytes(self) -> int:
+        """The size of all base files."""
         return sum(base.size for base in self.bases)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str:
+        """Return the greatest time of the metadata table: the indexing has to complete after it."""
         return self.metadata.timeline.reload().greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
+        """Return the steps that publish the base files and complete the metadata table's instant.
+
+        The instant completes right before `completed`, the table's own indexing instant.
+        """
         files, pending = self.metadata.timeline.files, Instant(self.time, ACTION, State.REQUESTED)
         finished = files.layout.completed(pending, right_before(str(completed.completion_time)))
         # hudi-rs fails at a file group that has a base file and a log file without entries.
@@ -92,9 +99,11 @@ class BuiltIndex:
 def new_bases(
     storage: Storage, time: str, partition: str, records: Sequence[Records]
 ) -> tuple[list[BuiltBase], list[tuple[str, str]]]:
-    """Write the base files of a partition aside; return them, and the file groups that need no base file.
+    """Write the base files of a partition; return them, and the file groups that need no base file.
 
-    A file group without records needs one only if an earlier partition of that name left files in it.
+    A small file is held by the decision to complete the indexing; a large file is written to the instant's working
+    folder, from which the decision publishes it. A file group without records needs a file only if an earlier
+    partition of that name left files in it.
     """
     ids = group_ids(storage, partition)
     earlier = _with_files(storage, partition, time)
@@ -118,6 +127,7 @@ def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
 
 
 def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries: Entries, groups: int) -> BuiltBase:
+    """Return the base file of one file group, made of its entries, with the step that publishes it."""
     content = hfile_bytes([entries], record_schema())
     path = join(FOLDER, partition, base_name(file_id, time))
     # Up to two other partitions with as many file groups may be built in the same decision.
@@ -126,6 +136,7 @@ def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries
 
 
 def _completed_body(bases: Sequence[BuiltBase]) -> CommitMetadata:
+    """Return the body of the completed instant, as Apache Hudi writes it for the first records of partitions."""
     from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     stats: dict[str, list[WriteStat]] = {}
@@ -138,6 +149,7 @@ def _completed_body(bases: Sequence[BuiltBase]) -> CommitMetadata:
 
 
 def _write_stat(base: BuiltBase) -> WriteStat:
+    """Return the write statistic of a new base file."""
     from ....timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(
@@ -169,7 +181,7 @@ class Built:
 def build_partitions(
     seen: SeenTable, metadata: MetadataTable, names: Sequence[str], indexing: Instant, means: Means
 ) -> Built:
-    """Build partitions as of the moment at which the table is seen, and write their base files aside.
+    """Build base files of partitions as of the moment at which the table is seen; a later decision publishes them.
 
     Args:
         metadata: The metadata table as it is now.
@@ -189,12 +201,14 @@ def build_partitions(
 
 
 def _records(name: str, files: CommittedFiles, bounds: BoundsOfTable | None) -> Sequence[Records]:
+    """Return the records of a partition; only the bounds' partitions need `bounds`."""
     if name == FILES or bounds is None:
         return [files_records(files, record_schema())]
     return bounds.file_records() if name == COLUMN_STATS else bounds.partition_records()
 
 
 def _columns_with_bounds(seen: SeenTable, indexing: Instant) -> IndexedColumns:
+    """Return the columns to index by the table's definition; raise `TableConfigError` if it names none."""
     indexed = columns_of(seen, indexing, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
         raise TableConfigError(

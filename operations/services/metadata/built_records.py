@@ -100,6 +100,7 @@ class _Reader:
     mixes: bool
 
     def read(self, unit: _Unit) -> UnitBounds:
+        """Return the records of a unit's files, and the bounds of partitions over those files that readers see."""
         bounds_of_files = [
             (bounds, is_newest)
             for partition, name, is_newest in unit.files
@@ -116,6 +117,7 @@ class _Reader:
         )
 
     def _bounds_of_file(self, partition: str, name: str) -> FileBounds | None:
+        """Return the bounds of one file; None if a clean has deleted the file meanwhile."""
         path = join(partition, name)
         try:
             if base_file(path) is not None:
@@ -129,12 +131,14 @@ class _Reader:
             return None
 
     def _bounds_of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
+        """Return the bounds of each partition over all of its given files."""
         by_partition: dict[str, list[FileBounds]] = {}
         for file in files:
             by_partition.setdefault(file.partition_path, []).append(file)
         return tuple(self._joined_bounds(path, found) for path, found in by_partition.items())
 
     def _joined_bounds(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
+        """Return the bounds of one partition over some files; a file without a column counts as nulls."""
         rows = [file.rows for file in files]
         stated = [{bounds.column: bounds for bounds in file.columns} for file in files]
         columns = [
@@ -172,6 +176,7 @@ class BoundsOfTable:
 
     @cached_property
     def units(self) -> Sequence[UnitBounds]:
+        """The bounds of all files, read once: `_FILES_OF_A_UNIT` files are a unit of work."""
         config = self.seen.table.config
         mixes = config.partial_update_mode is not None
         reader = _Reader(self.seen.storage, self.indexed.fields, self.indexed.typed, mixes)
@@ -184,9 +189,11 @@ class BoundsOfTable:
         return self._read(reader.read, units, len(file_rows))
 
     def file_records(self) -> list[Records]:
+        """Return the records of ``column_stats``."""
         return [unit.files for unit in self.units if unit.files is not None]
 
     def partition_records(self) -> list[Records]:
+        """Return the records of ``partition_stats``; none for a table without files."""
         partition_bounds = [part for unit in self.units for part in unit.partitions]
         if not partition_bounds:
             return []
@@ -197,9 +204,14 @@ class BoundsOfTable:
         ]
 
     def _newest_paths(self) -> Collection[str]:
+        """Return the paths of the files in newest slices."""
         return frozenset([file.path for found in self.seen.view.all_slices() for file in found.data_files])
 
     def _read(self, read: Callable[[_Unit], UnitBounds], units: Sequence[_Unit], count: int) -> list[UnitBounds]:
+        """Read units in the engine's tasks; in this process if there are few files or the engine runs no tasks.
+
+        Raises `NoTasksError` if this process may not do that work.
+        """
         if self.means.executor is not None and count > _FEW_FILES:
             try:
                 return self.means.executor(read, units)

@@ -41,14 +41,19 @@ class MetadataClean:
 
     @property
     def paths(self) -> list[str]:
+        """The deleted files of all partitions."""
         return [path for paths in self.files.values() for path in paths]
 
 
 def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | None:
-    """Delete slices that no undo needs; return what was deleted, None for nothing. Raises what `decide` raises."""
+    """Delete slices of the metadata table that no undo needs; return what was deleted, None for nothing.
+
+    Raises what `decide` raises.
+    """
     decided_plans: list[MetadataClean] = []
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
+        """Return the steps of a clean for a timeline, and keep its plan; None if there is nothing to clean."""
         decided_plans.clear()
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
         plan = None if slices is None else _plan(slices, _delta_commits_to_keep(settings))
@@ -71,6 +76,7 @@ def _delta_commits_to_keep(settings: CleanSettings) -> int:
 
 
 def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
+    """Return what a clean deletes; None if no slice is old enough, or another clean is pending."""
     earliest = _earliest(slices, commits)
     if earliest is None or any(each.action == _ACTION for each in slices.timeline.pending):
         return None
@@ -102,12 +108,13 @@ def _earliest(slices: MetadataSlices, commits: int) -> str | None:
 
 
 def _slices_before(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
-    """Return the slices before the newest slice that began at a time or earlier."""
+    """Return the slices of a group that no reader of a time or later needs: all before the slice of that time."""
     numbers_begun = [number for number, file_slice in enumerate(group.slices) if file_slice.base_time <= earliest]
     return group.slices[: numbers_begun[-1]] if numbers_begun else ()
 
 
 def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> MetadataSteps:
+    """Return the steps that delete the files, and make all files of the clean's instant."""
     files = slices.timeline.files
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
     completion_time = time_after(table, slices.metadata.of_table, time)
@@ -126,6 +133,7 @@ def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> Metadat
 
 
 def _requested_body(table: Table, plan: MetadataClean, last: str) -> CleanerPlan:
+    """Return the body of the requested clean, which names the deleted files; `last` is the last completed time."""
     from ....timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
     first = plan.earliest
@@ -146,6 +154,7 @@ def _requested_body(table: Table, plan: MetadataClean, last: str) -> CleanerPlan
 
 
 def _completed_body(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
+    """Return the body of the completed clean."""
     from ....timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
 
     partitions = {}

@@ -50,6 +50,7 @@ def bounded_columns(seen: SeenTable) -> list[str]:
 def _refuse_unbounded(
     config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[str], named_columns: Sequence[str]
 ) -> None:
+    """Raise `MissingColumnError` or `InvalidOptionError` for a named column that has no bounds."""
     for name in named_columns:
         if name in _ALWAYS or name in bounded:
             continue

@@ -102,6 +102,7 @@ def body_of(bases: Sequence[CompactedBase]) -> CommitMetadata:
 
 
 def _write_stat(base: CompactedBase) -> WriteStat:
+    """Return the write statistic of a new base file, with what it merged."""
     from ....timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(
@@ -183,6 +184,7 @@ class _Compaction:
     """A compaction that Apache Hudi left pending, or a compaction at a new time."""
 
     def __init__(self, table: Table, slices: MetadataSlices, planned: Instant | None, *, tightens: bool) -> None:
+        """Choose what is merged; `tightens` asks for tight bounds of partitions if nothing is pending."""
         self.table, self.slices, self.planned = table, slices, planned
         of_table, of_metadata = slices.metadata.of_table, slices.timeline.greatest_time() or ""
         time = time_after(table, of_table, of_metadata) if planned is None else planned.requested_time
@@ -193,6 +195,7 @@ class _Compaction:
         self.tight: dict[str, SaidRecords] = {}
 
     def _slices_to_merge_here(self, slices: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
+        """Return all slices, or those that the pending plan names."""
         if self.plan is None:
             return slices
         named_groups = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
@@ -201,9 +204,15 @@ class _Compaction:
 
     @property
     def time(self) -> str:
+        """The compaction's requested time, which begins the new slices."""
         return self.instant.requested_time
 
     def carry_out(self) -> Compacted | None:
+        """Make the base files and decide to use them; return what was done.
+
+        Return None if the decision was not made or not carried out, as other instants changed the metadata
+        table; the caller may try again.
+        """
         storage = self.table.storage
         if not all(map(self.slices.metadata.counts, self._makers_of_logs())):
             # A log file's instant on the table's timeline is about to complete, or half undone by another engine.
@@ -230,10 +239,12 @@ class _Compaction:
         return compacted
 
     def _makers_of_logs(self) -> frozenset[str]:
+        """Return the times of the delta commits that made the log files to merge."""
         logs = [log for _, file_slice in self.merged for log in file_slice.logs]
         return slice_rule(self.slices.timeline).makers(logs, self.slices.timeline)
 
     def _is_complete(self) -> bool:
+        """Return whether the compaction's instant is completed on the metadata table's timeline."""
         instant = self.slices.timeline.reload().write_at(self.time)
         return instant is not None and instant.state == State.COMPLETED
 
@@ -262,6 +273,7 @@ class _Compaction:
         return bases
 
     def _tight_records_of(self, name: str, file_slice: FileSlice) -> SaidRecords | None:
+        """Return the tight bounds for a file group of ``partition_stats``; None for other groups, or without them."""
         return self.tight.get(file_slice.file_id) if name == PARTITION_STATS else None
 
     def _steps(self, timeline: Timeline, bases: Sequence[CompactedBase]) -> MetadataSteps | None:
@@ -291,7 +303,14 @@ class _Compaction:
         return MetadataSteps(self.instant, FirstSteps(tuple(steps)))
 
     def _still_holds(self, timeline: Timeline, now: Timeline) -> bool:
+        """Return whether the base files have all that completed before their time, and may be used.
+
+        It compares the metadata table's timeline `now` with the timeline as it was when the files were made. No
+        other compaction may be in the way.
+        """
+
         def before(metadata: Timeline) -> set[Instant]:
+            """Return the instants that completed up to the compaction's time."""
             return {each for each in metadata.completed if each.visible_since <= self.time}
 
         seen = self.slices.timeline
@@ -326,6 +345,7 @@ def _take_plan_back(table: Table, planned: Instant) -> None:
     """
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
+        """Return the steps that delete the plan and its files; None if the plan is not pending any more."""
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
         if slices is None or planned.identity not in {each.identity for each in slices.timeline.pending}:
             return None

@@ -36,7 +36,10 @@ def create_indexes(storage: Storage, settings: IndexSettings, means: Means) -> S
 
 
 def _is_being_built(storage: Storage, means: Means) -> bool:
-    """Return whether another process, which does not seem dead, is building an index."""
+    """Return whether another process, which does not seem dead, is building an index.
+
+    `dead_indexings` raises for a process that may live, and returns the indexings of dead processes.
+    """
     table = open_table(storage)
     try:
         dead_indexings(table, table.timeline(), means.patience)

@@ -81,6 +81,7 @@ def _changes_without(table: Table, stored: TableConfig, names: Collection[str]) 
 
 
 def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingIndexing]:
+    """Take back the pending indexings that build any of the partitions, and return these indexings."""
     dropped_indexings = [indexing for indexing in pending_indexings(table.timeline()) if {*indexing.names} & {*names}]
     if dropped_indexings:
         give_up(table, dropped_indexings)
@@ -91,6 +92,7 @@ def _remove_definitions(table: Table, names: Collection[str]) -> str:
     """Remove the definitions of dropped indexes; if their file is damaged, return why they stay."""
 
     def build(timeline: Timeline) -> MetadataSteps | None:
+        """Return the step that removes the definitions; None if there are none to remove."""
         in_use = written_partitions(load_config(table.storage))
         gone = {*defined_indexes(table.storage)} & {*names} - {*in_use}
         if not gone:
@@ -108,6 +110,7 @@ def _remove_definitions(table: Table, names: Collection[str]) -> str:
 
 
 def _given_up_in_words(given_up: Collection[PendingIndexing], names: Collection[str]) -> str:
+    """Return a sentence on the indexings that were given up; empty without any."""
     other_names = sorted({name for indexing in given_up for name in indexing.names} - {*names})
     if not given_up:
         return ""

@@ -59,10 +59,12 @@ def placeholder(partition: str, file_id: str, time: str) -> MakeFile:
 
 
 def placeholder_path(partition: str, file_id: str, time: str) -> str:
+    """Return the path of a file group's placeholder, a log file without entries."""
     return join(FOLDER, partition, log_name(file_id, time))
 
 
 def _placeholders(storage: Storage, partition: str, time: str) -> list[Step]:
+    """Return the steps that make the placeholders of a partition; none for a partition with a single file group."""
     groups = group_ids(storage, partition)
     # Do not rely on files that an earlier partition of that name left: a clean may be about to delete them.
     return [placeholder(partition, file_id, time) for file_id in groups] if len(groups) > 1 else []
@@ -71,6 +73,7 @@ def _placeholders(storage: Storage, partition: str, time: str) -> list[Step]:
 def _definition_steps(
     storage: Storage, config: TableConfig, names: Sequence[str], columns: Sequence[str]
 ) -> list[Step]:
+    """Return the step that defines the columns with bounds; none unless `column_stats` is to be built."""
     if COLUMN_STATS not in names:
         return []
     changed = new_definitions(storage, {COLUMN_STATS: definition_of_bounds(columns, config)})
@@ -90,11 +93,13 @@ def _properties_steps(storage: Storage, config: TableConfig) -> list[Step]:
 
 
 def _replacement(storage: Storage, path: str, content: bytes) -> Step:
+    """Return the step that gives a file this content, provided that the file is still what it is now."""
     stored = _read_if_present(storage, path)
     return ReplaceFile(path, content, None if stored is None else zlib.crc32(stored))
 
 
 def _read_if_present(storage: Storage, path: str) -> bytes | None:
+    """Return a file's bytes; None if there is no such file."""
     try:
         return storage.read(path)
     except FileNotFoundError:

@@ -78,6 +78,11 @@ def begin_indexing(
     chosen: list[tuple[str, ...]] = [()]
 
     def plan(timeline: Timeline) -> IndexPlan:
+        """Return the plan for a timeline, and note which partitions it builds.
+
+        Raises `ConcurrentWriteError` if another living process builds an index, and `_NothingLeftError` if
+        there is none to build.
+        """
         living_indexings = [
             each for each in pending_indexings(timeline) if each.instant.requested_time not in given_up_times
         ]
@@ -93,6 +98,7 @@ def begin_indexing(
         return plan_of(chosen[0], timeline)
 
     def first(timeline: Timeline, instant: Instant) -> tuple[FirstSteps, ...]:
+        """Return the steps that give up dead indexings, and those that make the first files of the partitions."""
         names = chosen[0]
         giving_up = steps_to_give_up(timeline, storage, pending_indexings(timeline), keep=names)
         new_files = first_files(storage, load_config(storage), names, instant.requested_time, indexed)
@@ -137,6 +143,10 @@ class Indexing:
     columns: Sequence[str] | None
 
     def carry_out(self, result: ServiceResult) -> ServiceResult:
+        """Build the partitions and return the result; if another process has built them, `skipped` says so.
+
+        If the build fails, the indexing is given up, so that writers do not log to it for ever.
+        """
         begun = begin_indexing(self.table, self.means, self.wanted, self.columns)
         if begun is None:
             return replace(result, indexes=(), skipped=f"another process has built {', '.join(self.wanted)} meanwhile")
@@ -162,6 +172,10 @@ class Indexing:
         )
 
     def _build_and_complete(self, work: Transaction, names: tuple[str, ...]) -> tuple[Built, Instant]:
+        """Build and complete the indexing, again if an instant was undone meanwhile; return what was built.
+
+        Raises `ConcurrentWriteError` if another process gave the indexing up, or if instants keep being undone.
+        """
         pending = work.inflight
         start(self.table, pending)
         if not work.storage.exists(self.table.instants.path(pending.at(State.REQUESTED))):
@@ -188,6 +202,11 @@ class Indexing:
         )
 
     def _outcome(self, pending: Instant, built: Built, undone: frozenset[str], timeline: Timeline) -> Outcome | None:
+        """Return the outcome of the indexing; None if it is no longer pending.
+
+        Raises `_BuildAgainError` if the build read something that was undone or changed since, and
+        `ConcurrentWriteError` if the indexing was given up.
+        """
         identity = (pending.requested_time, pending.action)
         if not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
             return None
@@ -220,6 +239,7 @@ class Indexing:
             time.sleep(_POLL_S)
 
     def _given_up_error(self, pending: Instant) -> ConcurrentWriteError:
+        """Return the error for an indexing that another process took back."""
         return ConcurrentWriteError(
             f"The indexing {pending.requested_time} of the table {self.table.path} was given up by another process: a "
             "drop_index, or a service that took this process for dead.",
@@ -228,6 +248,7 @@ class Indexing:
 
 
 def _defined_columns(storage: Storage) -> tuple[str, ...]:
+    """Return the columns that `column_stats` indexes by its definition now."""
     definition = index_definitions(storage).get(COLUMN_STATS)
     return () if definition is None else definition.columns
 
@@ -239,6 +260,7 @@ def _undoing_instants(timeline: Timeline) -> frozenset[str]:
 
 
 def _completed_body(names: Sequence[str], timeline: Timeline) -> IndexCommitMetadata:
+    """Return the body of the completed indexing, which names the partitions."""
     from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/instant_files.py)
 
     return models.IndexCommitMetadata(index_partition_infos=plan_of(names, timeline).index_partition_infos)

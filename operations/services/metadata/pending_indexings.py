@@ -28,6 +28,8 @@ INDEXING = "indexing"
 
 @dataclass(frozen=True, slots=True)
 class PendingIndexing:
+    """A pending indexing, and the partitions of the metadata table that it builds."""
+
     instant: Instant
     names: tuple[str, ...]
 
@@ -92,6 +94,7 @@ def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
     times = {indexing.instant.requested_time for indexing in indexings}
 
     def build(timeline: Timeline) -> MetadataSteps | None:
+        """Return the steps that take back those of the indexings that are still pending; None if none is."""
         still_pending = [
             indexing for indexing in pending_indexings(timeline) if indexing.instant.requested_time in times
         ]
@@ -107,6 +110,7 @@ def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
 
 
 def _built_by(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
+    """Return the partitions that an indexing's plan names; none if the plan is empty."""
     plan = timeline.files.read_index_plan(instant)
     infos = () if plan is None else plan.index_partition_infos
     return tuple(info.metadata_partition_path for info in infos if info.metadata_partition_path)

@@ -37,6 +37,7 @@ class MetadataSlices:
 
     @property
     def timeline(self) -> Timeline:
+        """The metadata table's own timeline."""
         return self.metadata.timeline
 
     @cached_property
@@ -46,6 +47,7 @@ class MetadataSlices:
 
     @property
     def newest(self) -> Iterator[tuple[str, FileSlice]]:
+        """The newest slice of each file group, with its partition."""
         for name, groups in self.groups.items():
             yield from ((name, group.newest) for group in groups.values())
 

@@ -96,7 +96,10 @@ def _numbered(
 
 
 def _has_all_bounds(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
-    """Return for which numbers as many records as files say all of their values, and in one type."""
+    """Return for which numbers there are as many complete records as files, all with bounds of one type.
+
+    A number is a column of a partition. A record is complete if it has both bounds, or if all values are null.
+    """
     least, greatest = (_wrapper_of(bounds, name) for name in (_LEAST, _GREATEST))
     nulls, values = (pc.fill_null(bounds.field(name), -1).to_numpy() for name in ("nullCount", "valueCount"))
     # Some writers leave bounds out that they do not know.
@@ -129,12 +132,13 @@ def _numbers_of_types(bounds: pa.StructArray, of_least: Integers) -> Integers:
 
 
 def _with_columns(bounds: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
-    """Return bounds with other columns; a column that they lack comes last."""
+    """Return bounds with some columns replaced; a column that the bounds lack comes last."""
     columns_by_name = {**{field.name: bounds.field(field.name) for field in children(bounds.type)}, **columns}
     return pa.StructArray.from_arrays(list(columns_by_name.values()), list(columns_by_name))
 
 
 def _repeated(value: bool, count: int) -> pa.BooleanArray:
+    """Return a column with the same value in each row."""
     return pa.array(np.full(count, value))
 
 
@@ -171,6 +175,7 @@ def tight_records(
 def _tight_records_by_group(
     table: Table, metadata: MetadataTable, slices: Sequence[FileSlice], instant: Instant
 ) -> dict[str, SaidRecords]:
+    """Return the records that replace bounds, by file id; few partitions are in memory at a time."""
     seen = SeenTable(table, metadata.of_table)
     indexed = columns_of(seen, instant, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
@@ -189,7 +194,7 @@ def _tight_records_by_group(
 
 
 def _partitions_in_logs(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
-    """Return the partitions of the table whose bounds log files state, sorted."""
+    """Return the partitions of the table whose bounds the log files of some slices state, sorted."""
     names: set[str] = set()
     for file_slice in slices:
         log_reader = GroupReader(metadata.storage, replace(file_slice, base=None), metadata.counts, adds_up=True)
@@ -203,6 +208,7 @@ def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]
     view = seen.view
 
     def names(path: str) -> list[str]:
+        """Return the files in the newest slices of a partition; none if one of its files is gone."""
         try:
             return [split(file.path)[1] for each in view.slices(path).values() for file in each.data_files]
         except (MissingFileError, StorageError):
@@ -237,6 +243,7 @@ def _records_of_group(metadata: MetadataTable, file_id: str, records: pa.StructA
 
 
 def _joined_records(parts: Sequence[SaidRecords]) -> SaidRecords:
+    """Return the records of several parts as one, sorted by key, as the files of the metadata table have them."""
     keys = pa.concat_arrays([part.keys for part in parts])
     values = pa.concat_arrays([part.entries.values for part in parts])
     order = pc.sort_indices(keys)

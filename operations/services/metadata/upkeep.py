@@ -65,6 +65,7 @@ def _commits_left(slices: MetadataSlices) -> int:
 
 
 def commits_since_compaction(slices: MetadataSlices) -> int:
+    """Return how many delta commits completed since the metadata table's last compaction."""
     last_compaction = slices.metadata.last_compaction
     last_time = "" if last_compaction is None else last_compaction.requested_time
     return sum(each.action == "deltacommit" and each.visible_since > last_time for each in slices.timeline.completed)
@@ -132,6 +133,7 @@ def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
     gone_names = gone_with(damage.name, names) if damage.name in names else ()
 
     def build(timeline: Timeline) -> MetadataSteps | None:
+        """Return the decision to take the partitions out of use; None if none of them is in use any more."""
         left_names = {*load_config(table.storage).metadata_partitions} & {*gone_names}
         unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
         return MetadataSteps(unnamed, FirstSteps((), drops=tuple(sorted(left_names)))) if left_names else None
@@ -145,6 +147,7 @@ def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
 
 
 def _dry_result(table: Table, result: ServiceResult) -> ServiceResult:
+    """Return the result of a dry run: what a compaction would merge now."""
     slices = MetadataSlices.of(table, table.timeline())
     merged = [] if slices is None else [file_slice for _, file_slice in slices.before(AT_LAST)]
     return replace(

@@ -61,6 +61,7 @@ class UndoneNumbers:
 
     @property
     def steps(self) -> tuple[str, ...]:
+        """A sentence for each rescale on what deletes its number."""
         return tuple(
             f"Delete {rescale.file.path}, the number of buckets of the rescale {rescale.file.instant_time}, which was "
             "rolled back."
@@ -94,6 +95,7 @@ def delete_undone(table: Table, undone: UndoneNumbers) -> str:
 
 
 def _delete_rules(table: Table, undone: UndoneNumbers) -> None:
+    """Delete the files with the numbers of rescales that were rolled back; the caller holds the table's lock."""
     for rescale in undone.rescales:
         delete_bucket_rule(table, rescale.file.instant_time)
 
@@ -147,6 +149,7 @@ def find_orphans(storage: Storage) -> FoundOrphans:
 
 
 def _sentences_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return what findings say, as parts of a longer sentence."""
     return tuple(finding.what.rstrip(".") for finding in findings)
 
 
@@ -175,6 +178,7 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 
 def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
+    """Return the result of a dry run: what a repair would move, roll back and delete."""
     properties, orphans = _properties(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(
@@ -206,6 +210,10 @@ class _Repair:
     bytes: int = 0
 
     def run(self) -> ServiceResult:
+        """Recover the properties first, then roll back, then delete numbers, and move orphans last.
+
+        Return what was done. Each step sees the table as the steps before it left the table.
+        """
         table, storage, means = self.table, self.table.storage, self.means
         properties = _properties(storage)
         if properties:
@@ -236,6 +244,7 @@ class _Repair:
         )
 
     def _recover_properties(self, properties: Mapping[str, str]) -> None:
+        """Keep copies of both files of a broken change of the properties, then end that change."""
         storage, removed = self.table.storage, self._reserve(properties)
         for path in properties:
             copy_and_check(storage, path, removed.place_of(path), removed.folder)
@@ -244,6 +253,7 @@ class _Repair:
         self.steps += _steps_of_properties(properties)
 
     def _move_aside(self, orphans: Sequence[Finding]) -> None:
+        """Move orphans to the removed files, and note each file that was still there."""
         removed = self._reserve({orphan.file: orphan.check.code for orphan in orphans})
         sizes = for_each(self.table.storage, lambda orphan: move_aside(removed, orphan.file), orphans)
         moved = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
@@ -279,14 +289,17 @@ def _properties(storage: Storage) -> Mapping[str, str]:
 
 
 def _steps_of_properties(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sentence on a broken change of the properties; nothing without such a change."""
     if not properties:
         return ()
     return (f"End the change of {PROPERTIES_PATH} that broke off, by its backup.",)
 
 
 def _steps_of_rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
+    """Return a sentence on the rollback of each dead write."""
     return tuple(f"Roll the {victim.action} {victim.requested_time} back, whose writer is dead." for victim in dead)
 
 
 def _step_of_orphan(orphan: Finding) -> str:
+    """Return the sentence on the move of an orphan, with the code of its finding."""
     return one_line(f"Move aside ({orphan.check.code}): {orphan.what}")

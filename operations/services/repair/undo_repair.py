@@ -47,13 +47,17 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class _Undo:
+    """One undo of a repair, whose files are among the removed files."""
+
     table: Table
     removed: RemovedFiles
 
     def dry_result(self) -> ServiceResult:
+        """Return the result of a dry run: which files may come back."""
         return self._result(*self._divide(), dry=True)
 
     def run(self) -> ServiceResult:
+        """Put back the files that may come back, the properties last; return which came back."""
         paths, sentences = self._divide()
         for path in paths:
             if path not in _PROPERTIES:
@@ -93,6 +97,7 @@ class _Undo:
         return backup is not None and is_same and read_properties(self.table.storage, BACKUP_PATH) in {None, backup}
 
     def _put_back_properties(self) -> None:
+        """Put both files of the properties back as the repair found them, without a moment without either."""
         storage, (backup, properties) = self.table.storage, self._kept_properties()
         if backup is None:
             return
@@ -109,6 +114,7 @@ class _Undo:
         return [read_properties(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
 
     def _result(self, paths: tuple[str, ...], sentences: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
+        """Return the result of an undo that puts some paths back; `sentences` say why other files stay."""
         steps = tuple(one_line(f"Put {path} back.") for path in paths)
         return ServiceResult(
             self.table.path,

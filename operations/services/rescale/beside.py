@@ -41,6 +41,7 @@ class _NotYetError(Exception):
     """Another instant has begun meanwhile, for which the rescale waits."""
 
     def __init__(self, instant: Instant) -> None:
+        """Say for which instant the rescale waits."""
         super().__init__(instant.requested_time)
         self.instant = instant
 
@@ -98,6 +99,7 @@ class InstantsBeside:
             pause()
 
     def _refuse_rolled_back(self, work: Transaction, timeline: Timeline | None) -> Timeline:
+        """Return the timeline; raise `CommitConflictError` if there is none, as the rescale is off the timeline."""
         if timeline is None:
             raise CommitConflictError(
                 f"The rescale {work.instant_time} of the table {work.path} was rolled back before it began.",
@@ -121,6 +123,7 @@ class InstantsBeside:
         return None
 
     def _check_may_begin(self, timeline: Timeline) -> None:
+        """Raise `ConcurrentWriteError` or `_NotYetError` if an instant keeps the rescale from reading now."""
         self.refuse(timeline)
         for instant, verdict in self._verdicts(timeline).items():
             if verdict in {Verdict.WAIT, Verdict.UNDO}:
@@ -145,6 +148,11 @@ class InstantsBeside:
     def _meeting(
         self, timeline: Timeline, instant: Instant, planning_holders: set[str], clustering_holders: set[str]
     ) -> Meeting | None:
+        """Return the rescale's meeting with a pending instant; None if the rescale need not mind the instant.
+
+        `planning_holders` are the compactions that hold a partition of the rescale, `clustering_holders` the
+        clusterings.
+        """
         kind = kind_of(instant.action)
         if instant.action in COMPACTING:
             shared = all_shared({Shared.PARTITION: instant.identity in planning_holders})
@@ -168,15 +176,18 @@ class InstantsBeside:
         return Meeting(RESCALE, theirs, their_state)
 
     def _is_begun(self, instant: Instant) -> bool:
+        """Return whether a process is, or was, at work on a compaction's plan."""
         claimed = Claim(self.table.storage, instant.requested_time).owner() is not None
         return claimed or instant.state != State.REQUESTED
 
     def _state_of(self, instant: Instant) -> Known:
+        """Return whether the process of an instant lives; work that was given up counts as dead."""
         if self._is_given_up(instant):
             return Known.DEAD
         return state_by_liveness(self.other_writers.suspect(instant).judge(may_wait=False))
 
     def _is_given_up(self, instant: Instant) -> bool:
+        """Return whether the process of an instant gave its work up, which ended the work for all of its tasks."""
         storage, requested = self.table.storage, instant.requested_time
         if instant.action not in COMPACTING:
             return is_given_up(storage, requested)

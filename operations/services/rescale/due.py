@@ -69,4 +69,5 @@ class WantedNumber:
         return self.partitions is None and (numbers.default != self.n or numbers.differ)
 
     def _wanted_paths(self, view: FileView) -> list[str]:
+        """Return the partitions of a view that the caller wants; raise `InvalidOptionError` for unknown names."""
         return choose_partitions(self.table.path, view.partitions(), self.partitions)

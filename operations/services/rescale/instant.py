@@ -120,10 +120,12 @@ class RescaleCompletion:
         return changed_partitions
 
     def _forbids(self, theirs: object, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED) -> bool:
+        """Return whether an instant that came since the rescale read forbids to complete the rescale."""
         meeting = Meeting(RESCALE, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
         return forbids(meeting)
 
     def _stale_error(self, what: str) -> CommitConflictError:
+        """Return the error for a rescale that read rows which another instant has changed since."""
         return CommitConflictError(
             f"The rescale {self.work.instant_time} of the table {self.work.path} is not completed: {what} meanwhile.",
             "This rescale left nothing behind; run it again.",
@@ -153,6 +155,7 @@ class RescaleCompletion:
         return replace(same_everywhere, default=default, expressions=(*own_expressions, *kept_expressions))
 
     def _body(self) -> CommitBody:
+        """Return the body of the completed instant, with the replaced file groups and the rescale itself."""
         work = self.work
         replaced: dict[str, list[str]] = {}
         for source in sorted(self.sources, key=lambda file_slice: file_slice.group):
@@ -208,6 +211,7 @@ class RescaleInstant:
     def _requested(
         self, instants_beside: InstantsBeside, rescale: Rescale, timeline: Timeline
     ) -> RequestedReplaceMetadata:
+        """Return the body of the requested rescale; raise if the table does not allow it, or has unknown numbers."""
         from ....timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         instants_beside.refuse(timeline)
@@ -247,6 +251,7 @@ class RescaleInstant:
         return result, Made(work, {file.path for file in written}, sorted(changes), completion.outcome)
 
     def _execute(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[WrittenFile]:
+        """Execute units: first those that divide slices into spills, then those that write the new buckets' files."""
         execute = partial(execute_units, rescaler, means=self.means, name="rescale", finished=finished_units)
         divided = execute([unit for unit in units if unit.divides])
         spills = [(result.unit, result.spill) for result in divided if result.spill is not None]

@@ -68,6 +68,7 @@ def rescale_buckets(
 
 
 def _index_of(table: Table) -> BucketIndex:
+    """Return the table's bucket index; raise `UnsupportedTableError` if the table notes none."""
     error = UnsupportedTableError(
         f"The table {table.path} does not note that it has simple buckets, so that they cannot be rescaled.",
         "Write to it once with pyhudi and hoodie.bucket.index.num.buckets, if Apache Hudi wrote it with a bucket "
@@ -115,6 +116,7 @@ class _RescaleCall:
         return total
 
     def run(self) -> ServiceResult:
+        """Rescale until all wanted partitions have the number, with one or more instants; return their sum."""
         table = self.table
         other_writers = OtherWriters(table, self.instants.means.patience)
         while True:
@@ -134,6 +136,7 @@ class _RescaleCall:
         return self._total_result()
 
     def _total_result(self) -> ServiceResult:
+        """Return the sum of all instants' results."""
         total = ServiceResult(self.table.path, NAME)
         for result in self.results:
             total = replace(

@@ -138,6 +138,7 @@ class _Task:
             raise
 
     def _buffers(self, open_spill: Callable[[], SpillWriter]) -> RowBuffers:
+        """Return buffers that spill the rows of buckets once they fill this task's share of the memory."""
         limit = self.rescaler.files.output.memory // _SHARE
         return RowBuffers(limit, limit, open_spill)
 
@@ -194,6 +195,7 @@ class _Task:
         return count > 1 and count * output.row_group_bytes > output.memory // _SHARE
 
     def _reader(self) -> SliceReader:
+        """Return the reader of merged slices for this task."""
         # The slices name complete log files only, so all of their blocks count.
         return self.rescaler.files.slices(self.rescaler.files.counts, local_spills(self.local))
 

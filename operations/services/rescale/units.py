@@ -39,6 +39,7 @@ class BucketChange:
 
     @property
     def classes(self) -> int:
+        """How many classes of buckets share no rows: the greatest common divisor of both numbers."""
         return math.gcd(self.old, self.new)
 
     @property
@@ -70,12 +71,14 @@ class RescaleUnit:
 
     @property
     def size(self) -> int:
+        """The bytes that the task reads; of spills, only its own bucket's share counts."""
         return sum(file.size for file in self.sources) or sum(file.size for file in self.spills) // max(
             self.change.new, 1
         )
 
     @property
     def remainder(self) -> int:
+        """The class of the unit's buckets: all have this remainder."""
         return self.targets[0] % self.change.classes
 
     @property

@@ -166,12 +166,14 @@ class Unsorted:
         return self._wanted_partitions(self.slices.held_partitions)
 
     def _wanted_partitions(self, paths: list[str]) -> list[str]:
+        """Return the wanted partitions among those of the table."""
         if self.partitions is None:
             return paths
         wanted_paths = set(self.partitions)
         return [path for path in paths if path in wanted_paths]
 
     def _is_sorted(self, base: BaseFile) -> bool:
+        """Return whether a base file's footer says that its rows have this order."""
         with open_base(self.storage, base) as reader:
             footer = reader.parquet.metadata.metadata or {}
         return footer.get(SORTED_BY.encode()) == str(self.order).encode()
@@ -194,6 +196,10 @@ def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPla
 
 @contextmanager
 def _begun_rewrite(plan: RewritePlan) -> Iterator[BegunWork]:
+    """Begin the instant of a rewrite, after the rollbacks that come first; yield the work that has begun.
+
+    An instant that others take away meanwhile becomes a conflict.
+    """
     ready = partial(make_ready, rollbacks=plan.rollbacks)
     with begun(plan.transaction, lambda _: b"", ready) as began, taken_as_conflicts(began.work):
         yield began
@@ -203,6 +209,7 @@ class _Rewrite:
     """A rewrite whose instant is on the timeline."""
 
     def __init__(self, plan: RewritePlan, began: BegunWork) -> None:
+        """Remember the rewrite that has begun, and the numbers of buckets at that moment."""
         self.work = work = began.work
         self.timeline = began.timeline
         self._plan = plan
@@ -211,6 +218,7 @@ class _Rewrite:
         self._numbers = bucket_numbers(work.table, began.timeline) if has_buckets(work.config) else None
 
     def run(self, means: Means) -> tuple[_Rewrite, Made]:
+        """Rewrite the slices and return how the instant completes; raise `UnsupportedTableError` if no task may run."""
         work = self.work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
@@ -247,6 +255,7 @@ class _Rewrite:
 
     @property
     def _changes(self) -> WriteChanges:
+        """What the rewrite changes, for the check of conflicts: its file groups keep their rows."""
         slices = [result.unit for result in self.sorted.results]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self.work.config, self._numbers)

@@ -105,11 +105,13 @@ class SortingCompaction(Compaction):
     does = "sorts {:,} bytes of base and log files"
 
     def __init__(self, table: Table, means: Means, unsorted: Unsorted) -> None:
+        """Make compactions that name the slices which lack the order; both share one look at the table."""
         super().__init__(table, CompactionSettings(), means)
         self.unsorted = unsorted
         self.slices = unsorted.slices
 
     def plan(self, timeline: Timeline) -> Plan | None:
+        """Return the slices that lack the order, with or without log files; None if none does."""
         return tuple(self.unsorted.find(timeline)) or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
@@ -119,6 +121,7 @@ class SortingCompaction(Compaction):
 
 
 def _rewrite(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
+    """Sort a copy-on-write table in place, and return the result."""
     # If no property names the index and the key encoding, the new files have those of the old files.
     inferred = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
@@ -138,6 +141,7 @@ def _rewrite(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
 
 
 def _left_out_in_words(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
+    """Return which file groups and partitions a sort left out and why; empty if it left none out."""
     changed_names = _some_names([f"the {group.words}" for group in groups])
     held_names = _some_names([f"the partition {path!r}" for path in partitions])
     reasons = [f"other writes changed {changed_names} meanwhile"] * bool(changed_names) + [
@@ -147,11 +151,16 @@ def _left_out_in_words(groups: Sequence[FileGroupId], partitions: Sequence[str])
 
 
 def _some_names(names: Sequence[str]) -> str:
+    """Return up to `_MOST_NAMED` names as a text, and the number of further names."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if names[_MOST_NAMED:] else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
+    """Return the order of a call, with the table's columns and curve where the call names none.
+
+    Raises `MissingOptionError` without columns, and `InvalidOptionError` for columns or a curve that cannot sort.
+    """
     table_columns = table.config.sort_by if by is None else None
     columns = by if by is not None else table_columns
     if not columns:

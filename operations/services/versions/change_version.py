@@ -79,6 +79,7 @@ class _VersionCall:
 
     @property
     def unfinished(self) -> UnfinishedInstants:
+        """The pending instants that have to be finished before the step."""
         return UnfinishedInstants(self.table, self.step, self.means)
 
     def dry_result(self) -> VersionResult:
@@ -92,6 +93,11 @@ class _VersionCall:
         return replace(self._result(changes, spelling), unfinished=tuple(sentences), dry=True)
 
     def run(self) -> VersionResult:
+        """Finish pending instants, copy what the step copies, and change the version; return what was done.
+
+        Raises `ConcurrentWriteError` if writers begin again and again, or if other software changed the
+        properties.
+        """
         table = self.table
         timeline = table.timeline()
         self._decode(timeline)
@@ -163,6 +169,7 @@ class _VersionCall:
         return {**self.step.properties(self.table, stored, spelling), **unused}
 
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
+        """Return what the step changes, with warnings; the log files are read to count keys that show another row."""
         stored = self.table.config
         after = stored.with_changes(changes)
         warnings, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after, self.means)
@@ -185,6 +192,7 @@ class _VersionCall:
         )
 
     def _bytes_to_write(self, changes: Mapping[str, str | None]) -> int:
+        """Return how many bytes the call copies or merges."""
         copied = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
         merged = slices_with_logs(self.table.timeline()) if self.step.compacts(self.table) else ()
         return copied + sum(file_slice.size for file_slice in merged)

@@ -33,6 +33,7 @@ class WholeCompaction(Compaction):
     _before_plan: frozenset[str] = frozenset()
 
     def plan(self, timeline: Timeline) -> Plan | None:
+        """Return all slices with log files; raise `BegunMeanwhileError` if an instant has to be finished first."""
         if has_unfinished_instants(timeline):
             # A delta commit that was planned before may append to slices that the plan ends.
             raise BegunMeanwhileError
@@ -56,6 +57,7 @@ def compact_whole(table: Table, means: Means) -> None:
 
 
 def slices_with_logs(timeline: Timeline) -> Sequence[FileSlice]:
+    """Return the newest slices of the table that have log files."""
     return [file_slice for file_slice in open_view(timeline).all_slices() if file_slice.logs]
 
 

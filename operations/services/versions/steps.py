@@ -47,6 +47,7 @@ class VersionStep:
 
     @property
     def name(self) -> str:
+        """The call that takes the step: upgrade or downgrade."""
         return UPGRADE if self.before < self.after else DOWNGRADE
 
     def compacts(self, table: Table) -> bool:

@@ -88,6 +88,7 @@ class TimelineCopy:
         return cls(Table.of(new.storage, new.config.with_changes(_FLAT)), new)
 
     def state(self) -> OldState:
+        """Return the state of the old timeline, by which a call sees whether it changed since the copy."""
         return state_of(self.old.storage, self.old.instants.layout)
 
     def size(self) -> int:
@@ -164,6 +165,7 @@ class TimelineCopy:
                 storage.delete(NOTE)
 
     def _instant_files(self) -> Iterator[FileInfo]:
+        """Yield the files of instants in the old timeline's folder."""
         files = self.old.instants
         for info in self.old.storage.list(files.folder, strict=False):
             if files.layout.parse(split(info.path)[1]) is not None:
@@ -178,6 +180,7 @@ class TimelineCopy:
 
     @cached_property
     def _completion_times(self) -> Mapping[str, str]:
+        """The completion time of each completed instant, archived instants included, by its identity."""
         zone = self.old.config.timezone
         changed_at = {instant: instant.completion_time for instant in self.old.archive.timed()}
         changed_at = {instant.at(State.COMPLETED): time for instant, time in changed_at.items()}
@@ -195,6 +198,7 @@ class TimelineCopy:
         return instant
 
     def _is_clustering(self, instant: Instant) -> bool:
+        """Return whether a replacecommit's plan is a clustering; False if the plan cannot be read."""
         try:
             plan = self.old.instants.read_replace_plan(instant)
         except CorruptInstantError:
@@ -202,6 +206,7 @@ class TimelineCopy:
         return plan is not None and plan.clustering_plan is not None
 
     def _copy(self, instant: Instant, path: str) -> None:
+        """Write an instant's file in the new layout to a path; nothing if the instant is gone from the timeline."""
         storage = self.old.storage
         try:
             data = storage.read(self.old.instants.path(instant))
@@ -218,6 +223,7 @@ class TimelineCopy:
         storage.write(path, data)
 
     def _encoded_anew(self, instant: Instant, data: bytes) -> bytes:
+        """Return the body of an instant, given in JSON, in the form of the new version."""
         where = f"{instant.requested_time}.{instant.action} of the table {self.old.path}"
         from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/metadata/avro_codec.py)
 
@@ -232,6 +238,7 @@ class TimelineCopy:
         return self.new.format.codec.encode(model)
 
     def _copy_archive(self, times: Mapping[str, str]) -> None:
+        """Copy the archived instants that the new archive lacks."""
         archive = LsmArchive(self.new.storage, self.new.config.archive_folder)
         copied = frozenset(instant.identity for instant in archive.instants())
         for rows in self._archived_rows(times, copied):
@@ -242,6 +249,7 @@ class TimelineCopy:
             repair_archive(archive)
 
     def _archived_rows(self, times: Mapping[str, str], copied: frozenset[str]) -> Iterator[Sequence[Row]]:
+        """Yield parts of the archived instants as rows of the new archive, without those copied before."""
         # If instants were archived since the times were read, the timeline's state differs, and all is copied again.
         archived = [
             instant
@@ -253,6 +261,7 @@ class TimelineCopy:
             yield [*map(partial(self._row, times, self.old.archive.bodies(part)), part)]
 
     def _row(self, times: Mapping[str, str], bodies: Mapping[Instant, bytes], instant: Instant) -> Row:
+        """Return an archived instant as a row of the new archive; raise `CorruptInstantError` for a lost body."""
         body = bodies.get(instant)
         if body is None and instant.action in WRITE_ACTIONS:
             raise CorruptInstantError(

@@ -111,9 +111,11 @@ class UnfinishedInstants:
 
     @cached_property
     def _other_writers(self) -> OtherWriters:
+        """The writers of the pending instants, by whose signs of life dead writes are known."""
         return OtherWriters(self.table, self.means.patience)
 
     def _refuse_living_plans(self, timeline: Timeline) -> None:
+        """Raise `ConcurrentWriteError` if a process is at work on an indexing or a plan."""
         for instant in timeline.pending:
             is_at_work = instant.action == INDEXING
             is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
@@ -123,6 +125,7 @@ class UnfinishedInstants:
                 raise in_the_way_error(timeline, instant)
 
     def _unfinished_plan(self, timeline: Timeline, plan: Instant) -> Unfinished:
+        """Return a compaction's plan with what is done about it: carried out if pyhudi can, else taken back."""
         way = Way.CARRY_OUT if self._may_carry_out(timeline, plan) else Way.TAKE_BACK
         verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
         return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
@@ -159,6 +162,7 @@ class UnfinishedInstants:
         return True
 
     def _take_back(self, instant: Instant) -> None:
+        """Take back a compaction's plan, or roll back a clustering, whatever signs of life there are."""
         if instant.action in COMPACTING:
             take_back(self.table, instant)
         else:

@@ -60,6 +60,10 @@ def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
 
 
 def _count(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Means) -> int | None:
+    """Return how many keys differ in all slices, counted in the engine's tasks or in this process.
+
+    Return None if the engine runs no tasks and the slices are too large for this process.
+    """
     count = partial(_changed_in, readers)
     if means.executor is not None:
         try:
@@ -73,6 +77,7 @@ def _count(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Mea
 
 
 def _changed_in(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
+    """Return how many keys of one slice show different rows to the two readers."""
     return _differing(*(_rows(reader, file_slice) for reader in readers))
 
 
@@ -83,6 +88,7 @@ def _rules(config: TableConfig) -> tuple[object, ...]:
 
 
 def _is_mergeable(config: TableConfig, path: str) -> bool:
+    """Return whether pyhudi knows the rules by which a table of these properties merges rows."""
     try:
         check_mergeable(config, path)
     except UnsupportedTableError:
@@ -99,6 +105,7 @@ def _in_other_mode(config: TableConfig) -> TableConfig:
 
 
 def _rows(reader: RowReader, file_slice: FileSlice) -> pa.Table:
+    """Return the key and the sequence number of each row that a reader shows of a slice."""
     return pa.Table.from_batches(reader.read(Split((whole(file_slice),))), reader.schema)
 
 
