@@ -245,9 +245,9 @@ def in_the_way_error(timeline: Timeline, instant: Instant) -> ConcurrentWriteErr
     """Return the error for an instant that cannot begin beside a pending instant, with the process at work on it."""
     storage = timeline.files.storage
     process = owner.Claim(storage, instant.requested_time).owner()
-    by = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
+    process_in_words = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
     return ConcurrentWriteError(
-        f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{by}.",
+        f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{process_in_words}.",
         "Run it again once that is complete.",
         met=_to_met_instant(instant),
     )
@@ -277,17 +277,18 @@ def restoring_error(timeline: Timeline, restore: Instant) -> ConcurrentWriteErro
         plan = timeline.files.read_restore_plan(restore)
     except CorruptInstantError:
         plan = None
-    to = None if plan is None else plan.savepoint_to_restore_timestamp
+    target_time = None if plan is None else plan.savepoint_to_restore_timestamp
     what = f"The restore {restore.requested_time} of the table {timeline.storage.path} is pending"
-    if not to:
+    if not target_time:
         return ConcurrentWriteError(
             f"{what}, and its plan does not say to which instant.",
             "Finish it with Apache Hudi, or delete its files from the timeline if it has not begun.",
             met=_to_met_instant(restore),
         )
     return ConcurrentWriteError(
-        f"{what}: of the commits after {to} some are undone and some are not.",
-        f"Wait until it is done; if its process is dead, run HudiTable.restore({to!r}) again, which finishes it.",
+        f"{what}: of the commits after {target_time} some are undone and some are not.",
+        f"Wait until it is done; if its process is dead, run HudiTable.restore({target_time!r}) again, which finishes "
+        "it.",
         met=_to_met_instant(restore),
     )
 

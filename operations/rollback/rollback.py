@@ -85,6 +85,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         prepare_undo(table, timeline, info.commit_time, ())
         take_back_metadata(table, [info.commit_time])
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
+    # Other pending rollbacks of the same victim are complete with this one's steps.
     for rollback_time in (
         at,
         *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ())),
@@ -179,8 +180,8 @@ def _complete_rollback(table: Table, at: str, plan: RollbackPlan, seconds: float
         if not _has_rollback(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
         victim = plan.instant_to_rollback
-        removed = [] if victim is None else planned_files(table, plan, victim.commit_time)
-        return Outcome(result_of_plan(table, at, plan, seconds), removed=removed)
+        removed_paths = [] if victim is None else planned_files(table, plan, victim.commit_time)
+        return Outcome(result_of_plan(table, at, plan, seconds), removed=removed_paths)
 
     complete(table, rollback, outcome, starts=True)
 

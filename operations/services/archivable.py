@@ -121,8 +121,8 @@ def before_replaced_files(
         else:
             files_by_partition = {partition: [*listings.get(partition, ())] for partition in partitions}
         if _has_replaced_file(files_by_partition, replaced):
-            earlier = {other for other in wanted if other.requested_time < instant.requested_time}
-            return archivable_prefix(timeline, earlier)
+            earlier_instants = {other for other in wanted if other.requested_time < instant.requested_time}
+            return archivable_prefix(timeline, earlier_instants)
     return wanted
 
 

@@ -93,6 +93,7 @@ def archive(
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
     result = ServiceResult(storage.path, _ACTION, dry=dry_run)
+    # Only a call after a write has a timeline, and it need not archive all at once.
     may_wait = _MOST_WAITING if timeline is not None else 0
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
@@ -138,12 +139,14 @@ def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: Arc
     )
 
 
-def _archived_already(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
+def _archived_already(table: Table, timeline: Timeline, announced_times: Sequence[str]) -> frozenset[Instant]:
     """Return the instants in both timeline and archive: the archiving process died before it took them off.
 
-    `until` has the announced times up to which processes archive, in ascending order; without any there are none.
+    `announced_times` are the times up to which processes have announced to archive, in ascending order.
     """
-    announced = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
+    announced = [
+        instant for instant in timeline.completed if announced_times and instant.requested_time <= announced_times[-1]
+    ]
     return table.archive.known_of(announced)
 
 
@@ -174,13 +177,13 @@ class _Round:
             bytes=sum(info.size for info in orphans),
         )
 
-    def _move(self, instants: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
+    def _move(self, instants: Sequence[Instant], noted: NotedIds, lock: HeldLock) -> int:
         """Put instants into the archive and take them off the timeline; return how many it took off."""
         self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
         note_write_ids(self.table, noted=noted)
-        count = self._take_off(instants, held)
+        count = self._take_off(instants, lock)
         self._merge_archive_files()
         return count
 
@@ -206,7 +209,7 @@ class _Round:
         self.table.format.undo.take_back(storage, orphan_paths)
         return [*chain.from_iterable(orphans.values())]
 
-    def _take_off(self, instants: Sequence[Instant], held: HeldLock) -> int:
+    def _take_off(self, instants: Sequence[Instant], lock: HeldLock) -> int:
         """Delete the timeline files of the instants that the archive holds by now, and return their number."""
         archived = self.table.archive.known_of(instants)
         files = self.timeline.files.paths()
@@ -214,7 +217,7 @@ class _Round:
         for instant in archived:
             if instant.requested_time in marked:
                 Markers(self.table.storage, instant.requested_time).delete()
-        remove_archived(held, [files.get(instant.identity, {}) for instant in instants if instant in archived])
+        remove_archived(lock, [files.get(instant.identity, {}) for instant in instants if instant in archived])
         return len(archived)
 
     def _merge_archive_files(self) -> None:

@@ -1,6 +1,7 @@
-"""Keeps the table's property with its number of buckets equal to the rules that rescales bring, and that undos remove.
+"""Keeps the table's property with its number of buckets equal to the rules of bucket numbers.
 
-If there are rules, no reader uses the property. Apache Hudi's writers compare it with their own option.
+A rule is a file with the numbers of buckets of partitions: a rescale makes it, and the undo of the rescale deletes it.
+If there are rules, no reader uses the property. Apache Hudi's writers compare the property with their own option.
 """
 
 from __future__ import annotations

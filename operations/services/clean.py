@@ -208,24 +208,24 @@ class _Run:
         """Return what a clean would delete, by the pending plans and by a plan of its own, without writing anything."""
         timeline = self.table.timeline()
         _refuse_rollback_or_restore(timeline)
-        saved = read_savepoints(timeline)
-        plans = (PendingClean(timeline, clean).plan(saved) for clean in _pending_cleans(timeline))
-        waiting = [plan for plan in plans if plan is not None]
-        pending_paths = {path for plan in waiting for paths in plan.files.values() for path in paths}
+        savepoint_files = read_savepoints(timeline)
+        plans = (PendingClean(timeline, clean).plan(savepoint_files) for clean in _pending_cleans(timeline))
+        pending_plans = [plan for plan in plans if plan is not None]
+        pending_paths = {path for plan in pending_plans for paths in plan.files.values() for path in paths}
         survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
         own_paths = {path for paths in plan_clean(survey).files.values() for path in paths} - pending_paths
         sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own_paths)
-        return _Tally("", len(pending_paths) + len(own_paths), sum(plan.bytes for plan in waiting) + sizes)
+        return _Tally("", len(pending_paths) + len(own_paths), sum(plan.bytes for plan in pending_plans) + sizes)
 
     def advance(self, timeline: Timeline) -> bool:
         """Finish the pending cleans, or make a clean if there are none; return whether the call is done."""
         _refuse_rollback_or_restore(timeline)
-        waiting = _pending_cleans(timeline)
-        for instant in waiting:
+        pending_cleans = _pending_cleans(timeline)
+        for instant in pending_cleans:
             pending_plan = PendingClean(timeline, instant).plan(read_savepoints(timeline))
             if pending_plan is not None:
                 self._carry_out(instant, pending_plan)
-        if waiting:
+        if pending_cleans:
             return False
         progress = find_progress(timeline)
         last_seen = "" if progress is None else progress.last_completed
@@ -282,9 +282,9 @@ def _still_holds(survey: Survey, now: Timeline) -> bool:
     since.
     """
     seen_before = {(instant.identity, instant.state) for instant in survey.timeline.instants}
-    fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
+    new_instants = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
     earliest = survey.earliest.requested_time if survey.earliest else ""
-    for instant in fresh:
+    for instant in new_instants:
         kind, their_state = kind_of(instant.action), known_of(instant)
         is_passed_over = instant.is_write and their_state is Known.COMPLETED and instant.requested_time < earliest
         meeting = kind and Meeting(

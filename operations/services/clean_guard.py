@@ -92,8 +92,8 @@ class PendingClean:
     def _checked_path(self, partition: str, path: str | None, uri: str) -> str:
         """Return the path; raise `CorruptInstantError` if it is no data file of the partition."""
         if path is None or split(path)[0] != partition or parse_data_file(path) is None:
-            where = f"the partition {partition!r}" if partition else "the table's root"
-            raise self._corrupt_plan(f"names {uri!r}, which is no data file of this table in {where}")
+            folder_in_words = f"the partition {partition!r}" if partition else "the table's root"
+            raise self._corrupt_plan(f"names {uri!r}, which is no data file of this table in {folder_in_words}")
         return path
 
     def _sizes(self, paths_by_partition: Mapping[str, list[str]]) -> dict[str, int]:

@@ -94,8 +94,8 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
         commits = max(settings.commits, 1)
         earliest = writes[len(writes) - commits] if len(writes) > commits else None
     else:
-        since = format_time(now_ms - settings.hours * _HOUR_MS, zone)
-        earliest = next((instant for instant in writes if instant.requested_time >= since), None)
+        earliest_time = format_time(now_ms - settings.hours * _HOUR_MS, zone)
+        earliest = next((instant for instant in writes if instant.requested_time >= earliest_time), None)
     first_at_work = first_pending(timeline)
     if earliest is None or not first_at_work or earliest.requested_time <= first_at_work:
         return earliest
@@ -108,10 +108,10 @@ def first_pending(timeline: Timeline) -> str:
     Compactions do not count: their plans name the slices that they need.
     """
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending if instant.is_write)
-    waiting = (
+    instants_at_work = (
         instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY
     )
-    return next((instant.requested_time for instant in waiting), "")
+    return next((instant.requested_time for instant in instants_at_work), "")
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
@@ -128,11 +128,12 @@ def plan_clean(survey: Survey) -> CleanPlan:
         if partition in replaced_in:
             replaced_groups = survey.view.replaced_groups(partition).values()
             groups += [(group, _replaced_slices(survey, group)) for group in replaced_groups]
+        # `times` are the base times of the slices that stay.
         expired_slices = [
             file_slice
-            for group, kept in groups
+            for group, kept_slices in groups
             if not (group.id in survey.held and gives_way(CLUSTERING))
-            for times in [{file_slice.base_time for file_slice in kept}]
+            for times in [{file_slice.base_time for file_slice in kept_slices}]
             for file_slice in group.slices
             if file_slice.base_time not in times and not _is_kept(survey, saved_names, file_slice)
         ]
@@ -168,11 +169,11 @@ def _is_kept(survey: Survey, saved_names: frozenset[str], file_slice: FileSlice)
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the slices of a live file group that stay, the newest among them; savepoints may keep more."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
-        versions, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
-        if since is None:
+        versions, merged_from = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
+        if merged_from is None:
             return (*group.slices[-versions:], *_read_by_pending(survey, group))
         # As in Apache Hudi, the slices that a pending compaction merges count as one version.
-        before_compaction = [file_slice for file_slice in group.slices if file_slice.base_time < since]
+        before_compaction = [file_slice for file_slice in group.slices if file_slice.base_time < merged_from]
         return (
             group.newest,
             *before_compaction[max(len(before_compaction) - versions + 1, 0) :],
@@ -180,10 +181,11 @@ def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
         )
     if survey.earliest is None:
         return group.slices
-    since = survey.earliest.requested_time
-    older = [file_slice for file_slice in group.slices if file_slice.base_time < since]
+    earliest = survey.earliest.requested_time
+    older_slices = [file_slice for file_slice in group.slices if file_slice.base_time < earliest]
+    later_slices = [file_slice for file_slice in group.slices if file_slice.base_time >= earliest]
     # A reader of the table as of the earliest instant sees the newest older slice.
-    return (group.newest, *older[-1:], *(file_slice for file_slice in group.slices if file_slice.base_time >= since))
+    return (group.newest, *older_slices[-1:], *later_slices)
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
@@ -203,8 +205,8 @@ def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the newest slice before the first pending write, which that write may be merging, if any."""
     pending = first_pending(survey.timeline)
-    older = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
-    return tuple(older[-1:])
+    older_slices = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
+    return tuple(older_slices[-1:])
 
 
 def _with_change_data(expired_slices: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:

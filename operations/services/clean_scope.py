@@ -86,27 +86,27 @@ def make_survey(
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
-    saved = read_savepoints(timeline) if by_versions or earliest is not None else {}
+    savepoint_files = read_savepoints(timeline) if by_versions or earliest is not None else {}
     listings: Mapping[str, tuple[FileInfo, ...]] = {}
-    written, held = Written(), frozenset[FileGroupId]()
+    written, held_groups = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
         last_clean = progress if settings.incremental else None
         merges = table.config.table_type == MERGE_ON_READ
-        partitions = _partitions_to_look_at(timeline, earliest, last_clean, saved, merges=merges)
+        partitions = _partitions_to_look_at(timeline, earliest, last_clean, savepoint_files, merges=merges)
         listings = (
             _files_of_partitions(table.storage, partitions) if listed is None else _of_partitions(listed, partitions)
         )
     if listings:
         written = read_replaced(timeline)
-        held = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
+        held_groups = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
     return Survey(
         timeline=timeline,
         earliest=earliest,
         listings=listings,
         view=FileView(timeline, written, listings),
         replaced_at=_replaced_at(written),
-        savepoints=saved,
-        held=held,
+        savepoints=savepoint_files,
+        held=held_groups,
         compacting=_base_times_to_merge(timeline) if listings else {},
         settings=settings,
     )

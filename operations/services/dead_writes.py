@@ -34,16 +34,17 @@ def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult
 def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     """Do what `roll_back_dead_writes` does in a table that its caller has opened."""
     other_writers = OtherWriters(table, patience)
+    # Carry out the last decision first: its maker may be one of the dead writers.
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
-    finished = other_writers.broken_off(timeline, ROLLBACK)
-    for dead in finished:
+    finished_rollbacks = other_writers.broken_off(timeline, ROLLBACK)
+    for dead in finished_rollbacks:
         roll_back(other_writers, dead)
-    pending = undo_dead(other_writers, timeline.reload() if finished else timeline)
+    pending = undo_dead(other_writers, timeline.reload() if finished_rollbacks else timeline)
     sweep(table, patience, own_time="")
     now = table.timeline()
-    victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
+    victims = [*(dead.victim for dead in finished_rollbacks), *(write for write, why in pending.items() if why is None)]
     newest_rollbacks = [rollback_of(table, now, victim.requested_time) for victim in victims]
     rollbacks = [rollback for rollback in newest_rollbacks if rollback is not None]
     described_living = [

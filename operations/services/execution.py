@@ -1,7 +1,8 @@
 """One process at a time carries out a plan on the timeline: it claims the plan, or takes it over from a dead process.
 
 As in Apache Hudi, each process works under the plan's own time, and may find files that another process made of the
-same plan. So each has an id of its own in ``owner.json``, in the seal that ends its work, and in its files' names:
+same plan. So each has an id of its own: in ``owner.json``, its claim, which only one process at a time can make; in the
+seal, a file that stops its tasks from publishing more files; and in the names of its files:
 
     requested --claim--> owner.json, heartbeat, inflight --publish, complete--> completed
                     <--a rollback that names the instant: its files, inflight and owner.json go, requested stays--
@@ -90,6 +91,7 @@ def give_up(work: Transaction) -> None:
         # Another process has completed the plan or taken it back, so no process needs what this one left.
         forget(work.storage, work.instant_time)
         return
+    # Without patience, as no sign of life counts: this process ends its own work.
     begin(work.table, "rollback", partial(_plan_to_undo_work, work.table, pending, work.owner, None, None))
     _finish_rollbacks(work.table, pending)
 
@@ -159,8 +161,8 @@ def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator
     rule, prefix = work.table.format.slices, "-".join(map(str, (*_token_of(work), "")))
     for partition in partitions:
         files = [file for info in work.storage.list(partition) if (file := data_file(info.path)) is not None]
-        made = (file for file in files if rule.may_be_of(file, work.instant_time))
-        yield [file.path for file in made if _token_text(file).startswith(prefix)]
+        instant_files = (file for file in files if rule.may_be_of(file, work.instant_time))
+        yield [file.path for file in instant_files if _token_text(file).startswith(prefix)]
 
 
 def _token_of(work: Transaction) -> tuple[int, int]:

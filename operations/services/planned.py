@@ -97,7 +97,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         """Return the units that the service has to execute on a timeline; None for no plan."""
 
     @abstractmethod
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a plan on the timeline lacks a write that it should include."""
 
     @abstractmethod
@@ -128,26 +128,26 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             # The plan reads each file once: read them now, before the lock is held.
             self.plan(seen_timeline)
         for _ in range(_ROUNDS):
-            broken: list[Timeline] = []
+            to_finish: list[Timeline] = []
 
-            def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
-                """Return the plan for a timeline; `broken` gets the timeline if rollbacks have to be finished first.
+            def find(timeline: Timeline, to_finish: list[Timeline] = to_finish) -> tuple[Unit, ...] | None:
+                """Return the plan for a timeline; `to_finish` gets the timeline if rollbacks have to be finished first.
 
                 None means that no plan is due, or that the rollbacks come first.
                 """
                 refuse_restoring(self.kind, timeline)
                 # Do not rewrite files of a write that is being rolled back.
-                broken[:] = [timeline] if self.other_writers.broken_off(timeline, self.kind) else []
-                return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
+                to_finish[:] = [timeline] if self.other_writers.broken_off(timeline, self.kind) else []
+                return None if to_finish or not (due is None or due(timeline)) else self.plan(timeline)
 
-            planned = self.request(find, lambda: self.at)
-            if broken:
-                finish_rollbacks_first(self.kind, self.other_writers, broken[0])
-            elif planned is None or not self.missed(table.timeline(), planned[0]):
-                return planned
+            instant_and_plan = self.request(find, lambda: self.at)
+            if to_finish:
+                finish_rollbacks_first(self.kind, self.other_writers, to_finish[0])
+            elif instant_and_plan is None or not self.missed(table.timeline(), instant_and_plan[0]):
+                return instant_and_plan
             else:
                 # A process that knows no decisions completed a write in between.
-                take_back(table, planned[0])
+                take_back(table, instant_and_plan[0])
         raise ConcurrentWriteError(
             f"Other processes came in between {_ROUNDS} times while a {self.action} of the table {table.path} was "
             "planned.",
@@ -271,10 +271,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         except (ConcurrentWriteError, CommitConflictError):
             raise
         except Exception as error:
-            newest = max((instant.requested_time for instant in timeline.writes), default="")
+            newest_write = max((instant.requested_time for instant in timeline.writes), default="")
             text = error.what if isinstance(error, PyHudiError) else type(error).__name__
             try:
-                failures.note(storage, time_of_plan, self._failure(instant).again(newest, text))
+                failures.note(storage, time_of_plan, self._failure(instant).again(newest_write, text))
             except Exception:
                 shown = f"the {self.name} {time_of_plan}"
                 logger.warning("table %s: the failure of %s is not noted", self.table.path, shown, exc_info=True)

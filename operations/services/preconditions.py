@@ -58,10 +58,10 @@ def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
 
 def finish_rollbacks_first(mine: InstantKind, other_writers: OtherWriters, timeline: Timeline) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
-    planned = other_writers.broken_off(timeline, mine)
-    for dead in planned:
+    broken_off = other_writers.broken_off(timeline, mine)
+    for dead in broken_off:
         roll_back(other_writers, dead)
-    return timeline.reload() if planned else timeline
+    return timeline.reload() if broken_off else timeline
 
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
@@ -77,8 +77,8 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
             f"The {write.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    until = max(announced(timeline.storage), default="")
-    if until and _forbids(mine, ARCHIVING, target=instant_time <= until):
+    archived_until = max(announced(timeline.storage), default="")
+    if archived_until and _forbids(mine, ARCHIVING, target=instant_time <= archived_until):
         raise archiving_error(timeline.storage.path, instant_time)
     return write
 
@@ -118,7 +118,11 @@ def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: 
 
 
 def dead_writes(
-    mine: InstantKind, other_writers: OtherWriters, timeline: Timeline, after: str, asked: Asked = Asked.BEFORE_PLAN
+    mine: InstantKind,
+    other_writers: OtherWriters,
+    timeline: Timeline,
+    after_time: str,
+    asked: Asked = Asked.BEFORE_PLAN,
 ) -> list[PlannedRollback]:
     """Return rollbacks for the pending writes requested after a time, all of them dead.
 
@@ -129,7 +133,7 @@ def dead_writes(
     for instant in timeline.pending:
         if not instant.is_write or instant.action != instant.group:
             continue
-        if instant.requested_time <= after:
+        if instant.requested_time <= after_time:
             if forbids(Meeting(mine, WRITE)):
                 raise in_the_way_error(timeline, instant)
             continue

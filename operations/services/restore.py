@@ -87,6 +87,7 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
         table.format.undo.take_back(table.storage, {victim.requested_time: paths_by_write[victim.requested_time]})
         delete_rule(table, victim)
         take_off(table, paths, victim)
+    # A partition that an undone write was the first to write to, and that has no data file now, goes with the write.
     for folder, listed in walk_partitions(table.storage).items():
         if not any(data_file(info.path, changes=True) for info in listed):
             opener = opened_by(table.storage, folder)

@@ -183,10 +183,10 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
             "Write the rows that the table should have instead; nothing before this write can be brought back.",
         )
     body = timeline.files.read_commit(victim)
-    before = timeline.without([victim.requested_time])
-    last = max((instant.requested_time for instant in before.writes), default="")
+    timeline_before = timeline.without([victim.requested_time])
+    time_before = max((instant.requested_time for instant in timeline_before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
-    slices = slices_at(ROLLBACK, table, timeline, before, last, what, partitions)
+    slices = slices_at(ROLLBACK, table, timeline, timeline_before, time_before, what, partitions)
     base_times = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
     for partition, file_id, base in _changed_groups(body):
         base_time = base_times.get((partition, file_id))

@@ -44,6 +44,7 @@ class Throughput:
         chosen: list[int] = []
         for number, cost in enumerate(costs):
             if cost <= room:
+                # As long as this is a guess, a plan takes a part of the seconds, or a single unit.
                 if not chosen and not self.measured:
                     room = max(room * _PART, cost)
                 room -= cost

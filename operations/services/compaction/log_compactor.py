@@ -104,11 +104,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             missing_schedule_partitions=[],
         )
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a write began or completed that a plan should have taken into account."""
-        time_of_plan = made.requested_time
+        time_of_plan = planned_instant.requested_time
         return (
-            super().missed(now, made)
+            super().missed(now, planned_instant)
             or bool(older_writes(self.kind, now, time_of_plan))
             or (self.at is not None and _counts_as_archived(now, time_of_plan))
         )
@@ -122,11 +122,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         planned_slices, listings, _ = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
         newest_slices = {partition: view.slices(partition) for partition in listings}
-        held = held_by_plans(self.kind, timeline, but=instant)
+        held_groups = held_by_plans(self.kind, timeline, but=instant)
         slices: list[FileSlice] = []
         for file_slice in planned_slices:
             newest_slice = newest_slices[file_slice.partition_path].get(file_slice.file_id)
-            if newest_slice is None or (file_slice.partition_path, file_slice.file_id) in held:
+            if newest_slice is None or (file_slice.partition_path, file_slice.file_id) in held_groups:
                 continue
             logs_before = self._with_earlier_logs(newest_slice, instant.requested_time)
             if [log.path for log in logs_before.logs] == [log.path for log in file_slice.logs]:
@@ -154,11 +154,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
         """Return a free time right before a write at work and after all joined log files; None if there is none."""
-        taken = {
+        taken_times = {
             time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time) if time
         }
         try:
-            free_time = free_time_before(write.requested_time, taken)
+            free_time = free_time_before(write.requested_time, taken_times)
         except (ValueError, OverflowError):
             return None
         last_joined = max(log_compactions(timeline), default="")

@@ -65,41 +65,41 @@ class FreeSlices:
         Leave out the partitions that a rescale holds, and keep their paths in `held_partitions`.
         """
         self._list_changed(timeline)
-        held = held_by_plans(self._mine, timeline)
+        held_groups = held_by_plans(self._mine, timeline)
         # A rescale merges the slices of its partitions itself.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
         rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
         view = WholeView(timeline, read_written(timeline), self._listings)
-        free: list[str] = []
+        free_partitions: list[str] = []
         self.held_partitions = []
         for path in sorted(self._listings):
-            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free).append(path)
+            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free_partitions).append(path)
         return [
             file_slice
-            for partition in among(free)
+            for partition in among(free_partitions)
             for file_slice in view.slices(partition).values()
-            if (file_slice.partition_path, file_slice.file_id) not in held and wanted(file_slice)
+            if (file_slice.partition_path, file_slice.file_id) not in held_groups and wanted(file_slice)
         ]
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a plan lacks a write; only a process that ignores pyhudi's decisions can cause that."""
         seen = self._seen or frozenset()
         return any(
-            instant.is_write and instant not in seen and instant.visible_since <= made.requested_time
+            instant.is_write and instant not in seen and instant.visible_since <= planned_instant.requested_time
             for instant in now.completed
         )
 
     def _list_changed(self, timeline: Timeline) -> None:
         """Bring the listing up to the timeline: list all partitions, or only those whose files changed since."""
         now = frozenset(timeline.completed)
-        fresh = now - (self._seen or frozenset())
-        if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
+        fresh_instants = now - (self._seen or frozenset())
+        if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh_instants, *(self._seen - now))):
             self._listings = walk_partitions(self._storage)
         else:
-            fresh_writes = [instant for instant in fresh if instant.is_write]
+            fresh_writes = [instant for instant in fresh_instants if instant.is_write]
             bodies = for_each(self._storage, timeline.files.read_written_files, fresh_writes)
-            touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
-            self._listings |= _files_of_partitions(self._storage, touched)
+            touched_partitions = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
+            self._listings |= _files_of_partitions(self._storage, touched_partitions)
         self._seen = now
 
 
@@ -111,8 +111,8 @@ def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = N
     pending = pending_compactions(timeline)
     excepted = None if but is None else but.identity
     counting = {instant: plan for instant, plan in pending.items() if instant.identity != excepted}
-    held = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
-    return frozenset(group for group, holder in held.items() if _is_left_out(mine, holder))
+    holder_by_group = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
+    return frozenset(group for group, holder in holder_by_group.items() if _is_left_out(mine, holder))
 
 
 def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:

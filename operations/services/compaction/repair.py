@@ -115,6 +115,7 @@ class _Examiner:
     def _is_whole(self, log: LogFile) -> bool:
         """Return whether the log file can be read to its stated end."""
         try:
+            # Damage shows only while the file is read.
             for _ in read_log(self.storage, log):
                 pass
         except CorruptFileError:
@@ -208,17 +209,17 @@ class Repair(Compaction):
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return the slices with the damaged log files; raises if a pending plan holds one of their file groups."""
         partitions = {group.partition_path for group in self._groups}
-        free = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
-        chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
-        held_groups = self._groups - {file_slice.group for file_slice in chosen}
-        if chosen and held_groups:
-            first = min(held_groups)
+        free_slices = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
+        chosen_slices = tuple(file_slice for file_slice in free_slices if file_slice.group in self._groups)
+        held_groups = self._groups - {file_slice.group for file_slice in chosen_slices}
+        if chosen_slices and held_groups:
+            first_held = min(held_groups)
             raise UnsupportedTableError(
                 f"A pending compaction or clustering of the table {self.table.path} holds the file group "
-                f"{first.file_id} of the partition {first.partition_path!r}.",
+                f"{first_held.file_id} of the partition {first_held.partition_path!r}.",
                 "Complete it or take it back with HudiTable.rollback, and repair again.",
             )
-        return chosen or None
+        return chosen_slices or None
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
         """Return the plan's file slices, with the damaged log files limited to their readable blocks."""

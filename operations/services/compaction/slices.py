@@ -50,8 +50,8 @@ class SliceService(PlannedService[Settings, FileSlice]):
         """The slices that no other plan holds, as of the last plan that was made."""
         return FreeSlices(self.table.storage, self.kind)
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
-        return self.slices.missed(now, made)
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
+        return self.slices.missed(now, planned_instant)
 
     def cost(self, unit: FileSlice) -> int:
         """Return the work of merging a slice, in bytes read and written, with an allowance for each file."""
@@ -71,15 +71,16 @@ class SliceService(PlannedService[Settings, FileSlice]):
         if self.means.within_s is None:
             return tuple(slices) or None
         makers = partial(self.table.format.makers, completed=timeline)
-        waiting = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
-        by_need = sorted(slices, key=lambda file_slice: -waiting[file_slice.group])
-        due_count = sum(count >= self.due_after for count in waiting.values())
-        early_count = sum(2 * count >= self.due_after for count in waiting.values()) - due_count
-        taken = due_count + min(-due_count % at_once(), early_count)
-        plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken])
-        left_out_groups = waiting.keys() - {file_slice.group for file_slice in plan}
-        most = max((waiting[group] for group in left_out_groups), default=0)
-        note_left_out(self.table.path, self.action, most, timeline.greatest_time() or "")
+        commits_by_group = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
+        by_need = sorted(slices, key=lambda file_slice: -commits_by_group[file_slice.group])
+        due_count = sum(count >= self.due_after for count in commits_by_group.values())
+        early_count = sum(2 * count >= self.due_after for count in commits_by_group.values()) - due_count
+        # The due slices leave cores idle in the last round of units: so many nearly due slices fill these.
+        taken_count = due_count + min(-due_count % at_once(), early_count)
+        plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken_count])
+        left_out_groups = commits_by_group.keys() - {file_slice.group for file_slice in plan}
+        most_commits = max((commits_by_group[group] for group in left_out_groups), default=0)
+        note_left_out(self.table.path, self.action, most_commits, timeline.greatest_time() or "")
         return plan or None
 
     def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
@@ -126,16 +127,16 @@ class SliceService(PlannedService[Settings, FileSlice]):
         older = older_writes(self.kind, timeline, instant.requested_time)
         return f"{in_words(self.table, older[0])}, which was there before it" if older else ""
 
-    def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+    def schedule_result(self, instant_and_plan: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         """Return the result of a call that only plans; without a plan it says for which write the plan waits."""
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )
-        if made is None:
+        if instant_and_plan is None:
             return unplanned
-        instant, plan = made
-        where, time_of_plan = self.table.path, instant.requested_time
-        logger.info("table %s: planned the %s %s of %d file groups", where, instant.action, time_of_plan, len(plan))
+        instant, plan = instant_and_plan
+        path, time_of_plan = self.table.path, instant.requested_time
+        logger.info("table %s: planned the %s %s of %d file groups", path, instant.action, time_of_plan, len(plan))
         return replace(
             unplanned,
             instant=time_of_plan,

@@ -44,7 +44,7 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
     archived = frozenset(files.archive.instants(instants[0].requested_time, instants[-1].requested_time))
     paths = files.paths()
     archived_files = [paths.get(each.identity, {}) for each in instants if each in archived]
-    exclusive(table, lambda held: remove_archived(held, archived_files))
+    exclusive(table, lambda lock: remove_archived(lock, archived_files))
     merged = writer.merge(SCRATCH, settings.batch)
     writer.tidy(merged)
     logger.info("table %s: archived %d instants of its metadata table", table.path, len(archived_files))
@@ -68,13 +68,15 @@ def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[I
         *(each.requested_time for each in timeline.pending),
         *_makers_of_files(slices),
     ]
-    older = [each for each in timeline.completed if each.requested_time < min(obstacles)]
-    last_beginning = max((each.visible_since for each in older if is_beginning(each.requested_time)), default="")
+    older_instants = [each for each in timeline.completed if each.requested_time < min(obstacles)]
+    last_beginning = max(
+        (each.visible_since for each in older_instants if is_beginning(each.requested_time)), default=""
+    )
     # An instant that began a partition says which writes the partition's first records cover: keep it while such a
     # write is on the timeline.
     if any(write.visible_since <= last_beginning for write in of_table.writes):
         return ()
-    return older
+    return older_instants
 
 
 def _makers_of_files(slices: MetadataSlices) -> Iterable[str]:

@@ -84,13 +84,13 @@ class MetadataBefore:
         gone_names = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
         if not gone_names:
             return ""
-        last, call = _last_to_build(gone_names), f"{self._call_in_words(gone_names)} builds it again"
+        last_name, call = _last_to_build(gone_names), f"{self._call_in_words(gone_names)} builds it again"
         if not self.is_small:
             return f"The metadata table ({self.bytes:,} bytes) went out of use, and {call}"
         try:
-            columns = None if last == FILES or self.columns is None else self._columns_still_bounded(storage)
+            columns = None if last_name == FILES or self.columns is None else self._columns_still_bounded(storage)
             # A restore may have taken columns away; these have no bounds.
-            create_index(storage, FILES if columns == [] else last, means(), columns=columns or None)
+            create_index(storage, FILES if columns == [] else last_name, means(), columns=columns or None)
         except PyHudiError as error:
             # The call itself is complete, so it does not fail for this.
             logger.warning("table %s: its metadata table stays out of use", storage.path, exc_info=True)
@@ -115,10 +115,10 @@ def change_version_and_metadata(
     The change takes the metadata table out of use. If the metadata table is large, a warning names the call that
     builds it.
     """
-    before = MetadataBefore.of(storage)
-    result, warning = change(), before.change_in_words()
+    metadata_before = MetadataBefore.of(storage)
+    result, warning = change(), metadata_before.change_in_words()
     if not result.dry:
-        warning = before.build(storage, means) or warning
+        warning = metadata_before.build(storage, means) or warning
     return replace(result, warnings=(*result.warnings, warning)) if warning and result.changed else result
 
 
@@ -134,7 +134,7 @@ def with_metadata_built_anew(
 
     If that takes long or fails, `todo` of the result names the call that builds it.
     """
-    before = MetadataBefore.of(storage)
+    metadata_before = MetadataBefore.of(storage)
     result = act()
-    todo = "" if result.dry else before.build(storage, means)
+    todo = "" if result.dry else metadata_before.build(storage, means)
     return replace(result, todo="; ".join(filter(None, (result.todo, todo))))

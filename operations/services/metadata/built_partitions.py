@@ -1,4 +1,4 @@
-"""Builds partitions of the metadata table from a table's files, and writes their base files aside."""
+"""Builds base files of the metadata table's partitions from a table's files; a later decision publishes them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class BuiltIndex:
         The instant completes right before `completed`, the table's own indexing instant.
         """
         files, pending = self.metadata.timeline.files, Instant(self.time, ACTION, State.REQUESTED)
-        finished = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        metadata_instant = files.layout.completed(pending, right_before(str(completed.completion_time)))
         # hudi-rs fails at a file group that has a base file and a log file without entries.
         surplus = [placeholder_path(base.partition, base.file_id, self.time) for base in self.bases]
         return FirstSteps(
@@ -88,7 +88,7 @@ class BuiltIndex:
                 *(placeholder(partition, file_id, self.time) for partition, file_id in self.empty),
                 *(base.step for base in self.bases),
                 *(DeleteFile(path) for path in surplus),
-                MakeFile(files.path(finished), files.codec.encode(_completed_body(self.bases))),
+                MakeFile(files.path(metadata_instant), files.codec.encode(_completed_body(self.bases))),
             ),
             # Only one indexing builds at a time, so after this nothing is being built.
             {METADATA_INFLIGHT: ""},
@@ -106,13 +106,13 @@ def new_bases(
     partition of that name left files in it.
     """
     ids = group_ids(storage, partition)
-    earlier = _with_files(storage, partition, time)
+    groups_with_files = _with_files(storage, partition, time)
     bases: list[BuiltBase] = []
     empty_groups: list[tuple[str, str]] = []
     for number, file_id in enumerate(ids):
         # One group at a time, as the records of all groups may be hundreds of megabytes.
         entries = entries_of_group(records, number, len(ids))
-        if len(entries) or file_id in earlier:
+        if len(entries) or file_id in groups_with_files:
             bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
         else:
             empty_groups.append((partition, file_id))

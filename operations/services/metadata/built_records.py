@@ -140,12 +140,12 @@ class _Reader:
     def _joined_bounds(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
         """Return the bounds of one partition over some files; a file without a column counts as nulls."""
         rows = [file.rows for file in files]
-        stated = [{bounds.column: bounds for bounds in file.columns} for file in files]
+        bounds_by_file = [{bounds.column: bounds for bounds in file.columns} for file in files]
         columns = [
             united(
                 [
                     _bounds_or_nulls(by_column.get(field.name), field.name, file.rows)
-                    for by_column, file in zip(stated, files, strict=True)
+                    for by_column, file in zip(bounds_by_file, files, strict=True)
                 ],
                 rows,
                 encoding_of(field.type),
@@ -180,9 +180,9 @@ class BoundsOfTable:
         config = self.seen.table.config
         mixes = config.partial_update_mode is not None
         reader = _Reader(self.seen.storage, self.indexed.fields, self.indexed.typed, mixes)
-        newest = self._newest_paths() if self.for_partitions else frozenset()
+        newest_paths = self._newest_paths() if self.for_partitions else frozenset()
         names = zip(self.files.partitions.to_pylist(), self.files.names.to_pylist(), strict=True)  # O(files)
-        file_rows = [(partition, name, join(partition, name) in newest) for partition, name in names]
+        file_rows = [(partition, name, join(partition, name) in newest_paths) for partition, name in names]
         units = [
             _Unit(tuple(file_rows[at : at + _FILES_OF_A_UNIT])) for at in range(0, len(file_rows), _FILES_OF_A_UNIT)
         ]

@@ -119,29 +119,29 @@ def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> Metadat
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
     completion_time = time_after(table, slices.metadata.of_table, time)
     instant = Instant(time, _ACTION, State.REQUESTED)
-    last = max((each.requested_time for each in slices.timeline.completed), default="")
+    last_time = max((each.requested_time for each in slices.timeline.completed), default="")
     steps: list[Step] = [
-        MakeFile(files.path(instant), files.codec.encode(_requested_body(table, plan, last))),
+        MakeFile(files.path(instant), files.codec.encode(_requested_body(table, plan, last_time))),
         MakeFile(files.path(instant.at(State.INFLIGHT)), b""),
         *map(DeleteFile, plan.paths),
         MakeFile(
             files.path(files.layout.completed(instant, completion_time)),
-            files.codec.encode(_completed_body(plan, time, last)),
+            files.codec.encode(_completed_body(plan, time, last_time)),
         ),
     ]
     return MetadataSteps(instant, FirstSteps(tuple(steps)))
 
 
-def _requested_body(table: Table, plan: MetadataClean, last: str) -> CleanerPlan:
-    """Return the body of the requested clean, which names the deleted files; `last` is the last completed time."""
+def _requested_body(table: Table, plan: MetadataClean, last_completed: str) -> CleanerPlan:
+    """Return the body of the requested clean, which names the deleted files; `last_completed` is a requested time."""
     from ....timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    first = plan.earliest
+    first_kept = plan.earliest
     return CleanerPlan(
         earliest_instant_to_retain=ActionInstant(
-            timestamp=first.requested_time, action=first.action, state=first.state.name
+            timestamp=first_kept.requested_time, action=first_kept.action, state=first_kept.state.name
         ),
-        last_completed_commit_timestamp=last,
+        last_completed_commit_timestamp=last_completed,
         policy=KEEP_LATEST_COMMITS,
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition={
@@ -153,7 +153,7 @@ def _requested_body(table: Table, plan: MetadataClean, last: str) -> CleanerPlan
     )
 
 
-def _completed_body(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
+def _completed_body(plan: MetadataClean, time: str, last_completed: str) -> CleanMetadata:
     """Return the body of the completed clean."""
     from ....timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
 
@@ -172,7 +172,7 @@ def _completed_body(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
         time_taken_in_millis=0,
         total_files_deleted=len(plan.paths),
         earliest_commit_to_retain=plan.earliest.requested_time,
-        last_completed_commit_timestamp=last,
+        last_completed_commit_timestamp=last_completed,
         partition_metadata=partitions,
         bootstrap_partition_metadata={},
         extra_metadata={},

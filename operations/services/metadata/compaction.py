@@ -125,7 +125,8 @@ def _write_stat(base: CompactedBase) -> WriteStat:
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 5
-# The bytes of base files that a decision itself holds; further files wait aside.
+# The bytes of base files that a decision itself holds. Further files wait in the working folder of the instant, from
+# which the decision copies them into place.
 MOST_HELD = MOST_TO_MAKE // 4
 
 
@@ -224,7 +225,7 @@ class _Compaction:
         if decided is None:
             return None
         if not self._is_complete():
-            # A file that waited aside was lost, so the decision was not carried out.
+            # A file in the working folder was lost, so the decision was not carried out.
             storage.delete(*(base.path for base in bases))
             return None
         merged = [file_slice for _, file_slice in self.merged]
@@ -331,10 +332,13 @@ class _Compaction:
         """Return the base files that another engine left of the pending compaction; readers might take these."""
         if self.planned is None:
             return []
-        storage, ours = self.table.storage, {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
+        storage, own_names = (
+            self.table.storage,
+            {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged},
+        )
         listed = [info.path for name in {name for name, _ in self.merged} for info in storage.list(join(FOLDER, name))]
         bases = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
-        return [base.path for base in bases if base.instant_time == self.time and base.name not in ours]
+        return [base.path for base in bases if base.instant_time == self.time and base.name not in own_names]
 
 
 def _take_plan_back(table: Table, planned: Instant) -> None:

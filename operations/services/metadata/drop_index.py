@@ -94,10 +94,10 @@ def _remove_definitions(table: Table, names: Collection[str]) -> str:
     def build(timeline: Timeline) -> MetadataSteps | None:
         """Return the step that removes the definitions; None if there are none to remove."""
         in_use = written_partitions(load_config(table.storage))
-        gone = {*defined_indexes(table.storage)} & {*names} - {*in_use}
-        if not gone:
+        gone_names = {*defined_indexes(table.storage)} & {*names} - {*in_use}
+        if not gone_names:
             return None
-        changed = new_definitions(table.storage, dict.fromkeys(gone))
+        changed = new_definitions(table.storage, dict.fromkeys(gone_names))
         step = ReplaceFile(changed.path, changed.content, changed.replaces)
         unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
         return MetadataSteps(unnamed, FirstSteps((step,)))

@@ -88,6 +88,7 @@ def _properties_steps(storage: Storage, config: TableConfig) -> list[Step]:
         if stored is not None and TableConfig.parse(stored, path).version == config.version:
             return []
     except TableConfigError:
+        # Properties that cannot be read are replaced, too.
         pass
     return [ReplaceFile(path, metadata_properties(config), None if stored is None else zlib.crc32(stored))]
 

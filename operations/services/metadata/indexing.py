@@ -1,7 +1,7 @@
 """Builds partitions of the metadata table beside writers, as an ``indexing`` instant of the table.
 
     begin I: the properties name the partitions as being built; from then on each write logs what it changes
-      --> base files of what completed before I, written aside
+      --> base files of what completed before I, in the working folder of I if they are large
       --> complete I: publishes them, and the properties name the partitions as in use
 
 Source: ``ScheduleIndexActionExecutor``, ``RunIndexActionExecutor``.
@@ -75,7 +75,7 @@ def begin_indexing(
     given_up_times = {indexing.instant.requested_time for indexing in dead}
     builds_bounds = COLUMN_STATS in not_in_use(wanted, table.config.metadata_partitions)
     indexed = columns_to_index(SeenTable.now(table), columns) if builds_bounds else ()
-    chosen: list[tuple[str, ...]] = [()]
+    chosen_names: list[tuple[str, ...]] = [()]
 
     def plan(timeline: Timeline) -> IndexPlan:
         """Return the plan for a timeline, and note which partitions it builds.
@@ -92,14 +92,14 @@ def begin_indexing(
                 f"{living_indexings[-1].instant.requested_time}).",
                 "Wait until it is complete, and run this again.",
             )
-        chosen[0] = not_in_use(wanted, load_config(storage).metadata_partitions)
-        if not chosen[0]:
+        chosen_names[0] = not_in_use(wanted, load_config(storage).metadata_partitions)
+        if not chosen_names[0]:
             raise _NothingLeftError
-        return plan_of(chosen[0], timeline)
+        return plan_of(chosen_names[0], timeline)
 
     def first(timeline: Timeline, instant: Instant) -> tuple[FirstSteps, ...]:
         """Return the steps that give up dead indexings, and those that make the first files of the partitions."""
-        names = chosen[0]
+        names = chosen_names[0]
         giving_up = steps_to_give_up(timeline, storage, pending_indexings(timeline), keep=names)
         new_files = first_files(storage, load_config(storage), names, instant.requested_time, indexed)
         return giving_up, FirstSteps(new_files, begins=names)
@@ -110,7 +110,7 @@ def begin_indexing(
         return None
     for indexing in given_up_times:
         try_to_forget(storage, indexing)
-    return BegunIndexing(work, chosen[0])
+    return BegunIndexing(work, chosen_names[0])
 
 
 def plan_of(names: Sequence[str], timeline: Timeline) -> IndexPlan:
@@ -186,9 +186,9 @@ class Indexing:
             seen = SeenTable(self.table, timeline.as_of_completion(work.instant_time))
             metadata = MetadataTable.with_partitions(self.table, timeline, names)
             built = build_partitions(seen, metadata, names, pending, self.means)
-            undone = _undoing_instants(timeline)
+            undoing_before = _undoing_instants(timeline)
             try:
-                completion = complete(self.table, pending, partial(self._outcome, pending, built, undone))
+                completion = complete(self.table, pending, partial(self._outcome, pending, built, undoing_before))
             except _BuildAgainError:
                 logger.info("table %s: an instant was undone meanwhile; building again", self.table.path)
                 continue
@@ -201,7 +201,9 @@ class Indexing:
             "Run create_index again once no rollback runs.",
         )
 
-    def _outcome(self, pending: Instant, built: Built, undone: frozenset[str], timeline: Timeline) -> Outcome | None:
+    def _outcome(
+        self, pending: Instant, built: Built, undoing_before: frozenset[str], timeline: Timeline
+    ) -> Outcome | None:
         """Return the outcome of the indexing; None if it is no longer pending.
 
         Raises `_BuildAgainError` if the build read something that was undone or changed since, and
@@ -214,7 +216,7 @@ class Indexing:
         names = built.index.names
         if not set(names) <= set(being_built(config)):
             raise self._given_up_error(pending)
-        if _undoing_instants(timeline) != undone or (
+        if _undoing_instants(timeline) != undoing_before or (
             built.indexed and built.indexed != _defined_columns(self.table.storage)
         ):
             raise _BuildAgainError

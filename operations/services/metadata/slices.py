@@ -58,12 +58,12 @@ class MetadataSlices:
         """
         completed_at, rule = CompletionTimes(self.timeline), slice_rule(self.timeline)
         slices = []
-        for name, newest in self.newest:
-            if newest.base is not None and newest.base_time >= time:
+        for name, newest_slice in self.newest:
+            if newest_slice.base is not None and newest_slice.base_time >= time:
                 continue
-            logs = tuple(log for log in newest.logs if rule.is_merged(log, time, completed_at))
+            logs = tuple(log for log in newest_slice.logs if rule.is_merged(log, time, completed_at))
             if not all(map(is_beginning, rule.makers(logs, self.timeline))):
-                slices.append((name, replace(newest, logs=logs)))
+                slices.append((name, replace(newest_slice, logs=logs)))
         return slices
 
 

@@ -61,21 +61,21 @@ def tight_bounds(
     bounds = records.field(BOUNDS).take(pa.array(rows))
     is_whole = _has_all_bounds(bounds, numbers, np.repeat(counts, len(columns)))
     is_tight = np.asarray(is_whole.reshape(len(paths), len(columns)).all(axis=1))
-    chosen = is_tight[numbers // len(columns)]
-    numbers, bounds = numbers[chosen], bounds.filter(pa.array(chosen))
+    is_chosen = is_tight[numbers // len(columns)]
+    numbers, bounds = numbers[is_chosen], bounds.filter(pa.array(is_chosen))
     if not len(numbers):
         return None
     # Of each column in a partition the last record tells the type of the values, a record with bounds if there is any.
     order = np.lexsort((_wrapper_of(bounds, _LEAST) >= 0, numbers))
     numbers, bounds = numbers[order], bounds.take(pa.array(order))
-    last = np.flatnonzero(np.diff(numbers, append=-1))
-    partition_bounds = added_up(_with_columns(bounds, {_TIGHT: _repeated(False, len(bounds))}), numbers, last)
-    of_partition, of_column = numbers[last] // len(columns), numbers[last] % len(columns)
+    last_rows = np.flatnonzero(np.diff(numbers, append=-1))
+    partition_bounds = added_up(_with_columns(bounds, {_TIGHT: _repeated(False, len(bounds))}), numbers, last_rows)
+    of_partition, of_column = numbers[last_rows] // len(columns), numbers[last_rows] % len(columns)
     names = pa.array(map(key_of_partition, paths), pa.string()).take(pa.array(of_partition))
-    partition_bounds = _with_columns(partition_bounds, {"fileName": names, _TIGHT: _repeated(True, len(last))})
+    partition_bounds = _with_columns(partition_bounds, {"fileName": names, _TIGHT: _repeated(True, len(last_rows))})
     key_begins = pa.array(map(hash_of_column, columns), pa.string()).take(pa.array(of_column))
     key_ends = pa.array(map(hash_of_partition, paths), pa.string()).take(pa.array(of_partition))
-    types = pa.array(np.full(len(last), BOUNDS_OF_PARTITION, dtype=np.int32))
+    types = pa.array(np.full(len(last_rows), BOUNDS_OF_PARTITION, dtype=np.int32))
     keys = pc.binary_join_element_wise(key_begins, key_ends, "")
     return pa.StructArray.from_arrays([keys, types, partition_bounds], [KEY, TYPE, BOUNDS])
 
@@ -237,9 +237,11 @@ def _records_of_group(metadata: MetadataTable, file_id: str, records: pa.StructA
     """Return the records whose keys belong to a file group, in its schema."""
     file_ids = metadata.partition(PARTITION_STATS).file_ids
     groups = groups_of(records.field(KEY), len(file_ids))
-    chosen = records.filter(pa.array(groups == file_ids.index(file_id)))
+    chosen_records = records.filter(pa.array(groups == file_ids.index(file_id)))
     schema = schema_of_group(metadata, PARTITION_STATS, file_id)
-    return SaidRecords(Entries(chosen.field(KEY).cast(pa.binary()), encoded_again(chosen, schema)), schema)
+    return SaidRecords(
+        Entries(chosen_records.field(KEY).cast(pa.binary()), encoded_again(chosen_records, schema)), schema
+    )
 
 
 def _joined_records(parts: Sequence[SaidRecords]) -> SaidRecords:

@@ -57,11 +57,14 @@ def _commits_left(slices: MetadataSlices) -> int:
     delta_commits = commits_since_compaction(slices)
     if delta_commits < LEAST_COMMITS:
         return LEAST_COMMITS - delta_commits
-    newest = [file_slice for _, file_slice in slices.newest]
-    by_files = MOST_LOG_FILES - max((len(file_slice.logs) for file_slice in newest), default=0)
-    logged = sum(file_slice.log_bytes for file_slice in newest)
-    room = MOST_LOG_SHARE * sum(file_slice.base.size for file_slice in newest if file_slice.base is not None) - logged
-    return min(by_files, int(room * delta_commits / logged)) if logged else by_files
+    newest_slices = [file_slice for _, file_slice in slices.newest]
+    by_files = MOST_LOG_FILES - max((len(file_slice.logs) for file_slice in newest_slices), default=0)
+    logged = sum(file_slice.log_bytes for file_slice in newest_slices)
+    room_bytes = (
+        MOST_LOG_SHARE * sum(file_slice.base.size for file_slice in newest_slices if file_slice.base is not None)
+        - logged
+    )
+    return min(by_files, int(room_bytes * delta_commits / logged)) if logged else by_files
 
 
 def commits_since_compaction(slices: MetadataSlices) -> int:

@@ -1,7 +1,7 @@
 """Repair: recovers the properties, rolls dead writes back, and moves orphaned files aside, where an undo finds them.
 
-Each write does the first two, too. Only files whose write never completed are moved. A repair also deletes the number
-of buckets of a rescale that Apache Hudi rolled back.
+Each write does the first two, too. Only files whose write never completed are moved: to the folder of removed files. A
+repair also deletes the number of buckets of a rescale that Apache Hudi rolled back.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ logger = logging.getLogger("pyhudi")
 def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
 
-    If Apache Hudi rolled a rescale back, delete the number of buckets that it left behind. `steps` of the result has
+    If Apache Hudi rolled a rescale back, delete the number of buckets that the rescale set. `steps` of the result has
     each step, `skipped` which files stay and why. Raises `ConcurrentWriteError` while a writer lives, or may live, and
     beside a restore.
     """
@@ -218,7 +218,7 @@ class _Repair:
         properties = _properties(storage)
         if properties:
             exclusive(table, lambda _: self._recover_properties(properties))
-        undone = roll_back_dead_writes(storage, means.patience)
+        rollback_result = roll_back_dead_writes(storage, means.patience)
         self.steps += _steps_of_rollbacks(self.dead)
         numbers = find_undone(table)
         self.steps += numbers.steps
@@ -233,11 +233,11 @@ class _Repair:
             table.path,
             "repair",
             at,
-            instants=undone.instants,
+            instants=rollback_result.instants,
             bytes=self.bytes,
             moved=tuple(self.moved),
             steps=tuple(self.steps),
-            skipped="; ".join(filter(None, (undone.skipped, *numbers.reasons, *orphans.reasons))),
+            skipped="; ".join(filter(None, (rollback_result.skipped, *numbers.reasons, *orphans.reasons))),
             todo="; ".join(
                 filter(None, (todo, f"repair --undo {at} puts the files back, for seven days" if at else ""))
             ),
@@ -281,10 +281,10 @@ def _properties(storage: Storage) -> Mapping[str, str]:
 
     A repair copies both files, even a whole file: by the copies an undo sees whether the properties changed since.
     """
-    broken = find_broken_change(storage)
-    if broken is None:
+    broken_change = find_broken_change(storage)
+    if broken_change is None:
         return {}
-    code = PROPERTIES_BACKUP.code if broken.whole else PROPERTIES_UNUSABLE.code
+    code = PROPERTIES_BACKUP.code if broken_change.whole else PROPERTIES_UNUSABLE.code
     return {path: code for path in (BACKUP_PATH, PROPERTIES_PATH) if storage.exists(path)}
 
 

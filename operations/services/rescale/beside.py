@@ -131,8 +131,10 @@ class InstantsBeside:
 
     def _verdicts(self, timeline: Timeline) -> Mapping[Instant, Verdict]:
         """Return the verdict on each pending write, plan and rescale."""
-        held = held_groups(pending_compactions(timeline))
-        planning_holders = {holder.identity for (path, _), holder in held.items() if self.rescale.holds(path)}
+        holder_by_group = held_groups(pending_compactions(timeline))
+        planning_holders = {
+            holder.identity for (path, _), holder in holder_by_group.items() if self.rescale.holds(path)
+        }
         clustering_holders = {
             holder.identity for (path, _), holder in clustered_groups(timeline).items() if self.rescale.holds(path)
         }

@@ -103,13 +103,13 @@ class RescaleCompletion:
         changed_partitions: set[str] = set()
         for instant in since.writes:
             body = since.read(instant)
-            touched = {*body.partition_to_write_stats, *body.replaced}
-            held_partition = self.rescale.first_held(touched)
+            touched_partitions = {*body.partition_to_write_stats, *body.replaced}
+            held_partition = self.rescale.first_held(touched_partitions)
             if self._forbids(WRITE, {Shared.PARTITION: held_partition is not None}):
                 raise self._stale_error(
                     f"the {instant.action} {instant.requested_time} changed the partition {held_partition!r}"
                 )
-            changed_partitions |= touched
+            changed_partitions |= touched_partitions
         for undone in since.undone():
             if self._forbids(ROLLBACK, {Shared.BASIS: undone.instant_time in base_times}, undone.state):
                 raise self._stale_error(f"the write {undone.instant_time}, whose rows it has read, was rolled back")

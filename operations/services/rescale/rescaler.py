@@ -60,9 +60,9 @@ def write_cut_files(
 
 def _publish_all(growing: dict[int, BaseOutput]) -> list[WrittenFile]:
     """Publish the finished files of new file groups."""
-    finished = list(growing.values())
+    outputs = list(growing.values())
     growing.clear()
-    return [output.publish(None) for output in finished]
+    return [output.publish(None) for output in outputs]
 
 
 BucketRows = Iterator[tuple[int, pa.RecordBatch]]

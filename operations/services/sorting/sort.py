@@ -68,15 +68,18 @@ def sort(
         _note_order(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table.config, table.timeline())
-    wanted = _sort_order(table, by, curve, schema)
-    order = wanted.among(schema.names)
+    wanted_order = _sort_order(table, by, curve, schema)
+    order = wanted_order.among(schema.names)
     if order is None:
         raise MissingColumnError(
-            f"The table {table.path} is to be sorted by {', '.join(wanted.columns)}, and has no such column any more.",
+            f"The table {table.path} is to be sorted by {', '.join(wanted_order.columns)}, and has no such column any "
+            "more.",
             "Name columns that it has, sort(by=[...]), or remove its order, sort(by=[]).",
         )
     refuse_unknown_partitions(storage, partitions)
-    table = _note_order(table, {SORT_BY: ",".join(wanted.columns), SORT_CURVE: wanted.curve}, dry_run=dry_run)
+    table = _note_order(
+        table, {SORT_BY: ",".join(wanted_order.columns), SORT_CURVE: wanted_order.curve}, dry_run=dry_run
+    )
     merges = table.config.table_type == MERGE_ON_READ
     unsorted = Unsorted(storage, order, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:

@@ -106,11 +106,11 @@ class _VersionCall:
         changes = self.step.properties(table, table.config, spelling)
         # Describe the step before the compactions, after which there are no log files to describe.
         described = self._result(changes, spelling)
-        finished: list[str] = []
+        sentences: list[str] = []
         for _ in range(_ROUNDS):
-            finished += self.unfinished.finish()
+            sentences += self.unfinished.finish()
             try:
-                finished += self._compact()
+                sentences += self._compact()
                 copy, state = self._copy(changes)
                 set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state.completed)
             except BegunMeanwhileError:
@@ -123,7 +123,7 @@ class _VersionCall:
                 )
             remove_old_files(open_table(table.storage))
             logger.info("table %s: %s to version %d", table.path, self.step.name, self.step.after)
-            return replace(described, unfinished=tuple(finished))
+            return replace(described, unfinished=tuple(sentences))
         raise ConcurrentWriteError(
             f"Writers began {_ROUNDS} times in a row while the {self.step.name} of the table {table.path} was about to "
             "be decided.",
@@ -193,15 +193,15 @@ class _VersionCall:
 
     def _bytes_to_write(self, changes: Mapping[str, str | None]) -> int:
         """Return how many bytes the call copies or merges."""
-        copied = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
+        copied_bytes = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
         merged = slices_with_logs(self.table.timeline()) if self.step.compacts(self.table) else ()
-        return copied + sum(file_slice.size for file_slice in merged)
+        return copied_bytes + sum(file_slice.size for file_slice in merged)
 
     def _decode(self, timeline: Timeline) -> None:
         """Read each completed instant, so that the call stops before it carries over an unreadable one."""
-        fresh = [instant for instant in timeline.completed if instant.identity not in self.decoded]
+        unread_instants = [instant for instant in timeline.completed if instant.identity not in self.decoded]
         try:
-            for_each(self.table.storage, lambda instant: _refuse_unreadable(timeline, instant), fresh)
+            for_each(self.table.storage, lambda instant: _refuse_unreadable(timeline, instant), unread_instants)
             if self.step.copies and not self.decoded:
                 TimelineCopy.planned(self.table, {}).check()
         except CorruptInstantError as error:
@@ -209,7 +209,7 @@ class _VersionCall:
                 f"The {self.step.name} of the table {self.table.path} stops before it changes anything: {error.what}",
                 "Put the file back from a backup, or roll its write back, then call it again; validate() shows more.",
             ) from error
-        self.decoded.update(instant.identity for instant in fresh)
+        self.decoded.update(instant.identity for instant in unread_instants)
 
 
 def _refuse_unreadable(timeline: Timeline, instant: Instant) -> None:

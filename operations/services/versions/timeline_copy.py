@@ -98,6 +98,7 @@ class TimelineCopy:
 
     def check(self) -> None:
         """Raise `CorruptInstantError` for an archived write that cannot be read."""
+        # To make a row, the body of its instant is decoded.
         for _ in self._archived_rows(self._completion_times, frozenset()):
             pass
 
@@ -154,7 +155,7 @@ class TimelineCopy:
         return {new.path(self._renamed(instant, times)): instant for instant in self._instants}
 
     def remove_old(self) -> None:
-        """Delete the old files of instants, except those left behind, and the old archive if all of it is copied."""
+        """Delete the old files of instants that the new timeline has, and the old archive if all of it is copied."""
         remove_old_instants(self.new)
         storage, archive = self.old.storage, self.old.archive
         if archive.is_there():
@@ -293,8 +294,8 @@ def completion_times(changed_at: Mapping[Instant, str | None]) -> Mapping[str, s
     taken_times: set[str] = set()
     for instant in ordered:
         requested, time = instant.requested_time, changed_at[instant]
-        until = next_write[requested] if instant.is_write else None
-        if time is None or time <= requested or (until is not None and time >= until):
+        next_time = next_write[requested] if instant.is_write else None
+        if time is None or time <= requested or (next_time is not None and time >= next_time):
             time = free_time_after(requested, taken_times)
         elif time in taken_times:
             time = free_time_after(time, taken_times)

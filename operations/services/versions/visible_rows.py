@@ -109,10 +109,11 @@ def _rows(reader: RowReader, file_slice: FileSlice) -> pa.Table:
     return pa.Table.from_batches(reader.read(Split((whole(file_slice),))), reader.schema)
 
 
-def _differing(rows: pa.Table, others: pa.Table) -> int:
+def _differing(rows: pa.Table, other_rows: pa.Table) -> int:
     """Return how many keys have a row in either table that the other table lacks."""
     names = list(_COLUMNS)
     missing_keys = [
-        a.join(b, keys=names, join_type="left anti").column(RECORD_KEY) for a, b in ((rows, others), (others, rows))
+        a.join(b, keys=names, join_type="left anti").column(RECORD_KEY)
+        for a, b in ((rows, other_rows), (other_rows, rows))
     ]
     return len(pc.unique(pa.chunked_array([chunk for keys in missing_keys for chunk in keys.chunks], pa.string())))
