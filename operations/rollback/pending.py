@@ -75,13 +75,13 @@ class OtherWriters:
     patience: Patience
     waits: bool = False
 
-    def broken_off(
+    def rollbacks_to_finish(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
-        return tuple(dead for dead in self.condemned(timeline, mine, asked) if not dead.at_work)
+        return tuple(dead for dead in self.unfinished_rollbacks(timeline, mine, asked) if not dead.at_work)
 
-    def condemned(
+    def unfinished_rollbacks(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
@@ -93,7 +93,7 @@ class OtherWriters:
         for time in sorted(rollbacks_of, reverse=True):
             victim, rollback = timeline.write_at(time), rollbacks_of[time][0]
             asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
-            their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
+            their_state = self.state_of_maker(rollback) if asks_maker else Known.PENDING
             verdict = judge(Meeting(mine, ROLLBACK, their_state, all_shared({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
                 raise in_the_way_error(timeline, rollback)
@@ -102,7 +102,7 @@ class OtherWriters:
                 planned.append(PlannedRollback(victim, certain=True, at_work=at_work))
         return tuple(planned)
 
-    def maker_of(self, rollback: Instant) -> Known:
+    def state_of_maker(self, rollback: Instant) -> Known:
         """Return LIVING or FOREIGN if a process at work on a rollback gives signs of life, else PENDING.
 
         A short rollback of pyhudi gives no signs of life, and any process may finish it.
@@ -113,7 +113,7 @@ class OtherWriters:
             return Known.PENDING
         return Known.FOREIGN if liveness.foreign else Known.LIVING
 
-    def known_of_restore(self, restore: Instant) -> Known:
+    def state_of_restore(self, restore: Instant) -> Known:
         """Return whether the process at work on a restore lives; FOREIGN if that is unknown."""
         return state_by_liveness(self.suspect(restore).judge(may_wait=False))
 

@@ -50,11 +50,11 @@ def roll_back(other_writers: OtherWriters, planned: PlannedRollback) -> None:
     rollbacks = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
     rollback = rollbacks[0] if rollbacks else begun.instant
     is_ours = begun.instant is not None or planned.certain
-    if rollback is not None and (is_ours or other_writers.maker_of(rollback) is Known.PENDING):
-        carry_on(table, begun.timeline, rollback.requested_time)
+    if rollback is not None and (is_ours or other_writers.state_of_maker(rollback) is Known.PENDING):
+        carry_out_rollback(table, begun.timeline, rollback.requested_time)
 
 
-def carry_on(table: Table, timeline: Timeline, at: str) -> None:
+def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
     """Take all steps of the rollback that was requested at `at`; other processes may have taken some before."""
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
@@ -168,7 +168,7 @@ def _finish_without_victim(table: Table, timeline: Timeline, rollback: Instant) 
     victim = None if plan is None else plan.instant_to_rollback
     if victim is None or timeline.write_at(victim.commit_time) is not None:
         return
-    carry_on(table, timeline, rollback.requested_time)
+    carry_out_rollback(table, timeline, rollback.requested_time)
 
 
 def _complete_rollback(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:

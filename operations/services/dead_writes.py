@@ -38,7 +38,7 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
-    finished_rollbacks = other_writers.broken_off(timeline, ROLLBACK)
+    finished_rollbacks = other_writers.rollbacks_to_finish(timeline, ROLLBACK)
     for dead in finished_rollbacks:
         roll_back(other_writers, dead)
     pending = undo_dead(other_writers, timeline.reload() if finished_rollbacks else timeline)

@@ -32,7 +32,7 @@ from ..meeting.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, j
 from ..meeting.conflicts import check_ownership
 from ..meeting.transaction import Transaction
 from ..rollback.pending import OtherWriters
-from ..rollback.rollback import carry_on, plan_of
+from ..rollback.rollback import carry_out_rollback, plan_of
 from ..transaction.commit_path import begin
 from ..transaction.followers import bounded_columns
 from ..transaction.instant_changes import remove_file, remove_pending, start
@@ -65,7 +65,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
         process = owner.Claim(table.storage, instant.requested_time).owner()
         if rollbacks:
-            carry_on(table, timeline, rollbacks[0].requested_time)
+            carry_out_rollback(table, timeline, rollbacks[0].requested_time)
         elif process is None and pending.state == State.REQUESTED:
             own_note = Owner.of_this_process(uuid.uuid4().hex, application, patience)
             work = _claim_and_start(table, pending, own_note, patience)
@@ -185,7 +185,7 @@ def _finish_rollbacks(table: Table, instant: Instant) -> None:
     timeline = table.timeline()
     rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
     for rollback in rollbacks:
-        carry_on(table, timeline, rollback.requested_time)
+        carry_out_rollback(table, timeline, rollback.requested_time)
     if not rollbacks:
         _pending_state(table, timeline, instant)
 

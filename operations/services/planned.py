@@ -137,7 +137,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                 """
                 refuse_restoring(self.kind, timeline)
                 # Do not rewrite files of a write that is being rolled back.
-                to_finish[:] = [timeline] if self.other_writers.broken_off(timeline, self.kind) else []
+                to_finish[:] = [timeline] if self.other_writers.rollbacks_to_finish(timeline, self.kind) else []
                 return None if to_finish or not (due is None or due(timeline)) else self.plan(timeline)
 
             instant_and_plan = self.request(find, lambda: self.at)

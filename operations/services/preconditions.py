@@ -58,10 +58,10 @@ def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
 
 def finish_rollbacks_first(mine: InstantKind, other_writers: OtherWriters, timeline: Timeline) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
-    broken_off = other_writers.broken_off(timeline, mine)
-    for dead in broken_off:
+    rollbacks_to_finish = other_writers.rollbacks_to_finish(timeline, mine)
+    for dead in rollbacks_to_finish:
         roll_back(other_writers, dead)
-    return timeline.reload() if broken_off else timeline
+    return timeline.reload() if rollbacks_to_finish else timeline
 
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:

@@ -226,7 +226,8 @@ class _Restore:
             return None
         other_writers = self.other_writers
         if asked is Asked.SINCE_PLAN and (
-            dead_writes(RESTORE, other_writers, now, to, asked) or other_writers.broken_off(now, RESTORE, asked)
+            dead_writes(RESTORE, other_writers, now, to, asked)
+            or other_writers.rollbacks_to_finish(now, RESTORE, asked)
         ):
             raise try_again_error(table, what)
         refuse_savepoints(RESTORE, now, to, what, itself=False)

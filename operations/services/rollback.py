@@ -21,7 +21,7 @@ from ..meeting.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdi
 from ..meeting.taken import was_removed, with_retries
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..rollback.rollback import carry_on, plan_of, roll_back
+from ..rollback.rollback import carry_out_rollback, plan_of, roll_back
 from ..transaction.commit_path import begin
 from ..transaction.left_overs import files_of
 from .bucket_property import match_property_to_rules
@@ -94,7 +94,7 @@ class _Rollback:
         now = table.timeline()
         for instant in pending_rollbacks(now).get(instant_time, ()):
             # Another process has taken the write off the timeline, and may be gone.
-            carry_on(table, now, instant.requested_time)
+            carry_out_rollback(table, now, instant.requested_time)
             now = now.reload()
         result = rollback_of(table, now, instant_time)
         if result is None:
@@ -129,7 +129,7 @@ class _Rollback:
         for dead in dead_writes(ROLLBACK, self.other_writers, timeline, self.instant_time):
             roll_back(self.other_writers, dead)
         begin(table, "rollback", self._plan)
-        for planned in self.other_writers.broken_off(timeline.reload(), ROLLBACK):
+        for planned in self.other_writers.rollbacks_to_finish(timeline.reload(), ROLLBACK):
             roll_back(self.other_writers, planned)
 
     def _plan(self, timeline: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RollbackPlan | None:

@@ -80,7 +80,7 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
         restore = pending_restore(timeline)
         if restore is None:
             return
-        verdict = judge(Meeting(WRITE, RESTORE, others.known_of_restore(restore), asked=Asked.SINCE_PLAN))
+        verdict = judge(Meeting(WRITE, RESTORE, others.state_of_restore(restore), asked=Asked.SINCE_PLAN))
         if verdict is Verdict.REFUSE:
             raise restoring_error(timeline, restore)
         if verdict is not Verdict.WAIT:

@@ -29,7 +29,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most bytes of a file that is read whole": "storage.inputs:_READ_WHOLE",
     "part size of uploads": "storage.object_files:PART",
     "threads of store calls": "storage.threads:THREADS",
-    "units that a compaction executes at once": "operations.services.compaction.slices:at_once",
+    "units that a compaction executes at once": "operations.services.compaction.slices:units_at_once",
     "cores for store calls that compute": "storage.threads:cores",
     "folder of processes": "storage.process:_PROC",
     "describe a process": "storage.process:_describe",

@@ -30,7 +30,7 @@ from ...transaction.file_work import FileWork
 from ..unit_execution import UnitResult
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
-from .slice_worker import SliceWorker, is_foreign, passed_through
+from .slice_worker import SliceWorker, is_foreign, unread_columns
 from .slices import SliceService
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Compactor(SliceWorker):
             columns = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
             foreign = self._foreign(unit)
             rows = merged.batches(
-                columns, dictionaries=frozenset() if foreign else passed_through(columns, self.work.config)
+                columns, dictionaries=frozenset() if foreign else unread_columns(columns, self.work.config)
             )
             if foreign is not None:
                 rows = foreign.checked(rows, unit)

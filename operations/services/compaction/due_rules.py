@@ -40,7 +40,7 @@ def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: 
     if counted is None:
         return False
     has_many = counted.delta_commits >= settings.delta_commits
-    # The number alone decides for triggers without a time, for "both" if it is too small, and for "either" if it is not.
+    # The number alone decides for triggers without a time, for "both" if it is too small, for "either" if it is not.
     if {TIME_ELAPSED: False, NUM_AND_TIME: not has_many, NUM_OR_TIME: has_many}.get(settings.trigger, True):
         return has_many
     now_s = int(time.time()) if now_ms is None else now_ms // 1000

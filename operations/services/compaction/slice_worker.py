@@ -60,7 +60,7 @@ class SliceWorker(FileWorker):
         return UnitResult(unit, (replace(written, logs=merged.counts),))
 
 
-def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
+def unread_columns(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
     """Return the string columns whose values no step of a merge reads."""
     looked_into = {RECORD_KEY, *config.ordering_fields}
     return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into

@@ -30,7 +30,7 @@ from ...meeting.since import Since
 from ...meeting.transaction import Transaction
 from ...result import ServiceResult
 from ...words.at_work import in_words
-from ..means import at_once
+from ..means import units_at_once
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
@@ -76,7 +76,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         due_count = sum(count >= self.due_after for count in commits_by_group.values())
         early_count = sum(2 * count >= self.due_after for count in commits_by_group.values()) - due_count
         # The due slices leave cores idle in the last round of units: so many nearly due slices fill these.
-        taken_count = due_count + min(-due_count % at_once(), early_count)
+        taken_count = due_count + min(-due_count % units_at_once(), early_count)
         plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken_count])
         left_out_groups = commits_by_group.keys() - {file_slice.group for file_slice in plan}
         most_commits = max((commits_by_group[group] for group in left_out_groups), default=0)

@@ -332,10 +332,8 @@ class _Compaction:
         """Return the base files that another engine left of the pending compaction; readers might take these."""
         if self.planned is None:
             return []
-        storage, own_names = (
-            self.table.storage,
-            {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged},
-        )
+        storage = self.table.storage
+        own_names = {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
         listed = [info.path for name in {name for name, _ in self.merged} for info in storage.list(join(FOLDER, name))]
         bases = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
         return [base.path for base in bases if base.instant_time == self.time and base.name not in own_names]

@@ -22,14 +22,14 @@ def move_aside(removed: RemovedFiles, path: str) -> int | None:
     return size
 
 
-def fits(removed: RemovedFiles, path: str) -> bool:
+def may_come_back(removed: RemovedFiles, path: str) -> bool:
     """Return whether a removed file may come back: the table has no file of that path, or the same file."""
     storage = removed.storage
     return not storage.exists(path) or checksum_of(storage, path) == checksum_of(storage, removed.place_of(path))
 
 
 def put_back(removed: RemovedFiles, path: str) -> None:
-    """Move a removed file that `fits` back into the table."""
+    """Move a removed file that `may_come_back` back into the table."""
     storage, removed_path = removed.storage, removed.place_of(path)
     if not storage.exists(path):
         copy_and_check(storage, removed_path, path, removed.folder)

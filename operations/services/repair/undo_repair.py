@@ -18,7 +18,7 @@ from ...result import ServiceResult
 from ...transaction.commit_path import exclusive
 from ..means import Means
 from ..preconditions import open_for_service
-from .moves import fits, put_back
+from .moves import may_come_back, put_back
 from .repair_table import refuse_writers
 
 _OWN_FOLDER = ".hoodie/"
@@ -88,7 +88,7 @@ class _Undo:
         makers = self.table.format.makers([file], timeline, opens=True)
         if any(map(timeline.is_committed, makers)) and reasons.get(path) != ORPHAN_SHOWN.code:
             return "archiving has passed its instant since, so that readers would show its rows"
-        return "" if fits(self.removed, path) else "the table has another file of this name"
+        return "" if may_come_back(self.removed, path) else "the table has another file of this name"
 
     def _fits_properties(self) -> bool:
         """Return whether the properties are as the repair made them, or as an undo that broke off put them back."""

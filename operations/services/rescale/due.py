@@ -38,7 +38,7 @@ class WantedNumber:
         refuse_unknown(numbers)
         return numbers
 
-    def due(
+    def slices_and_changes(
         self, timeline: Timeline, among: Collection[str] | None = None
     ) -> tuple[Mapping[str, list[FileSlice]], Mapping[str, BucketChange]]:
         """Return the slices of the wanted partitions, or of ``among``, and the changes of those with another number.

@@ -224,7 +224,7 @@ class RescaleInstant:
         """Divide the rows; the watermark of the returned transaction is the moment at which they were read."""
         timeline = instants_beside.begin_reading(work)
         work = replace(work, watermark=timeline.watermark())
-        slices, changes = self.wanted.due(timeline, rescale.partitions)
+        slices, changes = self.wanted.slices_and_changes(timeline, rescale.partitions)
         sources = [file_slice for path in changes for file_slice in slices[path]]
         schema_of = columns_of if sources else partial(latest_schema, writing=True)
         schema = schema_of(work.config, timeline) or pa.schema([])

@@ -102,7 +102,7 @@ class _RescaleCall:
         """Return what a call would do now."""
         timeline = self.table.timeline()
         refuse_restoring(RESCALE, timeline)
-        slices, changes = self.wanted.due(timeline)
+        slices, changes = self.wanted.slices_and_changes(timeline)
         total = ServiceResult(self.table.path, NAME, dry=True, partitions=len(changes))
         for change in changes.values():
             old_slices = slices[change.partition_path]
@@ -122,7 +122,7 @@ class _RescaleCall:
         while True:
             timeline = finish_rollbacks_first(RESCALE, other_writers, table.timeline())
             refuse_restoring(RESCALE, timeline)
-            slices, changes = self.wanted.due(timeline)
+            slices, changes = self.wanted.slices_and_changes(timeline)
             partitions = [*slices]
             if not changes and not self.wanted.wants_default(timeline):
                 break

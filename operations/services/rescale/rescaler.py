@@ -26,7 +26,7 @@ from ....writer.routes import Numbers, Route
 from ....writer.rows import cut
 from ....writer.slice_reader import SliceReader
 from ....writer.written_file import WrittenFile
-from ..compaction.slice_worker import is_foreign, passed_through
+from ..compaction.slice_worker import is_foreign, unread_columns
 from ..unit_execution import FileWorker
 from .units import RescaleUnit
 
@@ -173,7 +173,7 @@ class _Task:
         for source in self.unit.sources:
             foreign = is_foreign(self.rescaler.work.storage, source, self.rescaler.foreign)
             columns = pa.schema([field for field in with_meta(self.rescaler.files.schema) if field.name != FILE_NAME])
-            passed_columns = frozenset() if foreign else self._passed_through(columns)
+            passed_columns = frozenset() if foreign else self._unread_columns(columns)
             with closing(reader.merged(source).batches(columns, dictionaries=passed_columns)) as batches:
                 for rows in batches:
                     if foreign:
@@ -181,11 +181,11 @@ class _Task:
                     numbers = self._new_buckets(source, rows)
                     yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
 
-    def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
+    def _unread_columns(self, columns: pa.Schema) -> frozenset[str]:
         """Return the string columns whose values no step reads; none if rows wait in spills."""
         if self.unit.divides or self._writes_in_order:
             return frozenset()
-        return passed_through(columns, self.rescaler.work.config)
+        return unread_columns(columns, self.rescaler.work.config)
 
     @property
     def _writes_in_order(self) -> bool:

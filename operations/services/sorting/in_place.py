@@ -106,7 +106,7 @@ class RewritePlan:
     schema: pa.Schema
 
 
-def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
+def plan_rewrite(table: Table, unsorted: UnsortedSlices, means: Means) -> RewritePlan:
     """Choose the slices to rewrite; raises `ConcurrentWriteError` if a write or a restore keeps the sort out."""
     pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
@@ -134,7 +134,7 @@ def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> 
 
 
 @dataclass(slots=True)
-class Unsorted:
+class UnsortedSlices:
     """Finds the slices of some partitions, None for all, that lack an order; reads each footer once."""
 
     storage: Storage
@@ -179,7 +179,7 @@ class Unsorted:
         return footer.get(SORTED_BY.encode()) == str(self.order).encode()
 
 
-def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
+def sort_in_place(table: Table, unsorted: UnsortedSlices, means: Means) -> SortedInPlace:
     """Rewrite the slices that lack the order, except for file groups that other writes change meanwhile.
 
     Raises `CommitConflictError` if other writes changed all of them.

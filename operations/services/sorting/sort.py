@@ -31,7 +31,7 @@ from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
-from .in_place import Unsorted, refuse_unknown_partitions, sort_in_place
+from .in_place import UnsortedSlices, refuse_unknown_partitions, sort_in_place
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan
@@ -81,7 +81,7 @@ def sort(
         table, {SORT_BY: ",".join(wanted_order.columns), SORT_CURVE: wanted_order.curve}, dry_run=dry_run
     )
     merges = table.config.table_type == MERGE_ON_READ
-    unsorted = Unsorted(storage, order, partitions, mine=COMPACTION if merges else WRITE)
+    unsorted = UnsortedSlices(storage, order, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:
         slices = unsorted.find(table.timeline())
         size = sum(file_slice.size for file_slice in slices)
@@ -107,7 +107,7 @@ class SortingCompaction(Compaction):
     call = "sort"
     does = "sorts {:,} bytes of base and log files"
 
-    def __init__(self, table: Table, means: Means, unsorted: Unsorted) -> None:
+    def __init__(self, table: Table, means: Means, unsorted: UnsortedSlices) -> None:
         """Make compactions that name the slices which lack the order; both share one look at the table."""
         super().__init__(table, CompactionSettings(), means)
         self.unsorted = unsorted
@@ -123,7 +123,7 @@ class SortingCompaction(Compaction):
         return compaction_plan.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
-def _rewrite(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
+def _rewrite(table: Table, means: Means, unsorted: UnsortedSlices) -> ServiceResult:
     """Sort a copy-on-write table in place, and return the result."""
     # If no property names the index and the key encoding, the new files have those of the old files.
     inferred = with_inferred_key_encoding(with_inferred_index(table))

@@ -33,7 +33,7 @@ _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
 }
 
 
-class Way(Enum):
+class WayToFinish(Enum):
     """What a change of version does about a pending instant."""
 
     ROLL_BACK = auto()
@@ -42,11 +42,11 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedInstant:
     """A pending instant, and what is done about it first; ``sentence`` says it in words."""
 
     instant: Instant
-    way: Way
+    way: WayToFinish
     sentence: str
 
 
@@ -58,7 +58,7 @@ class UnfinishedInstants:
     step: VersionStep
     means: Means
 
-    def find(self, timeline: Timeline) -> Sequence[Unfinished]:
+    def find(self, timeline: Timeline) -> Sequence[UnfinishedInstant]:
         """Return what is done first, dead writes before plans.
 
         Raises `ConcurrentWriteError` if a process is at work on one of the instants, and `CorruptInstantError` for a
@@ -70,19 +70,21 @@ class UnfinishedInstants:
             for dead in dead_writes(ROLLBACK, self._other_writers, timeline, "")
             if not says_what_it_holds(timeline, dead.victim)
         }
-        for rollback in self._other_writers.condemned(timeline, ROLLBACK):
+        for rollback in self._other_writers.unfinished_rollbacks(timeline, ROLLBACK):
             if rollback.at_work:
                 raise in_the_way_error(timeline, rollback.victim)
             sentences[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
-        undone = [Unfinished(instant, Way.ROLL_BACK, sentence) for instant, sentence in sentences.items()]
+        undone = [
+            UnfinishedInstant(instant, WayToFinish.ROLL_BACK, sentence) for instant, sentence in sentences.items()
+        ]
         self._refuse_living_plans(timeline)
         plans = [
             self._unfinished_plan(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING
         ]
         clustered = [
-            Unfinished(
+            UnfinishedInstant(
                 instant,
-                Way.TAKE_BACK,
+                WayToFinish.TAKE_BACK,
                 f"Take back the clustering {instant.requested_time}, which holds file groups with log files.",
             )
             for instant in (clustering_of_logs(timeline) if self.step.compacts(self.table) else ())
@@ -93,13 +95,13 @@ class UnfinishedInstants:
         """Do what `find` returns, and return its sentences."""
         table = self.table
         to_finish = self.find(table.timeline())
-        if any(unfinished.way is Way.ROLL_BACK for unfinished in to_finish):
+        if any(unfinished.way is WayToFinish.ROLL_BACK for unfinished in to_finish):
             undo_dead_writes(table, self.means.patience)
         for unfinished in to_finish:
-            if unfinished.way is Way.TAKE_BACK:
+            if unfinished.way is WayToFinish.TAKE_BACK:
                 self._take_back(unfinished.instant)
         for action in sorted(
-            {unfinished.instant.action for unfinished in to_finish if unfinished.way is Way.CARRY_OUT}
+            {unfinished.instant.action for unfinished in to_finish if unfinished.way is WayToFinish.CARRY_OUT}
         ):
             carry_out_pending(table, _SETTINGS[action], self.means)
         timeline = table.timeline()
@@ -124,11 +126,11 @@ class UnfinishedInstants:
             if is_at_work:
                 raise in_the_way_error(timeline, instant)
 
-    def _unfinished_plan(self, timeline: Timeline, plan: Instant) -> Unfinished:
+    def _unfinished_plan(self, timeline: Timeline, plan: Instant) -> UnfinishedInstant:
         """Return a compaction's plan with what is done about it: carried out if pyhudi can, else taken back."""
-        way = Way.CARRY_OUT if self._may_carry_out(timeline, plan) else Way.TAKE_BACK
-        verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
-        return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
+        way = WayToFinish.CARRY_OUT if self._may_carry_out(timeline, plan) else WayToFinish.TAKE_BACK
+        verb = "Carry out" if way is WayToFinish.CARRY_OUT else "Take back"
+        return UnfinishedInstant(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
 
     def _may_carry_out(self, timeline: Timeline, plan: Instant) -> bool:
         """Return whether a pending plan is carried out; otherwise it is taken back."""
