@@ -54,7 +54,7 @@ from ..execution import check_claim, files_of_process
 from ..means import Means
 from ..unit_execution import execute_units
 from .due import WantedNumber
-from .instants_beside import InstantsBeside
+from .beside import InstantsBeside
 from .rescaler import Rescaler
 from .units import RescaleUnit, finished_units, gathering_units, units_of
 
