@@ -53,8 +53,8 @@ from ..compaction.slice_worker import MADE_BY
 from ..execution import check_claim, files_of_process
 from ..means import Means
 from ..unit_execution import execute_units
-from .due import WantedNumber
 from .beside import InstantsBeside
+from .due import WantedNumber
 from .rescaler import Rescaler
 from .units import RescaleUnit, finished_units, gathering_units, units_of
 
