@@ -41,7 +41,7 @@ from ..meeting.concurrency import (
 )
 from ..planning.plan import WritePlan
 from ..planning.row_plan import RowPlan
-from ..rollback.pending import held_by_clustering
+from ..rollback.pending import held_by_clustering_error
 
 # Rows that wait to be cut get this fraction of a task's memory, and the deciding columns of one pass as much.
 SHARE = 4
@@ -100,7 +100,7 @@ def refuse_clustered(
         return
     meeting = Meeting(WRITE, CLUSTERING, shared=frozenset({shared}), asked=asked_of(plan.instant_time, holder))
     if forbids(meeting):
-        raise held_by_clustering(plan.path, holder, group)
+        raise held_by_clustering_error(plan.path, holder, group)
 
 
 def jobs_of(

@@ -53,7 +53,7 @@ def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
     # Read the archive before the timeline, so that an instant archived in between counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    rollbacks = OtherWriters(table, patience).condemned(now, WRITE)
+    rollbacks = OtherWriters(table, patience).unfinished_rollbacks(now, WRITE)
     timeline = now.without([rollback.victim.requested_time for rollback in rollbacks])
     if not based_on:
         return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), rollbacks)

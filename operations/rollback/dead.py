@@ -26,7 +26,9 @@ logger = logging.getLogger("pyhudi")
 _POLL_S = 0.2
 
 
-def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Mapping[Instant, Liveness | None]:
+def undo_dead(
+    other_writers: OtherWriters, timeline: Timeline, *, own_time: str = ""
+) -> Mapping[Instant, Liveness | None]:
     """Roll back the writes of a timeline whose writers are dead, one after another, and wait for no writer.
 
     The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
@@ -37,13 +39,15 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
         return pending_writes
     for instant in timeline.pending:
         requested = instant.requested_time
-        is_write = kind_of(instant.action) is WRITE and requested != own
+        is_write = kind_of(instant.action) is WRITE and requested != own_time
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
-            pending_writes[instant] = _undo_if_dead(others, instant)
+            pending_writes[instant] = _undo_if_dead(other_writers, instant)
         except (ConcurrentWriteError, CorruptInstantError) as error:
-            logger.info("table %s: the %s %s stays pending: %s", others.table.path, instant.action, requested, error)
+            logger.info(
+                "table %s: the %s %s stays pending: %s", other_writers.table.path, instant.action, requested, error
+            )
             pending_writes[instant] = Liveness(True, error.what, error.todo)
     return pending_writes
 
@@ -51,7 +55,7 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
 def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
     """Call `undo_dead` at the end of another write; a failure is logged, and does not change that write's result."""
     try:
-        undo_dead(OtherWriters(work.table, work.patience), timeline, own=work.instant_time)
+        undo_dead(OtherWriters(work.table, work.patience), timeline, own_time=work.instant_time)
     except Exception:
         logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
 
@@ -68,14 +72,14 @@ def give_up_begun(work: Transaction) -> None:
 ONE_PROCESS = Ownership(marked_by_tasks, give_up_begun)
 
 
-def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> None:
+def wait_until_over(other_writers: OtherWriters, met: MetInstant, until_s: float) -> None:
     """Wait until a pending write is complete or undone, at most until a monotonic time; undo it if it is dead.
 
     An instant that was read from an error's text is not undone here: the wait ends, and the next write undoes it.
     """
     is_dead = False
     while time.monotonic() < until_s:
-        instant = others.table.timeline().write_at(met.instant)
+        instant = other_writers.table.timeline().write_at(met.instant)
         if instant is None or instant.state == State.COMPLETED:
             return
         if is_dead:
@@ -83,12 +87,12 @@ def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> No
             pause()
         if met.from_text:
             if (
-                is_given_up(others.table.storage, met.instant)
-                or not others.suspect(instant).judge(may_wait=False).alive
+                is_given_up(other_writers.table.storage, met.instant)
+                or not other_writers.suspect(instant).judge(may_wait=False).alive
             ):
                 return
         else:
-            is_dead = _undo_if_dead(others, instant) is None
+            is_dead = _undo_if_dead(other_writers, instant) is None
         if not is_dead:
             pause()
 
@@ -98,13 +102,17 @@ def pause() -> None:
     time.sleep(_POLL_S)
 
 
-def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:
+def _undo_if_dead(other_writers: OtherWriters, instant: Instant) -> Liveness | None:
+    """Roll a write back if its writer is dead, and return None; otherwise return the signs by which it may live.
+
+    A write that was given up counts as dead at once.
+    """
     beat = None
-    if not is_given_up(others.table.storage, instant.requested_time):
-        liveness = others.suspect(instant).judge(may_wait=False)
+    if not is_given_up(other_writers.table.storage, instant.requested_time):
+        liveness = other_writers.suspect(instant).judge(may_wait=False)
         if liveness.alive:
             return liveness
         beat = liveness.beat
-    if judge(replace(BESIDE_A_WRITE, their_state=Known.DEAD), rules_of(others.patience)) is Verdict.UNDO:
-        roll_back(others, PlannedRollback(instant, beat=beat))
+    if judge(replace(BESIDE_A_WRITE, their_state=Known.DEAD), rules_of(other_writers.patience)) is Verdict.UNDO:
+        roll_back(other_writers, PlannedRollback(instant, beat=beat))
     return None

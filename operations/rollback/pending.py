@@ -75,13 +75,13 @@ class OtherWriters:
     patience: Patience
     waits: bool = False
 
-    def broken_off(
+    def rollbacks_to_finish(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
-        return tuple(dead for dead in self.condemned(timeline, mine, asked) if not dead.at_work)
+        return tuple(dead for dead in self.unfinished_rollbacks(timeline, mine, asked) if not dead.at_work)
 
-    def condemned(
+    def unfinished_rollbacks(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
@@ -93,31 +93,32 @@ class OtherWriters:
         for time in sorted(rollbacks_of, reverse=True):
             victim, rollback = timeline.write_at(time), rollbacks_of[time][0]
             asks_maker = victim is not None and asked is Asked.BEFORE_PLAN
-            their_state = self.maker_of(rollback) if asks_maker else Known.PENDING
+            their_state = self.state_of_maker(rollback) if asks_maker else Known.PENDING
             verdict = judge(Meeting(mine, ROLLBACK, their_state, all_shared({Shared.VICTIM: victim}), asked))
             if verdict is Verdict.REFUSE:
-                raise in_the_way(timeline, rollback)
+                raise in_the_way_error(timeline, rollback)
             if victim is not None:
                 at_work = verdict is Verdict.GO_ON
                 planned.append(PlannedRollback(victim, certain=True, at_work=at_work))
         return tuple(planned)
 
-    def maker_of(self, rollback: Instant) -> Known:
+    def state_of_maker(self, rollback: Instant) -> Known:
         """Return LIVING or FOREIGN if a process at work on a rollback gives signs of life, else PENDING.
 
         A short rollback of pyhudi gives no signs of life, and any process may finish it.
         """
         liveness = self.suspect(rollback).judge(may_wait=False)
-        silent = liveness.foreign and liveness.beat is None
-        if not liveness.alive or (silent and self.patience.foreign_age_s is None):
+        shows_no_sign = liveness.foreign and liveness.beat is None
+        if not liveness.alive or (shows_no_sign and self.patience.foreign_age_s is None):
             return Known.PENDING
         return Known.FOREIGN if liveness.foreign else Known.LIVING
 
-    def known_of_restore(self, restore: Instant) -> Known:
+    def state_of_restore(self, restore: Instant) -> Known:
         """Return whether the process at work on a restore lives; FOREIGN if that is unknown."""
-        return known_by(self.suspect(restore).judge(may_wait=False))
+        return state_by_liveness(self.suspect(restore).judge(may_wait=False))
 
     def suspect(self, instant: Instant) -> Suspect:
+        """Return what judges by signs of life whether the process of an instant is dead."""
         table = self.table
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
@@ -132,35 +133,35 @@ class OtherWriters:
         restore = pending_restore(timeline)
         if restore is not None and forbids(Meeting(WRITE, RESTORE)):
             # A restore that broke off leaves half-undone writes, which look like pending writes older than it.
-            raise restoring(timeline, restore)
-        dead = []
+            raise restoring_error(timeline, restore)
+        dead_writes = []
         for instant in timeline.pending:
             kind = kind_of(instant.action)
             if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in victims:
                 continue
             names_groups = says_what_it_holds(timeline, instant)
             if kind is WRITE and not names_groups:
-                verdict = self._beside_rescale(timeline, instant)
-                if verdict is not None:
-                    dead.append((instant, verdict.beat))
+                liveness = self._beside_rescale(timeline, instant)
+                if liveness is not None:
+                    dead_writes.append((instant, liveness.beat))
                     continue
                 if self._passes_over(timeline, instant):
                     continue
-                verdict = self.refuse_living(instant)
-                dead += [] if verdict is None else [(instant, verdict.beat)]
+                liveness = self.refuse_living(instant)
+                dead_writes += [] if liveness is None else [(instant, liveness.beat)]
                 continue
             kind = CLUSTERING if names_groups else kind
             names_none = kind is CLUSTERING and not names_groups
             if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
                 continue
             if not names_none:
-                raise in_the_way(timeline, instant)
+                raise in_the_way_error(timeline, instant)
             raise UnsupportedTableError(
                 f"The clustering {instant.requested_time} is pending on the table {self.table.path}, and its plan "
                 "names no file group, so it is unknown which file groups must not be written meanwhile.",
                 "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
             )
-        return tuple(dead)
+        return tuple(dead_writes)
 
     def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
         """Return whether a write may ignore another pending write: it is pyhudi's, alive or dead, or it is over."""
@@ -223,7 +224,7 @@ class OtherWriters:
     ) -> Liveness | None:
         """Do what `refuse_living` does, by the signs of life alone; the error's text has `state` after the instant."""
         liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
-        verdict = judge(replace(meeting, their_state=known_by(liveness)), rules_of(self.patience))
+        verdict = judge(replace(meeting, their_state=state_by_liveness(liveness)), rules_of(self.patience))
         if liveness.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {instant.action} {instant.requested_time} {state}: {liveness.reason}.",
@@ -233,24 +234,27 @@ class OtherWriters:
         return None if verdict is Verdict.GO_ON else liveness
 
 
-def known_by(liveness: Liveness) -> Known:
+def state_by_liveness(liveness: Liveness) -> Known:
+    """Return DEAD for a dead writer, FOREIGN for another engine's writer, and LIVING for pyhudi's."""
     if not liveness.alive:
         return Known.DEAD
     return Known.FOREIGN if liveness.foreign else Known.LIVING
 
 
-def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
+def in_the_way_error(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
+    """Return the error for an instant that cannot begin beside a pending instant, with the process at work on it."""
     storage = timeline.files.storage
     process = owner.Claim(storage, instant.requested_time).owner()
-    by = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
+    process_in_words = "" if process is None else f"; process {process.pid} on {process.host} carries it out"
     return ConcurrentWriteError(
-        f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{by}.",
+        f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{process_in_words}.",
         "Run it again once that is complete.",
-        met=_meeting_with(instant),
+        met=_to_met_instant(instant),
     )
 
 
-def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
+def held_by_clustering_error(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
+    """Return the error for a write to a file group that a pending clustering holds."""
     return ConcurrentWriteError(
         f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which this write would change. The clustering would "
@@ -261,29 +265,31 @@ def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> Conc
     )
 
 
-def _meeting_with(instant: Instant) -> MetInstant:
+def _to_met_instant(instant: Instant) -> MetInstant:
+    """Return a pending instant in the form in which errors carry it to callers that wait for it."""
     kind = kind_of(instant.action)
     return MetInstant(instant.requested_time, instant.action if kind is None else kind.value)
 
 
-def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
+def restoring_error(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
     """Return the error of a write during a pending restore, which has undone some of the writes that it will undo."""
     try:
         plan = timeline.files.read_restore_plan(restore)
     except CorruptInstantError:
         plan = None
-    to = None if plan is None else plan.savepoint_to_restore_timestamp
+    target_time = None if plan is None else plan.savepoint_to_restore_timestamp
     what = f"The restore {restore.requested_time} of the table {timeline.storage.path} is pending"
-    if not to:
+    if not target_time:
         return ConcurrentWriteError(
             f"{what}, and its plan does not say to which instant.",
             "Finish it with Apache Hudi, or delete its files from the timeline if it has not begun.",
-            met=_meeting_with(restore),
+            met=_to_met_instant(restore),
         )
     return ConcurrentWriteError(
-        f"{what}: of the commits after {to} some are undone and some are not.",
-        f"Wait until it is done; if its process is dead, run HudiTable.restore({to!r}) again, which finishes it.",
-        met=_meeting_with(restore),
+        f"{what}: of the commits after {target_time} some are undone and some are not.",
+        f"Wait until it is done; if its process is dead, run HudiTable.restore({target_time!r}) again, which finishes "
+        "it.",
+        met=_to_met_instant(restore),
     )
 
 

@@ -19,4 +19,4 @@ def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Sequence[Pla
         work.reserve.release()
         roll_back(OtherWriters(work.table, work.patience), planned)
         work.reserve.hold()
-    return sweep(work.table, work.patience, own=work.instant_time, timeline=None if rollbacks else timeline)
+    return sweep(work.table, work.patience, own_time=work.instant_time, timeline=None if rollbacks else timeline)

@@ -41,20 +41,20 @@ logger = logging.getLogger("pyhudi")
 GIVEN_UP_S = 3600.0
 
 
-def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
+def roll_back(other_writers: OtherWriters, planned: PlannedRollback) -> None:
     """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
     # A commit looks for rollbacks that name it. So the victim cannot complete after this decision, however long it
     # stalled, and before the decision the rollback deletes none of its files.
-    table = others.table
-    begun = begin(table, "rollback", partial(_plan_unless_over, others, planned))
+    table = other_writers.table
+    begun = begin(table, "rollback", partial(_plan_unless_over, other_writers, planned))
     rollbacks = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
     rollback = rollbacks[0] if rollbacks else begun.instant
-    mine = begun.instant is not None or planned.certain
-    if rollback is not None and (mine or others.maker_of(rollback) is Known.PENDING):
-        carry_on(table, begun.timeline, rollback.requested_time)
+    is_ours = begun.instant is not None or planned.certain
+    if rollback is not None and (is_ours or other_writers.state_of_maker(rollback) is Known.PENDING):
+        carry_out_rollback(table, begun.timeline, rollback.requested_time)
 
 
-def carry_on(table: Table, timeline: Timeline, at: str) -> None:
+def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
     """Take all steps of the rollback that was requested at `at`; other processes may have taken some before."""
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
@@ -65,7 +65,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     victim, paths = timeline.write_at(info.commit_time), planned_files(table, plan, info.commit_time)
     shared = info.action in COMPACTING
     if victim is not None and shared:
-        if not _stop_execution(table, timeline.reload(), at, victim, paths):
+        if not _undo_execution(table, timeline.reload(), at, victim, paths):
             return
     elif victim is not None:
         with LongWork(table.storage, at):
@@ -85,23 +85,24 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         prepare_undo(table, timeline, info.commit_time, ())
         take_back_metadata(table, [info.commit_time])
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
+    # Other pending rollbacks of the same victim are complete with this one's steps.
     for rollback_time in (
         at,
         *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ())),
     ):
-        _complete(table, rollback_time, plan, time.monotonic() - began)
+        _complete_rollback(table, rollback_time, plan, time.monotonic() - began)
     if not shared:
         forget(table.storage, info.commit_time)
     logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
 
 
-def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
+def _undo_execution(table: Table, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
     """Undo an execution of a compaction's plan; the plan stays unless the user took it back.
 
     A process may execute the plan again under the same time. So this deletes only the files that the rollback names,
     and only while the rollback is pending. Return whether it was.
     """
-    if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
+    if not _has_rollback(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
     prepare_undo(table, timeline, victim.requested_time, paths)
     table.format.undo.take_back(table.storage, {victim.requested_time: paths})
@@ -113,7 +114,7 @@ def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
     return True
 
 
-def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
+def _plan_unless_over(other_writers: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
     """Return the plan to roll a dead write back; None if the write is over, or a rollback names it already."""
     victim = timeline.write_at(planned.victim.requested_time)
     if victim is None or victim.state == State.COMPLETED or victim.requested_time in pending_rollbacks(timeline):
@@ -121,9 +122,9 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
     if victim.action in COMPACTING:
         # One execution was rolled back already: another process may have begun to execute the plan again.
         return None
-    if not planned.certain and not others.refuse_living(victim, known_beat=planned.beat, may_wait=False):
+    if not planned.certain and not other_writers.refuse_living(victim, known_beat=planned.beat, may_wait=False):
         return None
-    table, storage = others.table, others.table.storage
+    table, storage = other_writers.table, other_writers.table.storage
     if storage.has_files(owner.Claim(storage, victim.requested_time).folder):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal no task
         # publishes a file, so the listing below finds all of them.
@@ -132,7 +133,8 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
     return plan_of(table, victim, files_of(table, timeline, victim.requested_time))
 
 
-def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
+def _has_rollback(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
+    """Return whether a rollback is on the timeline, in one of some states."""
     return any(
         (instant.requested_time, instant.action) == (at, "rollback") and instant.state in states
         for instant in timeline.instants
@@ -152,10 +154,11 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
             continue
         if judge(Meeting(WRITE, ROLLBACK, Known.DEAD)) is not Verdict.FINISH:
             continue
-        _finish(table, timeline, instant)
+        _finish_without_victim(table, timeline, instant)
 
 
-def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
+def _finish_without_victim(table: Table, timeline: Timeline, rollback: Instant) -> None:
+    """Complete a rollback whose victim is gone; it stays pending if its plan cannot be read."""
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
@@ -165,30 +168,32 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     victim = None if plan is None else plan.instant_to_rollback
     if victim is None or timeline.write_at(victim.commit_time) is not None:
         return
-    carry_on(table, timeline, rollback.requested_time)
+    carry_out_rollback(table, timeline, rollback.requested_time)
 
 
-def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
+def _complete_rollback(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
     """Complete a rollback that is still pending: two tasks would make two completed files, with two times."""
     rollback = Instant(at, "rollback", State.INFLIGHT)
 
     def outcome(timeline: Timeline) -> Outcome | None:
-        if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
+        """Return the outcome while the rollback is pending; None if it is complete."""
+        if not _has_rollback(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
         victim = plan.instant_to_rollback
-        removed = [] if victim is None else planned_files(table, plan, victim.commit_time)
-        return Outcome(result_of_plan(table, at, plan, seconds), removed=removed)
+        removed_paths = [] if victim is None else planned_files(table, plan, victim.commit_time)
+        return Outcome(result_of_plan(table, at, plan, seconds), removed=removed_paths)
 
     complete(table, rollback, outcome, starts=True)
 
 
 def planned_files(table: Table, plan: RollbackPlan, victim: str) -> list[str]:
     """Return the paths of a victim's data files that a rollback's plan names; other writes' files stay."""
-    named = table.format.undo.planned(plan)
-    return sorted({path for path in named if is_data_file_of(table.format.slices, victim, path)})
+    named_paths = table.format.undo.planned(plan)
+    return sorted({path for path in named_paths if is_data_file_of(table.format.slices, victim, path)})
 
 
 def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
+    """Return the plan of a rollback of a victim, which names the data files to delete."""
     from ...timeline.metadata.models import InstantInfo, RollbackPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
@@ -196,6 +201,7 @@ def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
 
 
 def result_of_plan(table: Table, at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    """Return the body of a completed rollback, as its plan says; it counts all planned files as deleted."""
     from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

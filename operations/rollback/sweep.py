@@ -30,7 +30,7 @@ class _LastBeat(NamedTuple):
     path: str
 
 
-def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | None = None) -> Swept:
+def sweep(table: Table, patience: Patience, *, own_time: str, timeline: Timeline | None = None) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
     ``timeline`` is a listing of right before, if the caller has it; it is listed again if folders are deserted.
@@ -54,40 +54,40 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     # Folders of other names belong to later releases.
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
-    beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    signs = {
+    beating_times = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
+    last_beats = {
         instant_time: _last_beat(table.storage, instant_time)
-        for instant_time in sorted((working | marked | beating) - {own})
+        for instant_time in sorted((working | marked | beating_times) - {own_time})
     }
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
-    empty = [instant_time for instant_time, sign in signs.items() if sign is None and instant_time not in marked]
-    _remove_empty(table.storage, empty)
+    empty_times = [time for time, beat in last_beats.items() if beat is None and time not in marked]
+    _remove_empty(table.storage, empty_times)
     # The time is read after the signs, so that it is not older than these. A local store makes a file to learn it.
-    now_s = table.storage.file_time() if any(signs.values()) else 0.0
-    deserted = [
+    now_s = table.storage.file_time() if any(last_beats.values()) else 0.0
+    deserted_times = [
         instant_time
-        for instant_time, sign in signs.items()
-        if instant_time not in empty
-        and (sign is None or _is_deserted(table.storage, instant_time, sign, patience, now_s))
+        for instant_time, beat in last_beats.items()
+        if instant_time not in empty_times
+        and (beat is None or _is_deserted(table.storage, instant_time, beat, patience, now_s))
     ]
-    if deserted or timeline is None:
+    if deserted_times or timeline is None:
         # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
         timeline = table.timeline()
     age_s = patience.foreign_age_s
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
-    if any(map(_is_pending, map(timeline.find, deserted))):
+    if any(map(_is_pending, map(timeline.find, deserted_times))):
         # Its writer may have died between the decision to complete it and its completed file.
         timeline = settle(table)
-    for instant_time in deserted:
+    for instant_time in deserted_times:
         instant = timeline.find(instant_time)
         if _is_pending(instant):
             continue
         # A savepoint keeps its instant on the timeline while younger instants are archived. A folder whose name is no
         # instant time is scratch of an archiving.
-        lost = instant is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
-        if lost and _begins_after_all(table, instant_time):
+        is_lost = instant is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
+        if is_lost and _begins_after_all(table, instant_time):
             continue
-        if lost and instant_time in marked and not table.archive.holds(instant_time):
+        if is_lost and instant_time in marked and not table.archive.holds(instant_time):
             marked_paths = marked_files(table.storage, table.format.slices, instant_time)
             table.format.undo.take_back(table.storage, {instant_time: marked_paths})
             take_back_metadata(table, [instant_time])
@@ -103,10 +103,12 @@ def _begins_after_all(table: Table, instant_time: str) -> bool:
 
 
 def _is_pending(instant: Instant | None) -> bool:
+    """Return whether an instant is on the timeline and not completed."""
     return instant is not None and instant.state != State.COMPLETED
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
+    """Delete the working folders of instants that are empty and older than any write at work."""
     for instant_time in instant_times:
         claim = owner.Claim(storage, instant_time)
         folders = [claim.aside, claim.spills, folder_of(instant_time), claim.folder]
@@ -116,13 +118,13 @@ def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
 def _last_beat(storage: Storage, instant_time: str) -> _LastBeat | None:
     """Return the youngest of an instant's heartbeat and the files of its working folder; None without any."""
     folder = owner.Claim(storage, instant_time).folder
-    signs = [_LastBeat(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
+    beats = [_LastBeat(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
     heart = heartbeat.Heartbeat(storage, instant_time).path
     beat = storage.modified(heart)
-    return max([*signs, *([] if beat is None else [_LastBeat(beat, heart)])], default=None)
+    return max([*beats, *([] if beat is None else [_LastBeat(beat, heart)])], default=None)
 
 
-def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience: Patience, now_s: float) -> bool:
+def _is_deserted(storage: Storage, instant_time: str, last_beat: _LastBeat, patience: Patience, now_s: float) -> bool:
     """Return whether the writer of a working folder is dead, by the same signs as the writer of a pending instant.
 
     ``now_s`` is the time of the table's store.
@@ -131,10 +133,10 @@ def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience:
     heartbeat may be silent, or after a day.
     """
     # The steady clock counts from this process's first look, so look at young folders too.
-    still_s = owner.stood_still_s(storage, sign.path, sign.modified)
-    if now_s - sign.modified <= patience.heartbeat_tolerance_s:
+    still_s = owner.stood_still_s(storage, last_beat.path, last_beat.modified)
+    if now_s - last_beat.modified <= patience.heartbeat_tolerance_s:
         return False
     writer = owner.Claim(storage, instant_time).owner()
     if writer is not None:
-        return owner.is_dead(storage, sign.path, sign.modified, writer, patience, now_s)
-    return still_s > patience.heartbeat_tolerance_s or now_s - sign.modified > seals.KEPT_S
+        return owner.is_dead(storage, last_beat.path, last_beat.modified, writer, patience, now_s)
+    return still_s > patience.heartbeat_tolerance_s or now_s - last_beat.modified > seals.KEPT_S

@@ -19,7 +19,7 @@ from ..service_settings import ArchiveSettings, CleanSettings
 from .clean_plan import earliest_to_retain
 
 # These are archived with the writes around them. Apache Hudi archives no other actions than these and writes.
-_ALONG = frozenset({"clean", "rollback"})
+_ARCHIVED_WITH_WRITES = frozenset({"clean", "rollback"})
 _INDEXING = "indexing"
 # So many writes stay on the timeline beside the writes that the clean retains.
 _MORE_THAN_RETAINED = 2
@@ -34,7 +34,7 @@ def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None)
 
 
 def candidates(
-    timeline: Timeline, settings: ArchiveSettings, retained: str, held: Iterable[Instant] = ()
+    timeline: Timeline, settings: ArchiveSettings, retained: str, archived_already: Iterable[Instant] = ()
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
@@ -42,18 +42,24 @@ def candidates(
     into the archive before it died.
     """
     writes = timeline.writes
-    keep = max(settings.min_commits, 1)
+    kept_writes = max(settings.min_commits, 1)
     if retained:
-        keep = max(keep, sum(instant.requested_time >= retained for instant in writes) + _MORE_THAN_RETAINED)
-    most = settings.max_commits + keep - max(settings.min_commits, 1)
-    last = writes[len(writes) - keep - 1].requested_time if len(writes) > max(most, keep) else ""
-    last = max([last, *(instant.requested_time for instant in held if instant.is_write)])
+        kept_writes = max(
+            kept_writes, sum(instant.requested_time >= retained for instant in writes) + _MORE_THAN_RETAINED
+        )
+    most_writes = settings.max_commits + kept_writes - max(settings.min_commits, 1)
+    archived_until = (
+        writes[len(writes) - kept_writes - 1].requested_time if len(writes) > max(most_writes, kept_writes) else ""
+    )
+    archived_until = max(
+        [archived_until, *(instant.requested_time for instant in archived_already if instant.is_write)]
+    )
     # The newest write always stays: it names the table's columns.
-    wanted = {instant for instant in writes[:-1] if instant.requested_time <= last}
+    wanted = {instant for instant in writes[:-1] if instant.requested_time <= archived_until}
     if settings.delta_commits is not None:
-        since = _needed_by_compaction(timeline, settings.delta_commits)
-        wanted = {instant for instant in wanted if not since or instant.requested_time < since}
-    return cut(timeline, {*wanted, *_along(timeline, wanted)})
+        counted_since = _needed_by_compaction(timeline, settings.delta_commits)
+        wanted = {instant for instant in wanted if not counted_since or instant.requested_time < counted_since}
+    return archivable_prefix(timeline, {*wanted, *_archived_with(timeline, wanted)})
 
 
 def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
@@ -66,26 +72,33 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
     return counted.last or counted.since[0]
 
 
-def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the wanted instants on the timeline that are older than all instants that have to stay on it."""
+def archivable_prefix(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Return the wanted instants on the timeline that are older than all instants that have to stay on it.
+
+    Return none if archiving has to wait for a pending instant.
+    """
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
     obstacles = [instant.requested_time for instant in timeline.instants if _stays(instant, wanted)]
     obstacles += _completed_since_an_indexing(timeline)
-    waiting = [
+    waiting_times = [
         instant.requested_time
         for instant in timeline.pending
         if instant.is_write and _verdict(instant) is Verdict.GIVE_WAY
     ]
-    if waiting:
+    if waiting_times:
         # Apache Hudi, too, wants a commit before the first pending write.
-        before = [instant.requested_time for instant in timeline.writes if instant.requested_time < min(waiting)]
-        obstacles += before[-1:]
-    end = min(obstacles, default=None)
-    left = {instant for instant in wanted if end is None or instant.requested_time < end}
-    writes = {instant for instant in left if instant.is_write}
-    return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda instant: instant.identity))
+        earlier_writes = [
+            instant.requested_time for instant in timeline.writes if instant.requested_time < min(waiting_times)
+        ]
+        obstacles += earlier_writes[-1:]
+    first_obstacle = min(obstacles, default=None)
+    archivable = {instant for instant in wanted if first_obstacle is None or instant.requested_time < first_obstacle}
+    writes = {instant for instant in archivable if instant.is_write}
+    return tuple(
+        sorted({*writes, *_archived_with(timeline, writes) & archivable}, key=lambda instant: instant.identity)
+    )
 
 
 def before_replaced_files(
@@ -108,25 +121,36 @@ def before_replaced_files(
         else:
             files_by_partition = {partition: [*listings.get(partition, ())] for partition in partitions}
         if _has_replaced_file(files_by_partition, replaced):
-            earlier = {other for other in wanted if other.requested_time < instant.requested_time}
-            return cut(timeline, earlier)
+            earlier_instants = {other for other in wanted if other.requested_time < instant.requested_time}
+            return archivable_prefix(timeline, earlier_instants)
     return wanted
 
 
 def _stays(instant: Instant, wanted: set[Instant]) -> bool:
+    """Return whether an instant must stay on the timeline, with all younger instants.
+
+    A savepoint or an unfinished instant stays if archiving gives way to it; a completed write stays unless it is
+    `wanted`.
+    """
     if instant.state != State.COMPLETED or instant.action == "savepoint":
         return _verdict(instant) is Verdict.GIVE_WAY
     return instant.is_write and instant not in wanted
 
 
 def _completed_since_an_indexing(timeline: Timeline) -> list[str]:
-    """Return the instants that completed after a pending indexing was requested.
+    """Return the times of the instants that completed after the first pending indexing was requested.
 
     An indexing reads what was complete before it; later writes write to the index themselves. To the indexing, an
     archived write was complete before it, so these writes must not be archived yet.
     """
-    begun = min((instant.requested_time for instant in timeline.pending if instant.action == _INDEXING), default="")
-    return [instant.requested_time for instant in timeline.completed if begun and instant.visible_since > begun]
+    indexing_time = min(
+        (instant.requested_time for instant in timeline.pending if instant.action == _INDEXING), default=""
+    )
+    return [
+        instant.requested_time
+        for instant in timeline.completed
+        if indexing_time and instant.visible_since > indexing_time
+    ]
 
 
 def _verdict(instant: Instant) -> Verdict:
@@ -135,15 +159,21 @@ def _verdict(instant: Instant) -> Verdict:
     return Verdict.GIVE_WAY if kind is None else judge(Meeting(ARCHIVING, kind, known_of(instant)))
 
 
-def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
-    last = max((instant.requested_time for instant in writes), default="")
-    return {instant for instant in timeline.completed if instant.action in _ALONG and instant.requested_time < last}
+def _archived_with(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
+    """Return the cleans and rollbacks older than the last of some writes, which are archived with these."""
+    last_write = max((instant.requested_time for instant in writes), default="")
+    return {
+        instant
+        for instant in timeline.completed
+        if instant.action in _ARCHIVED_WITH_WRITES and instant.requested_time < last_write
+    }
 
 
 def _has_replaced_file(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
+    """Return whether a partition has a file, or change data, of a file group that was replaced."""
     for partition, files in listings.items():
-        gone = frozenset(replaced[partition])
+        replaced_ids = frozenset(replaced[partition])
         names = (data_file(info.path, changes=True) for info in files)
-        if any(name is not None and name.file_id in gone for name in names):
+        if any(name is not None and name.file_id in replaced_ids for name in names):
             return True
     return False

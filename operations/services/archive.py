@@ -36,7 +36,7 @@ from ..transaction.locks import HeldLock
 from ..transaction.undone_metadata import prepare_removal
 from ..words.at_work import in_words
 from ..write_ids import NotedIds, note_write_ids, read_noted
-from .archivable import before_replaced_files, candidates, cut, retained_from
+from .archivable import archivable_prefix, before_replaced_files, candidates, retained_from
 
 
 def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Instant]) -> tuple[Instant, ...]:
@@ -45,12 +45,20 @@ def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Inst
     Returns all without a metadata table. Raises `TableConfigError` if the properties of the metadata table are missing.
     """
     # If other software builds a partition meanwhile, it begins with all complete instants.
-    may_have = written_partitions(table.config) or any(each.action == "indexing" for each in timeline.instants)
-    names = written_partitions(load_config(table.storage)) if table.format.keeps_metadata and may_have else ()
+    may_have_partitions = written_partitions(table.config) or any(
+        each.action == "indexing" for each in timeline.instants
+    )
+    names = (
+        written_partitions(load_config(table.storage)) if table.format.keeps_metadata and may_have_partitions else ()
+    )
     if not names:
         return tuple(instants)
-    last = MetadataTable.with_partitions(table, timeline, names).last_compaction
-    return tuple(each for each in instants if last is not None and each.visible_since <= last.requested_time)
+    last_compaction = MetadataTable.with_partitions(table, timeline, names).last_compaction
+    return tuple(
+        each
+        for each in instants
+        if last_compaction is not None and each.visible_since <= last_compaction.requested_time
+    )
 
 
 logger = logging.getLogger("pyhudi")
@@ -85,13 +93,14 @@ def archive(
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
     result = ServiceResult(storage.path, _ACTION, dry=dry_run)
+    # Only a call after a write has a timeline, and it need not archive all at once.
     may_wait = _MOST_WAITING if timeline is not None else 0
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
-    held = _held(table, timeline, announced)
-    wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), held)
+    archived_already = _archived_already(table, timeline, announced)
+    wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), archived_already)
     merge = None if dry_run else merge_metadata
     wanted = before_replaced_files(timeline, _merged(table, timeline, wanted, merge, may_wait))
     if dry_run:
@@ -113,22 +122,31 @@ def _merged(
     if merge is not None and len(wanted) - len(merged) > may_wait:
         merge()
         merged = merged_in_metadata(table, timeline, wanted)
-    return cut(timeline, merged) if len(merged) < len(wanted) else wanted
+    return archivable_prefix(timeline, merged) if len(merged) < len(wanted) else wanted
 
 
 def with_what_holds_it_up(result: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
-    """Return the result with the pending instant before which archiving stopped, if too many writes stay."""
+    """Return the result with the pending instant that stopped archiving in `skipped`, if too many writes stay."""
     table = open_table(storage)
     timeline = table.timeline()
-    stops = [instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))]
-    if len(timeline.writes) <= settings.max_commits or not stops:
+    obstacles = [
+        instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))
+    ]
+    if len(timeline.writes) <= settings.max_commits or not obstacles:
         return result
-    return replace(result, skipped=f"instants after {stops[0].requested_time} stay for {in_words(table, stops[0])}")
+    return replace(
+        result, skipped=f"instants after {obstacles[0].requested_time} stay for {in_words(table, obstacles[0])}"
+    )
 
 
-def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
-    """Return the instants in both timeline and archive: the archiving process died before it took them off."""
-    announced = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
+def _archived_already(table: Table, timeline: Timeline, announced_times: Sequence[str]) -> frozenset[Instant]:
+    """Return the instants in both timeline and archive: the archiving process died before it took them off.
+
+    `announced_times` are the times up to which processes have announced to archive, in ascending order.
+    """
+    announced = [
+        instant for instant in timeline.completed if announced_times and instant.requested_time <= announced_times[-1]
+    ]
     return table.archive.known_of(announced)
 
 
@@ -142,7 +160,7 @@ class _Round:
 
     def carry_out(self, wanted: Iterable[Instant]) -> ServiceResult:
         """Archive the instants that still may be archived."""
-        instants = cut(self.timeline, wanted)
+        instants = archivable_prefix(self.timeline, wanted)
         if not instants:
             return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)
@@ -159,14 +177,14 @@ class _Round:
             bytes=sum(info.size for info in orphans),
         )
 
-    def _move(self, instants: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
-        """Return how many instants were moved."""
+    def _move(self, instants: Sequence[Instant], noted: NotedIds, lock: HeldLock) -> int:
+        """Put instants into the archive and take them off the timeline; return how many it took off."""
         self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
         note_write_ids(self.table, noted=noted)
-        count = self._take_off(instants, held)
-        self._merge()
+        count = self._take_off(instants, lock)
+        self._merge_archive_files()
         return count
 
     def _delete_orphans(self, until: str) -> list[FileInfo]:
@@ -174,9 +192,9 @@ class _Round:
 
         Once the timeline's first write is younger than these files, readers take them for files of archived writes.
         """
-        storage, first = self.table.storage, _first_write(self.timeline.instants) or until
-        made = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
-        files_by_write = {time: files for time, files in made.items() if first <= time < until}
+        storage, first_write = self.table.storage, _first_write(self.timeline.instants) or until
+        files_by_maker = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
+        files_by_write = {time: files for time, files in files_by_maker.items() if first_write <= time < until}
         # The timeline is read after the files: a write is on the timeline before its first file exists, and in the
         # archive before it leaves the timeline.
         now = self.timeline.reload()
@@ -186,23 +204,24 @@ class _Round:
                 instant.requested_time for instant in self.table.archive.instants(min(files_by_write), until)
             )
         orphans = {time: files for time, files in files_by_write.items() if time not in instant_times}
-        left = {time: [info.path for info in files] for time, files in orphans.items()}
-        prepare_removal(self.table, [path for paths in left.values() for path in paths], _ACTION)
-        self.table.format.undo.take_back(storage, left)
+        orphan_paths = {time: [info.path for info in files] for time, files in orphans.items()}
+        prepare_removal(self.table, [path for paths in orphan_paths.values() for path in paths], _ACTION)
+        self.table.format.undo.take_back(storage, orphan_paths)
         return [*chain.from_iterable(orphans.values())]
 
-    def _take_off(self, instants: Sequence[Instant], held: HeldLock) -> int:
-        """Delete the files of the instants that the archive holds, and return their number."""
+    def _take_off(self, instants: Sequence[Instant], lock: HeldLock) -> int:
+        """Delete the timeline files of the instants that the archive holds by now, and return their number."""
         archived = self.table.archive.known_of(instants)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
         for instant in archived:
             if instant.requested_time in marked:
                 Markers(self.table.storage, instant.requested_time).delete()
-        remove_archived(held, [files.get(instant.identity, {}) for instant in instants if instant in archived])
+        remove_archived(lock, [files.get(instant.identity, {}) for instant in instants if instant in archived])
         return len(archived)
 
-    def _merge(self) -> None:
+    def _merge_archive_files(self) -> None:
+        """Merge archive files if a level has a whole batch of them, and delete those that are not needed any more."""
         writer = self.table.archive_writer
         merged = writer.merge(SCRATCH, self.settings.batch)
         if merged:
@@ -211,4 +230,5 @@ class _Round:
 
 
 def _first_write(instants: Iterable[Instant]) -> str:
+    """Return the requested time of the first write among some instants; empty without a write."""
     return min((instant.requested_time for instant in instants if instant.is_write), default="")

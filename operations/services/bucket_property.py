@@ -1,6 +1,7 @@
-"""Keeps the table's property with its number of buckets equal to the rules that rescales bring, and that undos remove.
+"""Keeps the table's property with its number of buckets equal to the rules of bucket numbers.
 
-If there are rules, no reader uses the property. Apache Hudi's writers compare it with their own option.
+A rule is a file with the numbers of buckets of partitions: a rescale makes it, and the undo of the rescale deletes it.
+If there are rules, no reader uses the property. Apache Hudi's writers compare the property with their own option.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from ...table.table import Table
 from ..transaction.commit_path import exclusive
 
 
-def follow_rules(table: Table) -> str:
+def match_property_to_rules(table: Table) -> str:
     """Set the property to the number of buckets of all partitions, if the rules give them one number.
 
-    Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache Hudi
-    knows no rules. The text is empty if there is nothing to do.
+    Return what the user has to do then: jobs of Apache Hudi need another option in table versions in which Apache
+    Hudi knows no rules. The text is empty if there is nothing to do.
     """
     if table.config.index_type not in {None, BUCKET}:
         return ""

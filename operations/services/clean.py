@@ -57,17 +57,20 @@ _MOST_FILES_OF_A_UNIT = 1000
 
 
 class Cleaner(TableService[CleanPlan]):
+    """Carries out plans of cleans: deletes the planned files, and completes the clean's instant."""
+
     action = _ACTION
 
     def requested(self, plan: CleanPlan) -> CleanerPlan:
+        """Return the body of a clean's requested instant, by which any process can delete the planned files."""
         from ...timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        named = None
+        earliest = None
         if plan.earliest is not None:
             timestamp, action, state = plan.earliest
-            named = ActionInstant(timestamp=timestamp, action=action, state=state)
+            earliest = ActionInstant(timestamp=timestamp, action=action, state=state)
         return CleanerPlan(
-            earliest_instant_to_retain=named,
+            earliest_instant_to_retain=earliest,
             last_completed_commit_timestamp=plan.last_completed,
             policy=plan.policy,
             files_to_be_deleted_per_partition={},
@@ -80,7 +83,7 @@ class Cleaner(TableService[CleanPlan]):
             },
             # The folder of an empty partition stays: a write may be about to add files to it.
             partitions_to_be_deleted=[],
-            extra_metadata=_extra(plan),
+            extra_metadata=_savepoints_entry(plan),
         )
 
     def carry_out(self, instant: Instant, plan: CleanPlan) -> None:
@@ -93,8 +96,10 @@ class Cleaner(TableService[CleanPlan]):
             return
         # Delete a partition's files together, up to the limit of a request. Deletions must survive a power cut: files
         # of a replaced file group would be rows of the table again once its replacecommit is archived.
-        most = _MOST_FILES_OF_A_UNIT
-        units = [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
+        most_files = _MOST_FILES_OF_A_UNIT
+        units = [
+            paths[at : at + most_files] for paths in plan.files.values() for at in range(0, len(paths), most_files)
+        ]
         with LongWork(self.table.storage, instant.requested_time):
             for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
         at = instant.requested_time
@@ -102,15 +107,16 @@ class Cleaner(TableService[CleanPlan]):
         complete(self.table, instant, outcome)
 
     def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
+        """Return the body of the completed clean, and the paths whose records leave the metadata table."""
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
         partitions = {
             partition: CleanPartition(
                 partition_path=partition,
                 policy=plan.policy,
-                delete_path_patterns=_names((*plan.files.get(partition, ()), *plan.spared.get(partition, ()))),
-                success_delete_files=_names(plan.files.get(partition, ())),
-                failed_delete_files=_names(plan.spared.get(partition, ())),
+                delete_path_patterns=_file_names((*plan.files.get(partition, ()), *plan.spared.get(partition, ()))),
+                success_delete_files=_file_names(plan.files.get(partition, ())),
+                failed_delete_files=_file_names(plan.spared.get(partition, ())),
                 is_partition_deleted=False,
             )
             for partition in {**plan.files, **plan.spared}
@@ -123,7 +129,7 @@ class Cleaner(TableService[CleanPlan]):
             last_completed_commit_timestamp=plan.last_completed,
             partition_metadata=partitions,
             bootstrap_partition_metadata={},
-            extra_metadata=_extra(plan),
+            extra_metadata=_savepoints_entry(plan),
         )
         return Outcome(body, removed=[path for paths in plan.files.values() for path in paths])
 
@@ -168,16 +174,20 @@ def clean(
 
 @dataclass(slots=True)
 class _Tally:
+    """What one call of `clean` has deleted, or would delete."""
+
     instant: str = ""
     files: int = 0
     bytes: int = 0
 
     def add(self, instant: Instant, plan: CleanPlan) -> None:
+        """Count a clean that was carried out; the result will name the last such instant."""
         self.instant = instant.requested_time
         self.files += plan.count
         self.bytes += plan.bytes
 
     def result(self, storage: Storage, seconds: float, *, dry: bool = False) -> ServiceResult:
+        """Return the tally as the result of a call, and log it unless the call was a dry run."""
         if self.files and not dry:
             logger.info("table %s: cleaned %d files (%d bytes)", storage.path, self.files, self.bytes)
         return ServiceResult(
@@ -187,6 +197,8 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """One call of `clean`; `tally` counts what it has deleted."""
+
     table: Table
     settings: CleanSettings
     inline: bool
@@ -195,53 +207,55 @@ class _Run:
     def dry_result(self) -> _Tally:
         """Return what a clean would delete, by the pending plans and by a plan of its own, without writing anything."""
         timeline = self.table.timeline()
-        _refuse_pending(timeline)
-        saved = read_savepoints(timeline)
-        plans = (PendingClean(timeline, clean).plan(saved) for clean in _pending_cleans(timeline))
-        waiting = [plan for plan in plans if plan is not None]
-        named = {path for plan in waiting for paths in plan.files.values() for path in paths}
+        _refuse_rollback_or_restore(timeline)
+        savepoint_files = read_savepoints(timeline)
+        plans = (PendingClean(timeline, clean).plan(savepoint_files) for clean in _pending_cleans(timeline))
+        pending_plans = [plan for plan in plans if plan is not None]
+        pending_paths = {path for plan in pending_plans for paths in plan.files.values() for path in paths}
         survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
-        own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
-        sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
-        return _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
+        own_paths = {path for paths in plan_clean(survey).files.values() for path in paths} - pending_paths
+        sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own_paths)
+        return _Tally("", len(pending_paths) + len(own_paths), sum(plan.bytes for plan in pending_plans) + sizes)
 
     def advance(self, timeline: Timeline) -> bool:
         """Finish the pending cleans, or make a clean if there are none; return whether the call is done."""
-        _refuse_pending(timeline)
-        waiting = _pending_cleans(timeline)
-        for instant in waiting:
+        _refuse_rollback_or_restore(timeline)
+        pending_cleans = _pending_cleans(timeline)
+        for instant in pending_cleans:
             pending_plan = PendingClean(timeline, instant).plan(read_savepoints(timeline))
             if pending_plan is not None:
                 self._carry_out(instant, pending_plan)
-        if waiting:
+        if pending_cleans:
             return False
         progress = find_progress(timeline)
-        since = "" if progress is None else progress.last_completed
-        new = sum(instant.requested_time > since for instant in timeline.writes)
-        if self.inline and new < self.settings.after_commits:
+        last_seen = "" if progress is None else progress.last_completed
+        new_writes = sum(instant.requested_time > last_seen for instant in timeline.writes)
+        if self.inline and new_writes < self.settings.after_commits:
             return True
         survey = make_survey(self.table, timeline, self.settings, progress)
         plan = plan_clean(survey)
         if not plan.files:
-            _take_note(survey, progress)
+            _note_nothing_to_clean(survey, progress)
             return True
-        self._check_retirable()
-        made = Cleaner(self.table).request(lambda now: plan if _holds(survey, now) else None)
-        if made is None:
+        self._refuse_unkept_metadata()
+        requested = Cleaner(self.table).request(lambda now: plan if _still_holds(survey, now) else None)
+        if requested is None:
             return False
-        self._carry_out(*made)
+        self._carry_out(*requested)
         return True
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
-        self._check_retirable()
+        """Delete what a plan names and count it, unless pyhudi does not keep the metadata table up to date."""
+        self._refuse_unkept_metadata()
         Cleaner(self.table).carry_out(instant, plan)
         self.tally.add(instant, plan)
 
-    def _check_retirable(self) -> None:
+    def _refuse_unkept_metadata(self) -> None:
+        """Raise `UnsupportedTableError` if the metadata table has partitions that pyhudi does not update."""
         refuse_unsupported_partitions(self.table.config, self.table.path)
 
 
-def _refuse_pending(timeline: Timeline) -> None:
+def _refuse_rollback_or_restore(timeline: Timeline) -> None:
     """Raise `ConcurrentWriteError` beside a rollback or restore, which may need slices that a clean deletes."""
     for instant in timeline.pending:
         kind = kind_of(instant.action)
@@ -255,36 +269,42 @@ def _refuse_pending(timeline: Timeline) -> None:
 
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
-    """Return the cleans to finish before a new plan."""
+    """Return the pending cleans, which a call finishes before it makes a plan."""
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending)
     return [instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
 
 
-def _holds(seen: Survey, now: Timeline) -> bool:
-    """Return whether a plan made from a survey still holds.
+def _still_holds(survey: Survey, now: Timeline) -> bool:
+    """Return whether a plan made from a survey may still be requested on the timeline `now`.
 
-    New writes do no harm: the plan does not name what they replace, and they merge newer files than it names. But no
-    later clean would look at a write that was requested before the earliest retained instant and completed since.
+    New writes do no harm: the plan does not name what they replace, and they merge newer files than it names. But
+    no later clean would look at a write that was requested before the earliest retained instant and completed
+    since.
     """
-    seen_before = {(instant.identity, instant.state) for instant in seen.timeline.instants}
-    fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
-    since = seen.earliest.requested_time if seen.earliest else ""
-    for instant in fresh:
+    seen_before = {(instant.identity, instant.state) for instant in survey.timeline.instants}
+    new_instants = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
+    earliest = survey.earliest.requested_time if survey.earliest else ""
+    for instant in new_instants:
         kind, their_state = kind_of(instant.action), known_of(instant)
-        earlier = instant.is_write and their_state is Known.COMPLETED and instant.requested_time < since
-        meeting = kind and Meeting(CLEAN, kind, their_state, all_shared({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
+        is_passed_over = instant.is_write and their_state is Known.COMPLETED and instant.requested_time < earliest
+        meeting = kind and Meeting(
+            CLEAN, kind, their_state, all_shared({Shared.EARLIER: is_passed_over}), Asked.SINCE_PLAN
+        )
         if meeting is not None and forbids(meeting):
             return False
     return True
 
 
-def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
-    """Note that there was nothing to clean, if this note covers more than the last note."""
+def _note_nothing_to_clean(survey: Survey, progress: CleanProgress | None) -> None:
+    """Write the note that there was nothing to clean, if it covers more than the last note.
+
+    There is no note under a policy that keeps all until some instant, as long as there is no such instant.
+    """
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
     writes = survey.timeline.writes
-    note = CleanProgress(
+    new_note = CleanProgress(
         earliest="" if survey.earliest is None else survey.earliest.requested_time,
         until=survey.timeline.completed_until,
         last_completed=writes[-1].requested_time if writes else "",
@@ -292,13 +312,15 @@ def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
     )
     previous = None if progress is None else (progress.earliest, progress.savepoints)
     # The next write counts the writes since the last clean from this note.
-    if previous != (note.earliest, note.savepoints) or settings.after_commits > 1:
-        write_note(survey.timeline.storage, note)
+    if previous != (new_note.earliest, new_note.savepoints) or settings.after_commits > 1:
+        write_note(survey.timeline.storage, new_note)
 
 
-def _extra(plan: CleanPlan) -> dict[str, str]:
+def _savepoints_entry(plan: CleanPlan) -> dict[str, str]:
+    """Return the extra metadata with the times of the savepoints that the clean respected; empty without savepoints."""
     return {SAVEPOINTS: ",".join(plan.savepoints)} if plan.savepoints else {}
 
 
-def _names(paths: Iterable[str]) -> list[str]:
+def _file_names(paths: Iterable[str]) -> list[str]:
+    """Return the names of files without their folders, as Apache Hudi's clean metadata has them."""
     return [split(path)[1] for path in paths]

@@ -33,6 +33,8 @@ _S3 = frozenset({"s3", "s3a", "s3n"})
 
 @dataclass(frozen=True, slots=True)
 class PendingClean:
+    """A clean that is pending on a timeline; its plan may be another engine's."""
+
     timeline: Timeline
     instant: Instant
 
@@ -47,22 +49,22 @@ class PendingClean:
         if not isinstance(cleaner_plan, CleanerPlan):
             if all(instant.identity != self.instant.identity for instant in self.timeline.reload().pending):
                 return None
-            raise self._refused("has an empty plan or none, so that no process can carry it out")
-        named: dict[str, list[str]] = {}
-        for partition, path in self._named(cleaner_plan):
-            named.setdefault(partition, []).append(path)
-        sizes = self._sizes(named)
-        saved = Meeting(CLEAN, SAVEPOINT, Known.COMPLETED, frozenset({Shared.FILES}), Asked.SINCE_PLAN)
-        spares = judge(saved) is Verdict.GIVE_WAY
-        savepoint_by_name = {name: time for time, names in savepoints.items() for name in names if spares}
+            raise self._corrupt_plan("has an empty plan or none, so that no process can carry it out")
+        paths_by_partition: dict[str, list[str]] = {}
+        for partition, path in self._named_files(cleaner_plan):
+            paths_by_partition.setdefault(partition, []).append(path)
+        sizes = self._sizes(paths_by_partition)
+        meeting = Meeting(CLEAN, SAVEPOINT, Known.COMPLETED, frozenset({Shared.FILES}), Asked.SINCE_PLAN)
+        keeps_saved = judge(meeting) is Verdict.GIVE_WAY
+        savepoint_by_name = {name: time for time, names in savepoints.items() for name in names if keeps_saved}
         spared = {
             partition: [path for path in paths if split(path)[1] in savepoint_by_name]
-            for partition, paths in named.items()
+            for partition, paths in paths_by_partition.items()
         }
-        keeping = {savepoint_by_name[split(path)[1]] for paths in spared.values() for path in paths}
+        keeping_times = {savepoint_by_name[split(path)[1]] for paths in spared.values() for path in paths}
         files = {
             partition: tuple(path for path in paths if path not in spared[partition])
-            for partition, paths in named.items()
+            for partition, paths in paths_by_partition.items()
         }
         retained = cleaner_plan.earliest_instant_to_retain
         return CleanPlan(
@@ -71,43 +73,54 @@ class PendingClean:
             last_completed=cleaner_plan.last_completed_commit_timestamp,
             files=files,
             # If a savepoint named here is deleted later, the next clean looks at all partitions.
-            savepoints=tuple(sorted({*savepoint_times(cleaner_plan.extra_metadata), *keeping})),
+            savepoints=tuple(sorted({*savepoint_times(cleaner_plan.extra_metadata), *keeping_times})),
             bytes=sum(sizes.get(path, 0) for paths in files.values() for path in paths),
             spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
         )
 
-    def _named(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
+    def _named_files(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
+        """Yield the partition and the path of each file that a plan names, in both forms that plans have."""
         for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
             for name in names:
-                yield partition, self._checked(partition, join(partition, split(name)[1]), name)
+                yield partition, self._checked_path(partition, join(partition, split(name)[1]), name)
         for partition, files in (plan.file_paths_to_be_deleted_per_partition or {}).items():
             for file in files:
                 uri = file.file_path or ""
                 path = None if file.is_bootstrap_base_file else path_inside(self.timeline.storage, uri)
-                yield partition, self._checked(partition, path, uri)
+                yield partition, self._checked_path(partition, path, uri)
 
-    def _checked(self, partition: str, path: str | None, uri: str) -> str:
+    def _checked_path(self, partition: str, path: str | None, uri: str) -> str:
+        """Return the path; raise `CorruptInstantError` if it is no data file of the partition."""
         if path is None or split(path)[0] != partition or parse_data_file(path) is None:
-            where = f"the partition {partition!r}" if partition else "the table's root"
-            raise self._refused(f"names {uri!r}, which is no data file of this table in {where}")
+            folder_in_words = f"the partition {partition!r}" if partition else "the table's root"
+            raise self._corrupt_plan(f"names {uri!r}, which is no data file of this table in {folder_in_words}")
         return path
 
-    def _sizes(self, named: Mapping[str, list[str]]) -> dict[str, int]:
+    def _sizes(self, paths_by_partition: Mapping[str, list[str]]) -> dict[str, int]:
         """Return the sizes of all files in the plan's partitions; refuse a plan that names a newest slice."""
         listings = dict(
-            zip(named, map(tuple, for_each(self.timeline.storage, self.timeline.storage.list, named)), strict=True)
+            zip(
+                paths_by_partition,
+                map(tuple, for_each(self.timeline.storage, self.timeline.storage.list, paths_by_partition)),
+                strict=True,
+            )
         )
         view = FileView(self.timeline, read_replaced(self.timeline), listings)
-        for partition, paths in named.items():
+        for partition, paths in paths_by_partition.items():
             # Change data, which a write puts beside its files, is kept with them.
-            newest = {beside(file) for group in view.groups(partition).values() for file in group.newest.data_files}
+            newest_files = {
+                beside(file) for group in view.groups(partition).values() for file in group.newest.data_files
+            }
             for path in paths:
                 file = parse_data_file(path)
-                if file is not None and beside(file) in newest:
-                    raise self._refused(f"names {path} of the newest slice of its file group, which the table needs")
+                if file is not None and beside(file) in newest_files:
+                    raise self._corrupt_plan(
+                        f"names {path} of the newest slice of its file group, which the table needs"
+                    )
         return {info.path: info.size for listing in listings.values() for info in listing}
 
-    def _refused(self, what: str) -> CorruptInstantError:
+    def _corrupt_plan(self, what: str) -> CorruptInstantError:
+        """Return the error for a plan that must not be carried out, with the reason `what`."""
         return CorruptInstantError(
             f"The pending clean {self.instant.requested_time} of the table {self.timeline.storage.path} {what}. "
             "Nothing was deleted.",
@@ -118,11 +131,12 @@ class PendingClean:
 
 def path_inside(storage: Storage, uri: str) -> str | None:
     """Return the path of a URI below the table's root, for any spelling of its scheme; None if it is outside."""
-    root, path = _spelt(storage.uri("")).rstrip("/"), _spelt(uri)
+    root, path = _comparable_uri(storage.uri("")).rstrip("/"), _comparable_uri(uri)
     return path[len(root) + 1 :] if path.startswith(f"{root}/") else None
 
 
-def _spelt(uri: str) -> str:
+def _comparable_uri(uri: str) -> str:
+    """Return a URI in the form in which URIs of the same file are equal: a local path, or a URI with the scheme s3."""
     scheme, separator, rest = uri.partition("://")
     if separator and scheme in _S3:
         return f"s3://{rest}"

@@ -76,6 +76,7 @@ class CleanPlan:
 
     @property
     def count(self) -> int:
+        """The number of files that the clean deletes."""
         return sum(map(len, self.files.values()))
 
 
@@ -93,12 +94,12 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
         commits = max(settings.commits, 1)
         earliest = writes[len(writes) - commits] if len(writes) > commits else None
     else:
-        since = format_time(now_ms - settings.hours * _HOUR_MS, zone)
-        earliest = next((instant for instant in writes if instant.requested_time >= since), None)
-    first = first_pending(timeline)
-    if earliest is None or not first or earliest.requested_time <= first:
+        earliest_time = format_time(now_ms - settings.hours * _HOUR_MS, zone)
+        earliest = next((instant for instant in writes if instant.requested_time >= earliest_time), None)
+    first_at_work = first_pending(timeline)
+    if earliest is None or not first_at_work or earliest.requested_time <= first_at_work:
         return earliest
-    return next((instant for instant in reversed(writes) if instant.requested_time < first), None)
+    return next((instant for instant in reversed(writes) if instant.requested_time < first_at_work), None)
 
 
 def first_pending(timeline: Timeline) -> str:
@@ -107,34 +108,39 @@ def first_pending(timeline: Timeline) -> str:
     Compactions do not count: their plans name the slices that they need.
     """
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending if instant.is_write)
-    waiting = (
+    instants_at_work = (
         instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY
     )
-    return next((instant.requested_time for instant in waiting), "")
+    return next((instant.requested_time for instant in instants_at_work), "")
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
+    """Return what a clean deletes: the slices of live and replaced file groups that nothing keeps.
+
+    Pending instants, savepoints and the policy of the settings keep slices.
+    """
     files: dict[str, tuple[str, ...]] = {}
     size = 0
-    saved = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
+    saved_names = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
     replaced_in = {partition for partition, _ in survey.replaced_at}
     for partition, listing in survey.listings.items():
         groups = [*((group, live_slices(survey, group)) for group in survey.view.groups(partition).values())]
         if partition in replaced_in:
-            taken = survey.view.replaced_groups(partition).values()
-            groups += [(group, _replaced_slices(survey, group)) for group in taken]
-        needless = [
+            replaced_groups = survey.view.replaced_groups(partition).values()
+            groups += [(group, _replaced_slices(survey, group)) for group in replaced_groups]
+        # `times` are the base times of the slices that stay.
+        expired_slices = [
             file_slice
-            for group, kept in groups
+            for group, kept_slices in groups
             if not (group.id in survey.held and gives_way(CLUSTERING))
-            for times in [{file_slice.base_time for file_slice in kept}]
+            for times in [{file_slice.base_time for file_slice in kept_slices}]
             for file_slice in group.slices
-            if file_slice.base_time not in times and not _is_kept(survey, saved, file_slice)
+            if file_slice.base_time not in times and not _is_kept(survey, saved_names, file_slice)
         ]
-        expired = _with_change_data(needless, listing)
-        if expired:
-            files[partition] = tuple(info.path for info in expired)
-            size += sum(info.size for info in expired)
+        expired_files = _with_change_data(expired_slices, listing)
+        if expired_files:
+            files[partition] = tuple(info.path for info in expired_files)
+            size += sum(info.size for info in expired_files)
     earliest, writes = survey.earliest, survey.timeline.writes
     return CleanPlan(
         policy=survey.settings.policy,
@@ -152,52 +158,67 @@ def gives_way(theirs: InstantKind) -> bool:
     return judge(Meeting(CLEAN, theirs, their_state, frozenset({shared}))) is Verdict.GIVE_WAY
 
 
-def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bool:
-    since = survey.compacting.get(file_slice.group)
-    return (since is not None and file_slice.base_time >= since) or any(
-        split(path)[1] in saved for path in file_slice.files
+def _is_kept(survey: Survey, saved_names: frozenset[str], file_slice: FileSlice) -> bool:
+    """Return whether a savepoint holds a file of a slice, or a pending compaction still needs the slice."""
+    merged_from = survey.compacting.get(file_slice.group)
+    return (merged_from is not None and file_slice.base_time >= merged_from) or any(
+        split(path)[1] in saved_names for path in file_slice.files
     )
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the slices of a live file group that stay, the newest among them; savepoints may keep more."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
-        versions, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
-        if since is None:
+        versions, merged_from = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
+        if merged_from is None:
             return (*group.slices[-versions:], *_read_by_pending(survey, group))
         # As in Apache Hudi, the slices that a pending compaction merges count as one version.
-        left = [file_slice for file_slice in group.slices if file_slice.base_time < since]
-        return (group.newest, *left[max(len(left) - versions + 1, 0) :], *_read_by_pending(survey, group))
+        before_compaction = [file_slice for file_slice in group.slices if file_slice.base_time < merged_from]
+        return (
+            group.newest,
+            *before_compaction[max(len(before_compaction) - versions + 1, 0) :],
+            *_read_by_pending(survey, group),
+        )
     if survey.earliest is None:
         return group.slices
-    since = survey.earliest.requested_time
-    older = [file_slice for file_slice in group.slices if file_slice.base_time < since]
+    earliest = survey.earliest.requested_time
+    older_slices = [file_slice for file_slice in group.slices if file_slice.base_time < earliest]
+    later_slices = [file_slice for file_slice in group.slices if file_slice.base_time >= earliest]
     # A reader of the table as of the earliest instant sees the newest older slice.
-    return (group.newest, *older[-1:], *(file_slice for file_slice in group.slices if file_slice.base_time >= since))
+    return (group.newest, *older_slices[-1:], *later_slices)
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    at = survey.replaced_at[group.id.partition_path, group.id.file_id]
+    """Return the slices of a replaced file group that stay.
+
+    Under KEEP_LATEST_FILE_VERSIONS only the slice that a pending write may be merging stays; otherwise all stay
+    until the replacing instant is older than the earliest retained instant.
+    """
+    replaced_at = survey.replaced_at[group.id.partition_path, group.id.file_id]
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         pending = first_pending(survey.timeline)
-        return _read_by_pending(survey, group) if pending and at > pending else ()
-    is_older = survey.earliest is not None and at < survey.earliest.requested_time
+        return _read_by_pending(survey, group) if pending and replaced_at > pending else ()
+    is_older = survey.earliest is not None and replaced_at < survey.earliest.requested_time
     return () if is_older else group.slices
 
 
 def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the newest slice before the first pending write, which that write may be merging."""
+    """Return the newest slice before the first pending write, which that write may be merging, if any."""
     pending = first_pending(survey.timeline)
-    older = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
-    return tuple(older[-1:])
+    older_slices = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
+    return tuple(older_slices[-1:])
 
 
-def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
+def _with_change_data(expired_slices: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
     """Return the files of expired slices, and the files of change data beside them."""
-    files = {file.path: beside(file) for file_slice in expired for file in file_slice.data_files}
+    files = {file.path: beside(file) for file_slice in expired_slices for file in file_slice.data_files}
     if not files:
         return []
-    written = set(files.values())
-    changes = (data_file(info.path, changes=True) for info in listing if info.path not in files)
-    paths = {file.path for file in changes if file is not None and is_change_data(file) and beside(file) in written}
+    written_files = set(files.values())
+    change_files = (data_file(info.path, changes=True) for info in listing if info.path not in files)
+    paths = {
+        file.path
+        for file in change_files
+        if file is not None and is_change_data(file) and beside(file) in written_files
+    }
     return [info for info in listing if info.path in files or info.path in paths]

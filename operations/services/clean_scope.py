@@ -60,12 +60,15 @@ class CleanProgress:
 def find_progress(timeline: Timeline) -> CleanProgress | None:
     """Return the progress of the newest clean, by its instant or its note; None if there is neither."""
     candidates = [
-        progress for progress in (_of_newest_clean(timeline), _read_note(timeline.storage)) if progress is not None
+        progress
+        for progress in (_progress_of_newest_clean(timeline), _read_note(timeline.storage))
+        if progress is not None
     ]
     return max(candidates, key=lambda progress: progress.until, default=None)
 
 
 def write_note(storage: Storage, progress: CleanProgress) -> None:
+    """Note how far a clean has looked, for the next clean if this clean gets no instant."""
     content = formats.numbered(asdict(progress), formats.CLEAN_NOTE)
     storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
@@ -83,44 +86,49 @@ def make_survey(
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
-    saved = read_savepoints(timeline) if by_versions or earliest is not None else {}
+    savepoint_files = read_savepoints(timeline) if by_versions or earliest is not None else {}
     listings: Mapping[str, tuple[FileInfo, ...]] = {}
-    written, held = Written(), frozenset[FileGroupId]()
+    written, held_groups = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
         last_clean = progress if settings.incremental else None
         merges = table.config.table_type == MERGE_ON_READ
-        named = _partitions_to_look_at(timeline, earliest, last_clean, saved, merges=merges)
-        listings = _listed(table.storage, named) if listed is None else _among(listed, named)
+        partitions = _partitions_to_look_at(timeline, earliest, last_clean, savepoint_files, merges=merges)
+        listings = (
+            _files_of_partitions(table.storage, partitions) if listed is None else _of_partitions(listed, partitions)
+        )
     if listings:
         written = read_replaced(timeline)
-        held = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
+        held_groups = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
     return Survey(
         timeline=timeline,
         earliest=earliest,
         listings=listings,
         view=FileView(timeline, written, listings),
         replaced_at=_replaced_at(written),
-        savepoints=saved,
-        held=held,
-        compacting=_compacting(timeline) if listings else {},
+        savepoints=savepoint_files,
+        held=held_groups,
+        compacting=_base_times_to_merge(timeline) if listings else {},
         settings=settings,
     )
 
 
-def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tuple[FileInfo, ...]]:
+def _files_of_partitions(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tuple[FileInfo, ...]]:
+    """List the files of partitions, or of all partitions for None."""
     if partitions is None:
         return walk_partitions(storage)
     names = sorted(partitions)
     return dict(zip(names, map(tuple, for_each(storage, storage.list, names)), strict=True))
 
 
-def _among(
+def _of_partitions(
     listed: Mapping[str, tuple[FileInfo, ...]], partitions: Iterable[str] | None
 ) -> Mapping[str, tuple[FileInfo, ...]]:
+    """Return the listings of some partitions among those listed before; all of them for None."""
     return listed if partitions is None else {path: listed[path] for path in sorted(partitions) if path in listed}
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
+    """Return the time of the first instant that replaced each file group, by partition path and file id."""
     replaced_at: dict[tuple[str, str], str] = {}
     for instant in sorted(written.replaced_by, key=lambda instant: instant.requested_time, reverse=True):
         replaced_at |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
@@ -129,17 +137,17 @@ def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
 
 def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
     """Return the names of the files that each completed savepoint keeps, by its time."""
-    saved = [instant for instant in timeline.completed if instant.action == "savepoint"]
-    bodies = for_each(timeline.storage, timeline.files.read_savepoint, saved)
+    savepoints = [instant for instant in timeline.completed if instant.action == "savepoint"]
+    bodies = for_each(timeline.storage, timeline.files.read_savepoint, savepoints)
     return {
         instant.requested_time: frozenset(
             name for part in body.partition_metadata.values() for name in part.savepoint_data_file
         )
-        for instant, body in zip(saved, bodies, strict=True)
+        for instant, body in zip(savepoints, bodies, strict=True)
     }
 
 
-def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
+def _base_times_to_merge(timeline: Timeline) -> dict[FileGroupId, str]:
     """Return the base times of the slices that pending compactions are going to merge, by file group."""
     base_times: dict[FileGroupId, str] = {}
     for instant, plan in pending_compactions(timeline).items():
@@ -167,12 +175,12 @@ def _partitions_to_look_at(
     if earliest is None or progress is None or not progress.earliest:
         return None
     # Archiving takes instants younger than a savepoint while the write that the savepoint keeps stays.
-    active = (
+    active_times = (
         instant.requested_time
         for instant in timeline.instants
         if instant.is_write and instant.requested_time not in savepoints
     )
-    if progress.earliest < next(active, "") or not savepoints.issuperset(progress.savepoints):
+    if progress.earliest < next(active_times, "") or not savepoints.issuperset(progress.savepoints):
         return None
     window = [
         instant
@@ -182,14 +190,15 @@ def _partitions_to_look_at(
         or (instant.requested_time < progress.earliest and instant.visible_since > progress.until)
     ]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, window)
-    return frozenset(partition for body in bodies for partition in _replacing(body, merges=merges))
+    return frozenset(partition for body in bodies for partition in _partitions_with_replaced_files(body, merges=merges))
 
 
 def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the savepoints that a clean's extra metadata names; none without such an entry."""
     return tuple(time for time in (extra or {}).get(SAVEPOINTS, "").split(",") if time)
 
 
-def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
+def _partitions_with_replaced_files(body: CommitFiles, *, merges: bool) -> Iterable[str]:
     """Yield the partitions in which a write replaced slices or file groups.
 
     A log file replaces nothing. A base file may replace a slice of log files, which its statistic does not mention.
@@ -201,7 +210,8 @@ def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
             yield partition
 
 
-def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
+def _progress_of_newest_clean(timeline: Timeline) -> CleanProgress | None:
+    """Return the progress that the newest completed clean with a body states; None without any."""
     from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     for instant in reversed(timeline.completed):

@@ -33,30 +33,34 @@ def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult
 
 def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     """Do what `roll_back_dead_writes` does in a table that its caller has opened."""
-    others = OtherWriters(table, patience)
+    other_writers = OtherWriters(table, patience)
+    # Carry out the last decision first: its maker may be one of the dead writers.
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
-    finished = others.broken_off(timeline, ROLLBACK)
-    for dead in finished:
-        roll_back(others, dead)
-    pending = undo_dead(others, timeline.reload() if finished else timeline)
-    sweep(table, patience, own="")
+    finished_rollbacks = other_writers.rollbacks_to_finish(timeline, ROLLBACK)
+    for dead in finished_rollbacks:
+        roll_back(other_writers, dead)
+    pending = undo_dead(other_writers, timeline.reload() if finished_rollbacks else timeline)
+    sweep(table, patience, own_time="")
     now = table.timeline()
-    victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
+    victims = [*(dead.victim for dead in finished_rollbacks), *(write for write, why in pending.items() if why is None)]
     newest_rollbacks = [rollback_of(table, now, victim.requested_time) for victim in victims]
     rollbacks = [rollback for rollback in newest_rollbacks if rollback is not None]
-    living = [_described(in_words(table, write), why) for write, why in pending.items() if why is not None]
+    described_living = [
+        _in_words_with_reason(in_words(table, write), why) for write, why in pending.items() if why is not None
+    ]
     return ServiceResult(
         table.path,
         "rollback",
         rollbacks[-1].instant if rollbacks else "",
         files=sum(result.files for result in rollbacks),
         instants=len(rollbacks),
-        skipped="; ".join(living),
+        skipped="; ".join(described_living),
     )
 
 
-def _described(write: str, why: Liveness) -> str:
+def _in_words_with_reason(write: str, why: Liveness) -> str:
+    """Return a pending write in words, with the reason why it stays if another engine's writer may live."""
     # Only the user can know whether another engine's writer lives, so the text gives the reason.
     return f"{write}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else write

@@ -1,7 +1,8 @@
 """One process at a time carries out a plan on the timeline: it claims the plan, or takes it over from a dead process.
 
 As in Apache Hudi, each process works under the plan's own time, and may find files that another process made of the
-same plan. So each has an id of its own in ``owner.json``, in the seal that ends its work, and in its files' names:
+same plan. So each has an id of its own: in ``owner.json``, its claim, which only one process at a time can make; in the
+seal, a file that stops its tasks from publishing more files; and in the names of its files:
 
     requested --claim--> owner.json, heartbeat, inflight --publish, complete--> completed
                     <--a rollback that names the instant: its files, inflight and owner.json go, requested stays--
@@ -31,7 +32,7 @@ from ..meeting.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, j
 from ..meeting.conflicts import check_ownership
 from ..meeting.transaction import Transaction
 from ..rollback.pending import OtherWriters
-from ..rollback.rollback import carry_on, plan_of
+from ..rollback.rollback import carry_out_rollback, plan_of
 from ..transaction.commit_path import begin
 from ..transaction.followers import bounded_columns
 from ..transaction.instant_changes import remove_file, remove_pending, start
@@ -58,22 +59,22 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         return None
     for _ in range(_ROUNDS):
         timeline = table.timeline()
-        pending = _pending(table, timeline, instant)
+        pending = _pending_state(table, timeline, instant)
         if pending is None:
             return None
         rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
         process = owner.Claim(table.storage, instant.requested_time).owner()
         if rollbacks:
-            carry_on(table, timeline, rollbacks[0].requested_time)
+            carry_out_rollback(table, timeline, rollbacks[0].requested_time)
         elif process is None and pending.state == State.REQUESTED:
-            mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
-            work = _begin(table, pending, mine, patience)
+            own_note = Owner.of_this_process(uuid.uuid4().hex, application, patience)
+            work = _claim_and_start(table, pending, own_note, patience)
             if work is not None:
                 return work
         else:
-            verdict = _refuse_living(OtherWriters(table, patience), pending, process)
-            if verdict is not None:
-                begin(table, "rollback", partial(_plan_to_undo_work, table, pending, process, patience, verdict.beat))
+            liveness = _refuse_living_owner(OtherWriters(table, patience), pending, process)
+            if liveness is not None:
+                begin(table, "rollback", partial(_plan_to_undo_work, table, pending, process, patience, liveness.beat))
     raise ConcurrentWriteError(
         f"Other processes began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
@@ -85,11 +86,12 @@ def give_up(work: Transaction) -> None:
     """Undo what this process did of a plan, so that the next process may begin at once."""
     owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
-    pending = _pending(work.table, timeline, work.inflight)
+    pending = _pending_state(work.table, timeline, work.inflight)
     if pending is None:
         # Another process has completed the plan or taken it back, so no process needs what this one left.
         forget(work.storage, work.instant_time)
         return
+    # Without patience, as no sign of life counts: this process ends its own work.
     begin(work.table, "rollback", partial(_plan_to_undo_work, work.table, pending, work.owner, None, None))
     _finish_rollbacks(work.table, pending)
 
@@ -97,8 +99,9 @@ def give_up(work: Transaction) -> None:
 def take_back(table: Table, instant: Instant) -> None:
     """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
 
-    def condemned(timeline: Timeline) -> RollbackPlan | None:
-        pending = _pending(table, timeline, instant, in_round=True)
+    def plan_undo(timeline: Timeline) -> RollbackPlan | None:
+        """Stop all work on the plan, and return the plan to undo it; None if it is over or being rolled back."""
+        pending = _pending_state(table, timeline, instant, in_round=True)
         if pending is None:
             return None
         # The seal stops the processes at work on the plan, and tells the process that finishes this rollback to delete
@@ -109,16 +112,16 @@ def take_back(table: Table, instant: Instant) -> None:
         process = owner.Claim(table.storage, instant.requested_time).owner()
         return _seal_and_plan_undo(table, timeline, pending, process)
 
-    begin(table, "rollback", condemned)
+    begin(table, "rollback", plan_undo)
     _finish_rollbacks(table, instant)
 
 
 def check_claim(work: Transaction, timeline: Timeline) -> None:
-    """Raise `CommitConflictError` if another process has taken this sealed work over, or taken its plan back."""
+    """Raise `CommitConflictError` if another process has taken this work over, or has taken its plan back."""
     check_ownership(work, timeline)
     process = work.claim.owner()
-    over = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
-    if over or (process is not None and process.write_id != work.write_id):
+    is_given_up = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
+    if is_given_up or (process is not None and process.write_id != work.write_id):
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
             "process carried it out.",
@@ -135,15 +138,15 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
         process = work.claim.owner()
         instant = work.table.timeline().find(work.instant_time)
         if process is not None and process.write_id != work.write_id:
-            by = f"{process.application!r}, " if process.application else ""
-            who = f"taken over by another process ({by}process {process.pid} on {process.host})"
+            maker = f"{process.application!r}, " if process.application else ""
+            outcome = f"taken over by another process ({maker}process {process.pid} on {process.host})"
         elif instant is not None and instant.state == State.COMPLETED:
-            who = "completed by another process"
+            outcome = "completed by another process"
         else:
-            who = "taken back by another process"
+            outcome = "taken back by another process"
         raise ConcurrentWriteError(
-            f"The {work.action} {work.instant_time} of the table {work.path} was {who} while this process carried it "
-            "out. Nothing of this process's work is part of the table.",
+            f"The {work.action} {work.instant_time} of the table {work.path} was {outcome} while this process carried "
+            "it out. Nothing of this process's work is part of the table.",
             "Run it again: it carries out what is pending then, and plans anew.",
         ) from error
 
@@ -158,8 +161,8 @@ def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator
     rule, prefix = work.table.format.slices, "-".join(map(str, (*_token_of(work), "")))
     for partition in partitions:
         files = [file for info in work.storage.list(partition) if (file := data_file(info.path)) is not None]
-        made = (file for file in files if rule.may_be_of(file, work.instant_time))
-        yield [file.path for file in made if _token(file).startswith(prefix)]
+        instant_files = (file for file in files if rule.may_be_of(file, work.instant_time))
+        yield [file.path for file in instant_files if _token_text(file).startswith(prefix)]
 
 
 def _token_of(work: Transaction) -> tuple[int, int]:
@@ -168,7 +171,8 @@ def _token_of(work: Transaction) -> tuple[int, int]:
     return number % _MOST_OF_A_TOKEN, (number >> 64) % _MOST_OF_A_TOKEN
 
 
-def _token(file: DataFile) -> str:
+def _token_text(file: DataFile) -> str:
+    """Return the write token in a data file's name; empty without one."""
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
@@ -177,21 +181,25 @@ ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
 def _finish_rollbacks(table: Table, instant: Instant) -> None:
+    """Carry out the pending rollbacks of an instant; if there are none, delete its inflight file without a plan."""
     timeline = table.timeline()
     rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
     for rollback in rollbacks:
-        carry_on(table, timeline, rollback.requested_time)
+        carry_out_rollback(table, timeline, rollback.requested_time)
     if not rollbacks:
-        _pending(table, timeline, instant)
+        _pending_state(table, timeline, instant)
 
 
-def _pending(table: Table, timeline: Timeline, instant: Instant, *, in_round: bool = False) -> Instant | None:
+def _pending_state(table: Table, timeline: Timeline, instant: Instant, *, in_round: bool = False) -> Instant | None:
     """Return the newest state of an instant whose plan is on the timeline; None if it is completed or taken back.
 
-    If the plan is gone, this deletes its inflight file, but not ``in_round``: in a round of a decision.
+    If the plan is gone, this deletes the instant's inflight file, except ``in_round``: while a decision is being
+    made, no file of the timeline may change.
     """
-    same = (instant.requested_time, instant.action)
-    pending = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
+    identity = (instant.requested_time, instant.action)
+    pending = next(
+        (instant for instant in timeline.pending if (instant.requested_time, instant.action) == identity), None
+    )
     if pending is None or table.storage.exists(timeline.files.path(pending.at(State.REQUESTED))):
         return pending
     # The plan is gone, and a process that stalled has made the inflight file since.
@@ -200,9 +208,12 @@ def _pending(table: Table, timeline: Timeline, instant: Instant, *, in_round: bo
     return None
 
 
-def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> Transaction | None:
-    """Claim a plan for this process; None if another process claimed it first, or undoes the last owner's work."""
-    if not owner.Claim(table.storage, instant.requested_time).make(mine):
+def _claim_and_start(table: Table, instant: Instant, own_note: Owner, patience: Patience) -> Transaction | None:
+    """Return the work on a plan that this process has claimed and made inflight.
+
+    Return None if another process claimed it first, undoes the last owner's work, or has taken the plan back.
+    """
+    if not owner.Claim(table.storage, instant.requested_time).make(own_note):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
     start(table, instant)
@@ -210,15 +221,15 @@ def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> T
     timeline = table.timeline()
     if instant.requested_time in pending_rollbacks(timeline):
         return None
-    if _pending(table, timeline, instant) is None:
+    if _pending_state(table, timeline, instant) is None:
         forget(table.storage, instant.requested_time)
         return None
     return Transaction(
         table=table,
         action=instant.action,
         instant_time=instant.requested_time,
-        write_id=mine.write_id,
-        owner=mine,
+        write_id=own_note.write_id,
+        owner=own_note,
         watermark=timeline.watermark(),
         patience=patience,
         shared=True,
@@ -226,22 +237,26 @@ def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> T
     )
 
 
-def _refuse_living(
-    others: OtherWriters,
+def _refuse_living_owner(
+    other_writers: OtherWriters,
     instant: Instant,
     process: Owner | None,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
+    """Return why the process at work on a plan counts as dead; None if nothing keeps this process out.
+
+    Raises `ConcurrentWriteError` if the process lives, or may live. Work that was given up counts as dead at once.
+    """
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if process is None else owner.seal_of(instant.requested_time, process.write_id)
-    if seal and owner.Seal(others.table.storage, seal).is_given_up():
+    if seal and owner.Seal(other_writers.table.storage, seal).is_given_up():
         given_up = Liveness(False, "it was given up")
         return None if judge(replace(meeting, their_state=Known.DEAD)) is Verdict.GO_ON else given_up
-    state = f"of the table {others.table.path} is being carried out by another process"
-    return others.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
+    state = f"of the table {other_writers.table.path} is being carried out by another process"
+    return other_writers.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
 def _plan_to_undo_work(
@@ -256,7 +271,7 @@ def _plan_to_undo_work(
 
     `process` is None if it is not pyhudi's; `patience` is None if a process stops itself.
     """
-    pending = _pending(table, timeline, instant, in_round=True)
+    pending = _pending_state(table, timeline, instant, in_round=True)
     if pending is None or instant.requested_time in pending_rollbacks(timeline):
         return None
     current = owner.Claim(table.storage, instant.requested_time).owner()
@@ -266,7 +281,7 @@ def _plan_to_undo_work(
         # Another process is at work on the plan by now.
         return None
     if patience is not None:
-        _refuse_living(OtherWriters(table, patience), pending, current, known_beat=beat, may_wait=False)
+        _refuse_living_owner(OtherWriters(table, patience), pending, current, known_beat=beat, may_wait=False)
     return _seal_and_plan_undo(table, timeline, pending, current)
 
 

@@ -47,14 +47,14 @@ class Means:
     wait_s: float = 60.0
 
 
-def at_once() -> int:
+def units_at_once() -> int:
     """Return how many units this process executes at once, at most."""
     return min(cores(), _MOST_WORKERS)
 
 
 def execute_here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
     """Execute units in this process, as many at once as it has cores, and report each finished unit."""
-    workers = min(at_once(), len(units))
+    workers = min(units_at_once(), len(units))
     if workers < 2:
         results = []
         for unit in units:

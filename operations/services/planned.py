@@ -49,7 +49,10 @@ Unit = TypeVar("Unit", bound=PlanUnit)
 
 
 class Worker(UnitWorker[Unit, UnitResult[Unit]], Protocol[Unit]):
-    def outcome(self, results: Sequence[UnitResult[Unit]]) -> Outcome: ...
+    """Executes the units of a plan, and makes the outcome of the instant from their results."""
+
+    def outcome(self, results: Sequence[UnitResult[Unit]]) -> Outcome:
+        """Return how the instant completes, given the results of all units."""
 
 
 class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
@@ -74,26 +77,27 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     drops_empty: ClassVar[bool] = False
 
     def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
+        """Prepare a call of the service; nothing is read or written yet."""
         super().__init__(table)
         self.settings = settings
         self.means = means
-        self.others = OtherWriters(table, means.patience)
+        self.other_writers = OtherWriters(table, means.patience)
         self.insists = insists
         self.instant = ""
         self.results: list[UnitResult[Unit]] = []
         self.skipped: list[str] = []
         self.at: str | None = None
         self.waiting = ""
-        self._refused: ConcurrentWriteError | None = None
-        self._tried: set[str] = set()
-        self._failed: Mapping[str, Failed] | None = None
+        self._last_refusal: ConcurrentWriteError | None = None
+        self._tried_times: set[str] = set()
+        self._failures: Mapping[str, Failed] | None = None
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
         """Return the units that the service has to execute on a timeline; None for no plan."""
 
     @abstractmethod
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a plan on the timeline lacks a write that it should include."""
 
     @abstractmethod
@@ -105,7 +109,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return ""
 
     @abstractmethod
-    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit]: ...
+    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit]:
+        """Return what executes the units of a plan; the timeline is of the moment at which the work begins."""
 
     @abstractmethod
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
@@ -116,29 +121,33 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline if it is due and there is work; return its instant and units."""
+        """Put a plan on the timeline; return its instant and units, None if no plan is due or there is no work."""
         table = self.table
-        seen = table.timeline() if has_lock(table) else None
-        if seen is not None and (due is None or due(seen)):
+        seen_timeline = table.timeline() if has_lock(table) else None
+        if seen_timeline is not None and (due is None or due(seen_timeline)):
             # The plan reads each file once: read them now, before the lock is held.
-            self.plan(seen)
+            self.plan(seen_timeline)
         for _ in range(_ROUNDS):
-            broken: list[Timeline] = []
+            to_finish: list[Timeline] = []
 
-            def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
+            def find(timeline: Timeline, to_finish: list[Timeline] = to_finish) -> tuple[Unit, ...] | None:
+                """Return the plan for a timeline; `to_finish` gets the timeline if rollbacks have to be finished first.
+
+                None means that no plan is due, or that the rollbacks come first.
+                """
                 refuse_restoring(self.kind, timeline)
                 # Do not rewrite files of a write that is being rolled back.
-                broken[:] = [timeline] if self.others.broken_off(timeline, self.kind) else []
-                return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
+                to_finish[:] = [timeline] if self.other_writers.rollbacks_to_finish(timeline, self.kind) else []
+                return None if to_finish or not (due is None or due(timeline)) else self.plan(timeline)
 
-            made = self.request(find, lambda: self.at)
-            if broken:
-                finish_rollbacks_first(self.kind, self.others, broken[0])
-            elif made is None or not self.missed(table.timeline(), made[0]):
-                return made
+            instant_and_plan = self.request(find, lambda: self.at)
+            if to_finish:
+                finish_rollbacks_first(self.kind, self.other_writers, to_finish[0])
+            elif instant_and_plan is None or not self.missed(table.timeline(), instant_and_plan[0]):
+                return instant_and_plan
             else:
                 # A process that knows no decisions completed a write in between.
-                take_back(table, made[0])
+                take_back(table, instant_and_plan[0])
         raise ConcurrentWriteError(
             f"Other processes came in between {_ROUNDS} times while a {self.action} of the table {table.path} was "
             "planned.",
@@ -147,21 +156,21 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
         """Carry out the pending plans, then make a plan if `due` says so or is None, and carry it out."""
-        timeline = finish_rollbacks_first(self.kind, self.others, self.table.timeline())
+        timeline = finish_rollbacks_first(self.kind, self.other_writers, self.table.timeline())
         refuse_restoring(self.kind, timeline)
-        for instant in self._waiting(timeline):
+        for instant in self._plans_to_try(timeline):
             self.carry_out(instant, timeline)
             if self._at_bound:
                 return
         self.schedule(due)
         # These may include the plan of a process that died between its decision and its file on the timeline.
         timeline = self.table.timeline()
-        for instant in self._waiting(timeline):
+        for instant in self._plans_to_try(timeline):
             self.carry_out(instant, timeline)
             if self._at_bound:
                 return
-        if self._refused is not None and not self.results and self.insists:
-            raise self._refused
+        if self._last_refusal is not None and not self.results and self.insists:
+            raise self._last_refusal
         if self.waiting:
             self.skip(self.waiting)
 
@@ -182,7 +191,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
                     return
-                units = partial(self._units, instant, plan)
+                units = partial(self._execute, instant, plan)
                 results, completed = live(work, work.heartbeat(), units, ANY_PROCESS)
                 if completed:
                     self.instant = instant.requested_time
@@ -190,10 +199,14 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                     for why in sorted({result.skipped for result in results if not result.paths}):
                         self.skip(why)
 
-    def _units(
+    def _execute(
         self, instant: Instant, plan: tuple[Unit, ...], work: Transaction
     ) -> tuple[list[UnitResult[Unit]], Made | None]:
-        worker = self._worker(work, plan)
+        """Execute the units of a claimed plan; return their results, and what completes its instant.
+
+        Return no results and None if the instant is complete and archived by now.
+        """
+        worker = self._worker_of(work, plan)
         if not self.start(instant):
             return [], None
         results = execute_units(worker, plan, self.means, self.name, self.finished)
@@ -202,6 +215,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return results, Made(work, paths, sorted({unit.partition_path for unit in plan}), outcome)
 
     def result(self, seconds: float) -> ServiceResult:
+        """Return what all plans of this call did together."""
         return ServiceResult(
             self.table.path,
             self.action,
@@ -215,36 +229,38 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         )
 
     def skip(self, why: str, level: int = logging.WARNING) -> None:
+        """Log why a plan, or a part of it, was not carried out, and add the reason to the result."""
         logger.log(level, "table %s: %s", self.table.path, why)
         self.skipped.append(why)
 
-    def _waiting(self, timeline: Timeline) -> Iterator[Instant]:
+    def _plans_to_try(self, timeline: Timeline) -> Iterator[Instant]:
         """Yield the pending plans that this call has not tried yet and that no failures hold back."""
-        waiting = [instant for instant in timeline.pending if instant.action == self.action]
-        if waiting and self._failed is None:
-            self._failed = failures.read_failures(self.table.storage, writing=True)
-            gone = self._failed.keys() - {instant.requested_time for instant in timeline.pending}
-            failures.forget(self.table.storage, gone)
-        for instant in waiting:
-            if instant.requested_time not in self._tried:
-                self._tried.add(instant.requested_time)
+        pending_plans = [instant for instant in timeline.pending if instant.action == self.action]
+        if pending_plans and self._failures is None:
+            self._failures = failures.read_failures(self.table.storage, writing=True)
+            gone_times = self._failures.keys() - {instant.requested_time for instant in timeline.pending}
+            failures.forget(self.table.storage, gone_times)
+        for instant in pending_plans:
+            if instant.requested_time not in self._tried_times:
+                self._tried_times.add(instant.requested_time)
                 if not self._holds_back(instant, timeline):
                     yield instant
 
     def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
         """Return whether repeated failures of a plan hold it back for some more writes."""
-        failed = self._failure(instant)
-        since = sum(instant.requested_time > failed.after for instant in timeline.writes)
-        if self.insists or not failed.times or since >= failed.wait:
+        failure = self._failure(instant)
+        writes_since = sum(instant.requested_time > failure.after for instant in timeline.writes)
+        if self.insists or not failure.times or writes_since >= failure.wait:
             return False
         self.skip(
-            f"the {self.name} {instant.requested_time} failed {failed.times} times in a row ({failed.error}); it "
-            f"is tried again after {failed.wait - since} more writes, and by HudiTable.{self.call}"
+            f"the {self.name} {instant.requested_time} failed {failure.times} times in a row ({failure.error}); it "
+            f"is tried again after {failure.wait - writes_since} more writes, and by HudiTable.{self.call}"
         )
         return True
 
     def _failure(self, instant: Instant) -> Failed:
-        return (self._failed or {}).get(instant.requested_time, NEVER)
+        """Return the noted failures of a plan; `NEVER` if there are none."""
+        return (self._failures or {}).get(instant.requested_time, NEVER)
 
     @contextmanager
     def _noting_failure(self, instant: Instant, timeline: Timeline) -> Iterator[None]:
@@ -255,10 +271,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         except (ConcurrentWriteError, CommitConflictError):
             raise
         except Exception as error:
-            newest = max((instant.requested_time for instant in timeline.writes), default="")
+            newest_write = max((instant.requested_time for instant in timeline.writes), default="")
             text = error.what if isinstance(error, PyHudiError) else type(error).__name__
             try:
-                failures.note(storage, time_of_plan, self._failure(instant).again(newest, text))
+                failures.note(storage, time_of_plan, self._failure(instant).again(newest_write, text))
             except Exception:
                 shown = f"the {self.name} {time_of_plan}"
                 logger.warning("table %s: the failure of %s is not noted", self.table.path, shown, exc_info=True)
@@ -267,11 +283,15 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
             failures.forget(storage, [time_of_plan])
 
     def _pending_plan(self, instant: Instant) -> tuple[Unit, ...] | None:
-        """Return a pending plan; None if it has to wait, is too large, or another process has carried it out."""
+        """Return the units of a pending plan that this call has to carry out; otherwise None.
+
+        The plan may have to wait for a write, be too large for this call, be empty and so taken back, or be
+        carried out by another process already.
+        """
         timeline = self.table.timeline()
-        older = self.waits_for(timeline, instant)
-        if older:
-            self.skip(f"the {self.name} {instant.requested_time} waits for {older}")
+        waited_for = self.waits_for(timeline, instant)
+        if waited_for:
+            self.skip(f"the {self.name} {instant.requested_time} waits for {waited_for}")
             return None
         try:
             plan = self.read_plan(timeline, instant)
@@ -286,15 +306,16 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         if not self.allows(plan):
             note_nothing_fits(self.table.path, self.action)
             why = (
-                f"{self._text(instant, plan)}, which is more than hoodie.pyhudi.stream.upkeep.ms allows: it is pending"
+                f"{self._plan_in_words(instant, plan)}, which is more than hoodie.pyhudi.stream.upkeep.ms allows: it "
+                "is pending"
             )
             self.skip(f"{why}, and HudiTable.{self.call} carries it out", logging.INFO)
             return None
-        most = self.means.most_bytes
-        if most is not None and sum(unit.size for unit in plan) > most:
+        most_bytes = self.means.most_bytes
+        if most_bytes is not None and sum(unit.size for unit in plan) > most_bytes:
             self.skip(
-                f"{self._text(instant, plan)}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it is "
-                f"planned, and HudiTable.{self.call} carries it out"
+                f"{self._plan_in_words(instant, plan)}, and hoodie.pyhudi.commit.merge.max.bytes allows "
+                f"{most_bytes:,}: it is planned, and HudiTable.{self.call} carries it out"
             )
             return None
         return plan
@@ -308,10 +329,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         seconds = self.means.within_s
         if seconds is None or not units:
             return tuple(units)
-        chosen = throughput_of(self.table.path, self.action).fits([*map(self.cost, units)], seconds)
-        if not chosen:
+        chosen_numbers = throughput_of(self.table.path, self.action).fits([*map(self.cost, units)], seconds)
+        if not chosen_numbers:
             note_nothing_fits(self.table.path, self.action)
-        return tuple(units[number] for number in chosen)
+        return tuple(units[number] for number in chosen_numbers)
 
     def allows(self, plan: Sequence[Unit]) -> bool:
         """Return whether a plan fits, by an estimate, into the seconds of the means."""
@@ -320,24 +341,27 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @contextmanager
     def _leaving_to_others(self, instant: Instant, plan: tuple[Unit, ...]) -> Iterator[None]:
-        """Skip a plan that another process is carrying out, or for which the engine has no tasks."""
+        """Skip a plan that another process is carrying out, or that is too large while the engine runs no tasks."""
         try:
             yield
         except NoTasksError as error:
             self.skip(
-                f"{self._text(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes allows this "
-                f"process, and {error}: it is planned, and python -m pyhudi.connector.jobs {self.call} carries it out"
+                f"{self._plan_in_words(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes "
+                f"allows this process, and {error}: it is planned, and python -m pyhudi.connector.jobs {self.call} "
+                "carries it out"
             )
         except ConcurrentWriteError as error:
-            self._refused = error
-            where = f"the {self.name} {instant.requested_time} belongs to another process"
+            self._last_refusal = error
+            whose = f"the {self.name} {instant.requested_time} belongs to another process"
             # Logged as information: with many writers, each finds such plans after its write.
-            self.skip(f"{where}, {since_in_words(self.table, instant)}: {error}", logging.INFO)
+            self.skip(f"{whose}, {since_in_words(self.table, instant)}: {error}", logging.INFO)
 
-    def _text(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
+    def _plan_in_words(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
+        """Return a plan in words, with the bytes that it reads."""
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"
 
-    def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
+    def _worker_of(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
+        """Return the worker of a plan with the columns and the merge counts of the table now."""
         timeline = work.table.timeline()
         schema = columns_of(work.config, timeline)
         counts = work.table.format.slices.counting(timeline)
@@ -346,6 +370,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     def _outcome(
         self, worker: Worker[Unit], plan: tuple[Unit, ...], results: Sequence[UnitResult[Unit]], timeline: Timeline
     ) -> Outcome:
+        """Return the outcome; raise `CommitConflictError` if the claim is lost or the plan's files were replaced."""
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
         return worker.outcome(results)

@@ -34,7 +34,7 @@ from ..meeting.concurrency import (
     kind_of,
     known_of,
 )
-from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way, restoring
+from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way_error, restoring_error
 from ..rollback.rollback import roll_back
 
 _MOST_NAMED = 10
@@ -53,42 +53,43 @@ def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
     """Raise `ConcurrentWriteError` if a restore is pending."""
     restore = pending_restore(timeline)
     if restore is not None and forbids(Meeting(mine, RESTORE)):
-        raise restoring(timeline, restore)
+        raise restoring_error(timeline, restore)
 
 
-def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Timeline) -> Timeline:
+def finish_rollbacks_first(mine: InstantKind, other_writers: OtherWriters, timeline: Timeline) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
-    planned = others.broken_off(timeline, mine)
-    for dead in planned:
-        roll_back(others, dead)
-    return timeline.reload() if planned else timeline
+    rollbacks_to_finish = other_writers.rollbacks_to_finish(timeline, mine)
+    for dead in rollbacks_to_finish:
+        roll_back(other_writers, dead)
+    return timeline.reload() if rollbacks_to_finish else timeline
 
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
     """Return a completed write; raises `UndoError` if there is none, or a process is about to undo or archive it."""
     write = timeline.write_at(instant_time)
     if write is None:
-        raise _no_such_write(timeline, instant_time, write)
+        raise _no_such_write_error(timeline, instant_time, write)
     if write.state != State.COMPLETED and _forbids(mine, kind_of(write.action) or WRITE, target=True):
-        raise _no_such_write(timeline, instant_time, write)
+        raise _no_such_write_error(timeline, instant_time, write)
     victims = pending_rollbacks(timeline)
     if victims and _forbids(mine, ROLLBACK, target=instant_time in victims):
         raise UndoError(
             f"The {write.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    until = max(announced(timeline.storage), default="")
-    if until and _forbids(mine, ARCHIVING, target=instant_time <= until):
-        raise archiving(timeline.storage.path, instant_time)
+    archived_until = max(announced(timeline.storage), default="")
+    if archived_until and _forbids(mine, ARCHIVING, target=instant_time <= archived_until):
+        raise archiving_error(timeline.storage.path, instant_time)
     return write
 
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
-    """Return whether another instant is about to change a write, so that this service must not use the write."""
+    """Return whether another instant forbids this service; `target` says if it concerns the write in question."""
     return forbids(Meeting(mine, theirs, shared=all_shared({Shared.TARGET: target})))
 
 
-def archiving(path: str, instant_time: str) -> UndoError:
+def archiving_error(path: str, instant_time: str) -> UndoError:
+    """Return the error for a write that an archiving process is about to archive."""
     return UndoError(
         f"The write {instant_time} of the table {path} is being archived.",
         "Run HudiTable.archive, which finishes the archiving, and choose an instant that is on the timeline then.",
@@ -96,16 +97,20 @@ def archiving(path: str, instant_time: str) -> UndoError:
 
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
-    """Raise `UndoError` if a savepoint later than `beyond`, or with `itself` not earlier, forbids to undo writes."""
+    """Raise `UndoError` if a savepoint forbids to undo what came after the write `beyond`.
+
+    Savepoints of later writes forbid it; with `itself`, the write is undone too, and so its own savepoint forbids
+    it. `what` names the undo in the error.
+    """
     savepoints = [instant for instant in timeline.instants if instant.action == "savepoint"]
-    held = [
+    forbidding = [
         instant
         for instant in savepoints
         for target in [instant.requested_time > beyond or (itself and instant.requested_time == beyond)]
         if forbids(Meeting(mine, SAVEPOINT, known_of(instant), all_shared({Shared.TARGET: target})))
     ]
-    if held:
-        names = ", ".join(instant.requested_time for instant in reversed(held))
+    if forbidding:
+        names = ", ".join(instant.requested_time for instant in reversed(forbidding))
         raise UndoError(
             f"{what} of the table {timeline.storage.path} would undo what the savepoint {names} keeps.",
             "Delete the savepoint first (HudiTable.delete_savepoint), if it is no longer needed.",
@@ -113,7 +118,11 @@ def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: 
 
 
 def dead_writes(
-    mine: InstantKind, others: OtherWriters, timeline: Timeline, after: str, asked: Asked = Asked.BEFORE_PLAN
+    mine: InstantKind,
+    other_writers: OtherWriters,
+    timeline: Timeline,
+    after_time: str,
+    asked: Asked = Asked.BEFORE_PLAN,
 ) -> list[PlannedRollback]:
     """Return rollbacks for the pending writes requested after a time, all of them dead.
 
@@ -124,14 +133,14 @@ def dead_writes(
     for instant in timeline.pending:
         if not instant.is_write or instant.action != instant.group:
             continue
-        if instant.requested_time <= after:
+        if instant.requested_time <= after_time:
             if forbids(Meeting(mine, WRITE)):
-                raise in_the_way(timeline, instant)
+                raise in_the_way_error(timeline, instant)
             continue
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
-        verdict = others.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
-        if verdict is not None:
-            rollbacks.append(PlannedRollback(instant, verdict.beat))
+        liveness = other_writers.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
+        if liveness is not None:
+            rollbacks.append(PlannedRollback(instant, liveness.beat))
     return rollbacks
 
 
@@ -144,40 +153,42 @@ def slices_at(
     what: str,
     partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
-    """Return the file slices of `moment`, the timeline at `time`.
+    """Return the file slices of `moment`, the timeline at `time`; only those of `partitions`, if given.
 
-    Raises `UndoError` if a file is gone, or a clean will delete it.
+    Raises `UndoError` if a file is gone, or a clean will delete it; `what` names the undo in the error.
     """
-    files, every, then = (
+    files, slice_filter, as_of = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),
         SliceFilter(),
         Moment(moment, time),
     )
-    slices = every.slices(files, then)
+    slices = slice_filter.slices(files, as_of)
     cleaned_names = names_cleaned(now)
-    lost = [file.path for file in every.lost(files, then)]
-    cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in cleaned_names]
+    lost_paths = [file.path for file in slice_filter.lost(files, as_of)]
+    cleaned_paths = [path for file_slice in slices for path in file_slice.files if split(path)[1] in cleaned_names]
     cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
-    if not cleans or forbids(Meeting(mine, CLEAN, shared=all_shared({Shared.FILES: cleaned}))):
-        lost += cleaned
-        if cleans and not cleaned:
-            raise in_the_way(now, cleans[0])
-    if lost:
+    if not cleans or forbids(Meeting(mine, CLEAN, shared=all_shared({Shared.FILES: cleaned_paths}))):
+        lost_paths += cleaned_paths
+        if cleans and not cleaned_paths:
+            raise in_the_way_error(now, cleans[0])
+    if lost_paths:
         raise UndoError(
-            f"{what} of the table {table.path} needs the file {lost[0]}, which is gone or about to be cleaned"
-            + (f", as are {len(lost) - 1} more." if len(lost) > 1 else "."),
+            f"{what} of the table {table.path} needs the file {lost_paths[0]}, which is gone or about to be cleaned"
+            + (f", as are {len(lost_paths) - 1} more." if len(lost_paths) > 1 else "."),
             "Choose a later instant, whose files are all there.",
         )
     return slices
 
 
-def named(instants: Sequence[Instant]) -> str:
-    shown = [f"{instant.action} {instant.requested_time}" for instant in reversed(instants)][:_MOST_NAMED]
-    more = len(instants) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def instants_in_words(instants: Sequence[Instant]) -> str:
+    """Return the actions and times of instants, the newest first, and only the number of the oldest."""
+    shown_names = [f"{instant.action} {instant.requested_time}" for instant in reversed(instants)][:_MOST_NAMED]
+    more = len(instants) - len(shown_names)
+    return ", ".join(shown_names) + (f" and {more} more" if more else "")
 
 
-def try_again(table: Table, what: str) -> ConcurrentWriteError:
+def try_again_error(table: Table, what: str) -> ConcurrentWriteError:
+    """Return the error for an undo that met an instant that began after the first look."""
     return ConcurrentWriteError(
         f"{what} of the table {table.path} met another instant that began since.", "Run it again."
     )
@@ -191,7 +202,8 @@ _DOES = {
 }
 
 
-def _no_such_write(timeline: Timeline, instant_time: str, write: Instant | None) -> UndoError:
+def _no_such_write_error(timeline: Timeline, instant_time: str, write: Instant | None) -> UndoError:
+    """Return the error that says why a time names no completed write: pending, a service, or nothing there."""
     path = timeline.storage.path
     if write is not None:
         return UndoError(
@@ -205,7 +217,7 @@ def _no_such_write(timeline: Timeline, instant_time: str, write: Instant | None)
             f"write: it {_DOES.get(service.action, 'wrote no rows')}.",
             "Choose a write; HudiTable.history shows them.",
         )
-    writes = named(timeline.writes) or "none"
+    writes = instants_in_words(timeline.writes) or "none"
     return UndoError(
         f"There is no write {instant_time} on the timeline of the table {path} ({writes}); it was archived, "
         "undone, or never existed.",

@@ -42,7 +42,7 @@ from ..meeting.concurrency import (
     known_of,
 )
 from ..result import ServiceResult
-from ..rollback.pending import OtherWriters, restoring
+from ..rollback.pending import OtherWriters, restoring_error
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..transaction.bucket_rules import delete_rule
 from ..transaction.carried_out import opened_by
@@ -51,16 +51,16 @@ from ..transaction.instant_changes import hide, remove_pending, remove_rollbacks
 from ..transaction.left_overs import by_maker, forget, forget_partitions
 from ..transaction.outcome import Outcome
 from ..transaction.undone_metadata import take_back_metadata, take_out_of_use
-from .bucket_property import follow_rules
+from .bucket_property import match_property_to_rules
 from .preconditions import (
-    archiving,
+    archiving_error,
     completed_write,
     dead_writes,
     finish_rollbacks_first,
     open_for_service,
     refuse_savepoints,
     slices_at,
-    try_again,
+    try_again_error,
 )
 from .target_times import write_until
 
@@ -77,22 +77,23 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
     take_out_of_use(table, restore.action)
     victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
     paths = timeline.files.paths()
-    made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
+    files_by_maker = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
     times = (victim.requested_time for victim in victims)
-    data = {time: [info.path for info in made.get(time, ())] for time in times}
+    paths_by_write = {time: [info.path for info in files_by_maker.get(time, ())] for time in times}
     # One listing serves all victims, and no reader uses the metadata table any more.
     take_back_metadata(table, [victim.requested_time for victim in victims])
     for victim in victims:
         hide(table, paths, victim)
-        table.format.undo.take_back(table.storage, {victim.requested_time: data[victim.requested_time]})
+        table.format.undo.take_back(table.storage, {victim.requested_time: paths_by_write[victim.requested_time]})
         delete_rule(table, victim)
         take_off(table, paths, victim)
+    # A partition that an undone write was the first to write to, and that has no data file now, goes with the write.
     for folder, listed in walk_partitions(table.storage).items():
         if not any(data_file(info.path, changes=True) for info in listed):
             opener = opened_by(table.storage, folder)
             for victim in (instant for instant in victims if instant.requested_time == opener):
                 forget_partitions(table, victim, [folder])
-    return data
+    return paths_by_write
 
 
 logger = logging.getLogger("pyhudi")
@@ -125,14 +126,18 @@ def restore(
 class _Restore:
     """One call of `restore`."""
 
-    others: OtherWriters
+    other_writers: OtherWriters
     to: str
 
     @property
     def table(self) -> Table:
-        return self.others.table
+        return self.other_writers.table
 
     def run(self) -> ServiceResult:
+        """Decide on a restore unless it is decided, carry it out, and return what was undone.
+
+        Raises `ConcurrentWriteError` if a restore to another write is pending.
+        """
         began = time.monotonic()
         table, to = self.table, self.to
         timeline = table.timeline()
@@ -143,17 +148,18 @@ class _Restore:
             # There is nothing to undo, or a process has completed the restore, maybe this process in an earlier try.
             _forget_rollbacks(table, timeline, to)
             _forget_owner(timeline)
-            return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
+            return ServiceResult(table.path, _ACTION, todo=match_property_to_rules(table))
         plan = timeline.files.read_restore_plan(pending)
-        same = all_shared({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
-        if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
-            raise restoring(timeline, pending)
+        shared = all_shared({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
+        if plan is None or judge(Meeting(RESTORE, RESTORE, shared=shared)) is not Verdict.FINISH:
+            raise restoring_error(timeline, pending)
         self._take_back_if_archived(pending)
         with LongWork(table.storage, pending.requested_time, at_once=True):
             undone = undo_writes(table, timeline, pending, plan)
             seconds = time.monotonic() - began
 
             def outcome(now: Timeline) -> Outcome | None:
+                """Return the outcome while the restore is pending; None if another process has completed it."""
                 return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
 
             complete(table, pending, outcome)
@@ -161,7 +167,7 @@ class _Restore:
             forget(table.storage, victim.commit_time)
         _forget_rollbacks(table, table.timeline(), to)
         logger.warning("table %s: restored to %s (%d writes undone)", table.path, to, len(undone))
-        files, todo = sum(map(len, undone.values())), follow_rules(table)
+        files, todo = sum(map(len, undone.values())), match_property_to_rules(table)
         return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone), todo=todo)
 
     def dry_result(self) -> ServiceResult:
@@ -170,12 +176,12 @@ class _Restore:
         timeline = table.timeline()
         pending = pending_restore(timeline)
         if pending is None:
-            dead_writes(RESTORE, self.others, timeline, self.to)
+            dead_writes(RESTORE, self.other_writers, timeline, self.to)
             plan = self._plan(timeline, asked=Asked.BEFORE_PLAN)
         else:
             plan = timeline.files.read_restore_plan(pending)
             if plan is None or plan.savepoint_to_restore_timestamp != self.to:
-                raise restoring(timeline, pending)
+                raise restoring_error(timeline, pending)
         undone = () if plan is None else plan.instants_to_rollback
         return ServiceResult(table.path, _ACTION, instants=len(undone), dry=True)
 
@@ -198,9 +204,9 @@ class _Restore:
 
     def _undo_dead(self, timeline: Timeline) -> None:
         """Finish interrupted rollbacks, and roll dead writes back; raises if a writer lives, or may live."""
-        timeline = finish_rollbacks_first(RESTORE, self.others, timeline)
-        for dead in dead_writes(RESTORE, self.others, timeline, self.to):
-            roll_back(self.others, dead)
+        timeline = finish_rollbacks_first(RESTORE, self.other_writers, timeline)
+        for dead in dead_writes(RESTORE, self.other_writers, timeline, self.to):
+            roll_back(self.other_writers, dead)
 
     def _plan(self, now: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RestorePlan | None:
         """Return the plan to undo everything after a write; None if there is nothing to undo, or a plan is decided."""
@@ -208,26 +214,27 @@ class _Restore:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
         completed_write(RESTORE, now, to)
-        later = [
+        later_writes = [
             instant
             for instant in now.instants
             if instant.requested_time > to and instant.is_write and _is_undone(instant)
         ]
         # Later writes may have changed file groups that a planned clustering holds: undo the clustering first.
-        planned = [instant for instant in later if instant.action != instant.group]
-        completed = [instant for instant in later if instant.state == State.COMPLETED]
-        if not planned and not completed:
+        planned_clusterings = [instant for instant in later_writes if instant.action != instant.group]
+        completed_writes = [instant for instant in later_writes if instant.state == State.COMPLETED]
+        if not planned_clusterings and not completed_writes:
             return None
-        others = self.others
+        other_writers = self.other_writers
         if asked is Asked.SINCE_PLAN and (
-            dead_writes(RESTORE, others, now, to, asked) or others.broken_off(now, RESTORE, asked)
+            dead_writes(RESTORE, other_writers, now, to, asked)
+            or other_writers.rollbacks_to_finish(now, RESTORE, asked)
         ):
-            raise try_again(table, what)
+            raise try_again_error(table, what)
         refuse_savepoints(RESTORE, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
         undone = [
             InstantInfo(commit_time=instant.requested_time, action=instant.action)
-            for instant in (*planned, *reversed(completed))
+            for instant in (*planned_clusterings, *reversed(completed_writes))
         ]
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
@@ -239,13 +246,13 @@ class _Restore:
         table = self.table
         if pending.state != State.REQUESTED or all(time < self.to for time in announced(table.storage)):
             return
-        archived = frozenset({Shared.TARGET})
-        if judge(Meeting(RESTORE, ARCHIVING, shared=archived, asked=Asked.SINCE_PLAN)) is Verdict.GO_ON:
+        shared = frozenset({Shared.TARGET})
+        if judge(Meeting(RESTORE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)) is Verdict.GO_ON:
             return
         # The decision comes first. Otherwise the process that decides next would request the restore again.
         abandon(table, lambda _: pending)
         remove_pending(table, pending)
-        raise archiving(table.path, self.to)
+        raise archiving_error(table.path, self.to)
 
 
 def _is_undone(later: Instant) -> bool:
@@ -259,6 +266,7 @@ def _is_undone(later: Instant) -> bool:
 def _outcome(
     table: Table, restore: Instant, plan: RestorePlan, undone: dict[str, list[str]], seconds: float
 ) -> Outcome:
+    """Return the outcome of a restore: one rollback's metadata for each undone write, and the deleted paths."""
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
     for info in plan.instants_to_rollback:
@@ -288,14 +296,14 @@ def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
         plan = timeline.files.read_restore_plan(restored)
         if plan is None or plan.savepoint_to_restore_timestamp != to:
             continue
-        gone = [
+        gone_rollbacks = [
             instant
             for instant in timeline.completed
             if instant.action == "rollback" and to < instant.requested_time < restored.requested_time
         ]
-        if gone:
+        if gone_rollbacks:
             # Remove old files of an upgrade first. Without these rollbacks, the writes that they undid would count as
             # left behind.
             remove_old_instants(table)
-            remove_rollbacks(table, gone)
+            remove_rollbacks(table, gone_rollbacks)
         return

@@ -21,21 +21,21 @@ from ..meeting.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdi
 from ..meeting.taken import was_removed, with_retries
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..rollback.rollback import carry_on, plan_of, roll_back
+from ..rollback.rollback import carry_out_rollback, plan_of, roll_back
 from ..transaction.commit_path import begin
 from ..transaction.left_overs import files_of
-from .bucket_property import follow_rules
+from .bucket_property import match_property_to_rules
 from .execution import take_back
 from .preconditions import (
     completed_write,
     dead_writes,
     finish_rollbacks_first,
-    named,
+    instants_in_words,
     open_for_service,
     refuse_restoring,
     refuse_savepoints,
     slices_at,
-    try_again,
+    try_again_error,
 )
 from .target_times import write_at
 
@@ -67,36 +67,41 @@ def rollback(
 class _Rollback:
     """One call of `rollback`."""
 
-    others: OtherWriters
+    other_writers: OtherWriters
     instant_time: str
 
     @property
     def table(self) -> Table:
-        return self.others.table
+        return self.other_writers.table
 
     def run(self) -> ServiceResult:
+        """Undo the write, whether completed or pending, and return what the newest rollback of the write did.
+
+        A compaction's plan is taken back. Another process may have undone the write meanwhile: then its
+        rollback counts.
+        """
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, timeline)
-        timeline = finish_rollbacks_first(ROLLBACK, self.others, timeline)
+        timeline = finish_rollbacks_first(ROLLBACK, self.other_writers, timeline)
         victim = timeline.write_at(instant_time)
         if victim is not None and victim.action in COMPACTING and _is_undone(victim):
             take_back(table, victim)
         elif victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
-            roll_back(self.others, PlannedRollback(victim, certain=True))
+            roll_back(self.other_writers, PlannedRollback(victim, certain=True))
         elif victim is not None:
             self._roll_back_completed(timeline)
         now = table.timeline()
         for instant in pending_rollbacks(now).get(instant_time, ()):
             # Another process has taken the write off the timeline, and may be gone.
-            carry_on(table, now, instant.requested_time)
+            carry_out_rollback(table, now, instant.requested_time)
             now = now.reload()
         result = rollback_of(table, now, instant_time)
         if result is None:
             completed_write(ROLLBACK, now, instant_time)
-            raise try_again(table, f"The rollback of {instant_time}")
+            raise try_again_error(table, f"The rollback of {instant_time}")
         if victim is None or victim.group == REPLACE_COMMIT:
-            result = replace(result, todo=follow_rules(table))
+            result = replace(result, todo=match_property_to_rules(table))
         return result
 
     def dry_result(self) -> ServiceResult:
@@ -112,19 +117,20 @@ class _Rollback:
             plan = plan_of(table, victim, files_of(table, timeline, instant_time))
         else:
             completed_write(ROLLBACK, timeline, instant_time)
-            dead_writes(ROLLBACK, self.others, timeline, instant_time)
-            planned = self._plan(timeline, asked=Asked.BEFORE_PLAN)
-            plan = RollbackPlan() if planned is None else planned
+            dead_writes(ROLLBACK, self.other_writers, timeline, instant_time)
+            decided_plan = self._plan(timeline, asked=Asked.BEFORE_PLAN)
+            plan = RollbackPlan() if decided_plan is None else decided_plan
         files = sum(1 for _ in table.format.undo.planned(plan))
         return ServiceResult(table.path, "rollback", files=files, instants=1, dry=True)
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
+        """Undo the newest completed write, after undoing dead writes that came after it."""
         table = self.table
-        for dead in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
-            roll_back(self.others, dead)
+        for dead in dead_writes(ROLLBACK, self.other_writers, timeline, self.instant_time):
+            roll_back(self.other_writers, dead)
         begin(table, "rollback", self._plan)
-        for planned in self.others.broken_off(timeline.reload(), ROLLBACK):
-            roll_back(self.others, planned)
+        for planned in self.other_writers.rollbacks_to_finish(timeline.reload(), ROLLBACK):
+            roll_back(self.other_writers, planned)
 
     def _plan(self, timeline: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RollbackPlan | None:
         """Return the plan to undo a completed write; None if the rollback is decided or complete."""
@@ -136,18 +142,18 @@ class _Rollback:
             completed_write(ROLLBACK, timeline, instant_time),
             f"The rollback of {instant_time}",
         )
-        later = [
+        later_instants = [
             instant for instant in timeline.instants if instant.requested_time > instant_time and _depends_on(instant)
         ]
-        if later:
+        if later_instants:
             raise UndoError(
                 f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later writes "
-                f"depend on it: {named(later)}.",
+                f"depend on it: {instants_in_words(later_instants)}.",
                 "Roll those back first, the newest first, or restore the table to an earlier instant "
                 "(HudiTable.restore).",
             )
-        if asked is Asked.SINCE_PLAN and dead_writes(ROLLBACK, self.others, timeline, instant_time, asked):
-            raise try_again(table, what)
+        if asked is Asked.SINCE_PLAN and dead_writes(ROLLBACK, self.other_writers, timeline, instant_time, asked):
+            raise try_again_error(table, what)
         refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)
         return plan_of(table, victim, files_of(table, timeline, instant_time, rolled_back=True))
@@ -177,12 +183,12 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
             "Write the rows that the table should have instead; nothing before this write can be brought back.",
         )
     body = timeline.files.read_commit(victim)
-    before = timeline.without([victim.requested_time])
-    last = max((instant.requested_time for instant in before.writes), default="")
+    timeline_before = timeline.without([victim.requested_time])
+    time_before = max((instant.requested_time for instant in timeline_before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
-    slices = slices_at(ROLLBACK, table, timeline, before, last, what, partitions)
+    slices = slices_at(ROLLBACK, table, timeline, timeline_before, time_before, what, partitions)
     base_times = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
-    for partition, file_id, base in _needed(body):
+    for partition, file_id, base in _changed_groups(body):
         base_time = base_times.get((partition, file_id))
         if base_time is None or (base and base_time != base):
             raise UndoError(
@@ -192,7 +198,7 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
             )
 
 
-def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
+def _changed_groups(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
     """Yield each file group that a write changed or replaced, with the instant of its last slice, "" if unknown."""
     for partition, stats in body.partition_to_write_stats.items():
         for stat in stats:

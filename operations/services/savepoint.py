@@ -38,33 +38,33 @@ def savepoint(
     """
     began = time.monotonic()
     table = _open(storage)
-    named = None if instant_time is None else write_until(table, instant_time)
+    named_time = None if instant_time is None else write_until(table, instant_time)
     timeline = table.timeline()
-    at = _newest(timeline) if named is None else named
-    if _find(timeline, at, State.COMPLETED) is None:
+    at = _newest_write(timeline) if named_time is None else named_time
+    if _find_savepoint(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, timeline)
         completed_write(SAVEPOINT, timeline, at)
         if dry_run:
-            slices = _slices(table, timeline, at)
+            slices = _slices_to_keep(table, timeline, at)
             files = sum(len(file_slice.files) for file_slice in slices)
             return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
         # An archiving process either sees the savepoint and stops before it, or has announced how far it will archive:
         # `_outcome` looks for the announcement.
         pending = Instant(at, _ACTION, State.INFLIGHT)
-        made = start(table, pending)
+        is_new = start(table, pending)
         empty = SavepointMetadata(
             savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
         )
         try:
             complete(table, pending, partial(_outcome, table, at, empty))
         except PyHudiError:
-            if made:
+            if is_new:
                 with suppress(StorageError):
                     remove_pending(table, pending)
             raise
     # Another process may have deleted the savepoint since.
     now = table.timeline()
-    completed = _find(now, at, State.COMPLETED)
+    completed = _find_savepoint(now, at, State.COMPLETED)
     parts = () if completed is None else now.files.read_savepoint(completed).partition_metadata.values()
     files = sum(len(part.savepoint_data_file) for part in parts)
     return ServiceResult(storage.path, _ACTION, at, files=files, seconds=time.monotonic() - began, dry=dry_run)
@@ -79,7 +79,7 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
     table = _open(storage)
     instant_time = savepoint_at(table, instant_time)
     timeline = table.timeline()
-    if _find(timeline, instant_time) is None:
+    if _find_savepoint(timeline, instant_time) is None:
         savepoints = (
             ", ".join(instant.requested_time for instant in timeline.instants if instant.action == _ACTION) or "none"
         )
@@ -98,13 +98,15 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
 
 
 def _open(storage: Storage) -> Table:
+    """Open a table in which savepoints can be made; a savepoint does not need the metadata table up to date."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_left_behind(table)
     return table
 
 
-def _newest(timeline: Timeline) -> str:
+def _newest_write(timeline: Timeline) -> str:
+    """Return the time of the newest completed write that is not being rolled back; raise `UndoError` without one."""
     victims = pending_rollbacks(timeline)
     writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in victims]
     if not writes:
@@ -115,7 +117,8 @@ def _newest(timeline: Timeline) -> str:
     return writes[-1]
 
 
-def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:
+def _find_savepoint(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:
+    """Return the savepoint of a write if it has come at least to a state; None otherwise."""
     return next(
         (
             instant
@@ -128,12 +131,12 @@ def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instan
 
 def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline) -> Outcome | None:
     """Return the outcome of a savepoint, with the files that it keeps; None if it is complete already."""
-    if _find(timeline, at, State.COMPLETED) is not None:
+    if _find_savepoint(timeline, at, State.COMPLETED) is not None:
         return None
     refuse_restoring(SAVEPOINT, timeline)
     completed_write(SAVEPOINT, timeline, at)
     names: dict[str, list[str]] = {}
-    for file_slice in _slices(table, timeline, at):
+    for file_slice in _slices_to_keep(table, timeline, at):
         names.setdefault(file_slice.partition_path, []).extend(split(path)[1] for path in file_slice.files)
     parts = {
         partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
@@ -142,5 +145,6 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
     return Outcome(empty.model_copy(update={"partition_metadata": parts}), followed=False)
 
 
-def _slices(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
+def _slices_to_keep(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
+    """Return the slices that a savepoint keeps; raise `UndoError` if one of their files is gone."""
     return slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")

@@ -47,7 +47,8 @@ class TableService(ABC, Generic[Plan]):
         self.table = table
 
     @abstractmethod
-    def requested(self, plan: Plan) -> InstantModel: ...
+    def requested(self, plan: Plan) -> InstantModel:
+        """Return the body of the requested instant that holds a plan."""
 
     def request(
         self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None
@@ -57,14 +58,14 @@ class TableService(ABC, Generic[Plan]):
         `find` returns the plan for a timeline, and runs again whenever another process decides first. `at` returns the
         requested time of the plan that `find` returned last, None for a time after the whole timeline.
         """
-        made: list[Plan] = []
+        plans: list[Plan] = []
 
         def body(timeline: Timeline) -> InstantModel | None:
-            made[:] = [plan for plan in [find(timeline)] if plan is not None]
-            return self.requested(made[0]) if made else None
+            plans[:] = [plan for plan in [find(timeline)] if plan is not None]
+            return self.requested(plans[0]) if plans else None
 
         instant = begin(self.table, self.action, body, at).instant
-        return None if instant is None else (instant, made[0])
+        return None if instant is None else (instant, plans[0])
 
     def start(self, instant: Instant) -> bool:
         """Make an instant's inflight file; False if the instant is complete by now and archived."""
@@ -78,10 +79,10 @@ class TableService(ABC, Generic[Plan]):
 
 def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Callable[[Timeline], Outcome | None]:
     """Return a function that returns the outcome while an instant is pending, and None once it is over."""
-    same = (instant.requested_time, instant.action)
+    identity = (instant.requested_time, instant.action)
 
     def pending(timeline: Timeline) -> Outcome | None:
         pending_instants = {(instant.requested_time, instant.action) for instant in timeline.pending}
-        return outcome(timeline) if same in pending_instants else None
+        return outcome(timeline) if identity in pending_instants else None
 
     return pending

@@ -26,10 +26,10 @@ def write_until(table: Table, text: str) -> str:
     names = [name for name in times if name not in victims]
     if names:
         return names[-1]
-    first = timeline.writes[0].requested_time if timeline.writes else "none"
+    first_write = timeline.writes[0].requested_time if timeline.writes else "none"
     raise UndoError(
         f"The timeline of the table {table.path} has no completed write that was requested until {text} "
-        f"(the first: {first}).",
+        f"(the first: {first_write}).",
         "Choose a later time, or a write that HudiTable.history shows.",
     )
 
@@ -42,7 +42,7 @@ def write_at(table: Table, text: str) -> str:
     writes = {instant.requested_time for instant in timeline.instants if instant.is_write} | set(
         pending_rollbacks(timeline)
     )
-    return _only(table, text, "write", writes)
+    return _only_match(table, text, "write", writes)
 
 
 def savepoint_at(table: Table, text: str) -> str:
@@ -50,14 +50,16 @@ def savepoint_at(table: Table, text: str) -> str:
     if _is_name(text):
         return text
     savepoints = (instant.requested_time for instant in table.timeline().instants if instant.action == "savepoint")
-    return _only(table, text, "savepoint", savepoints)
+    return _only_match(table, text, "savepoint", savepoints)
 
 
 def _is_name(text: str) -> bool:
+    """Return whether a text has the form of an instant time, and is no epoch in seconds or milliseconds."""
     return text.isdigit() and len(text) not in _EPOCHS
 
 
-def _only(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
+def _only_match(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
+    """Return the only name that begins with the digits which a text spells; raise `UndoError` for none or several."""
     digits = resolve(text, table.config.timezone)[: spelled_digits(text)]
     all_names = sorted(names)
     matches = [name for name in all_names if name.startswith(digits)]

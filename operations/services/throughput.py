@@ -44,6 +44,7 @@ class Throughput:
         chosen: list[int] = []
         for number, cost in enumerate(costs):
             if cost <= room:
+                # As long as this is a guess, a plan takes a part of the seconds, or a single unit.
                 if not chosen and not self.measured:
                     room = max(room * _PART, cost)
                 room -= cost
@@ -56,11 +57,12 @@ class Throughput:
 
     def after(self, costs: Iterable[int], seconds: float) -> Throughput:
         """Return the throughput that the work on units of these costs showed."""
-        shown = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
+        measured = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
         # Seconds vary with what else the machine does.
-        return Throughput((self.bytes_s + shown) / 2 if self.measured else shown, measured=True)
+        return Throughput((self.bytes_s + measured) / 2 if self.measured else measured, measured=True)
 
     def _room(self, seconds: float) -> float:
+        """Return how many bytes the units of a plan may cost so that it takes at most so many seconds."""
         return self.bytes_s * self.share * seconds - _PER_PLAN
 
 
@@ -95,22 +97,26 @@ def throughput_of(path: str, action: str) -> Throughput:
 
 
 def rest_of(path: str, action: str) -> Rest:
+    """Return what the newest plan of a service on a table left out, as far as this process knows."""
     return _RESTS.get((path, action), Rest())
 
 
 def note_work(path: str, action: str, costs: Sequence[int], seconds: float) -> None:
+    """Note how long units took, for the estimate of the next plan, and end the service's backoff."""
     if costs:
         keep(_THROUGHPUTS, (path, action), throughput_of(path, action).after(costs, seconds), _MOST_TABLES)
         keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=0), _MOST_TABLES)
 
 
 def note_nothing_fits(path: str, action: str) -> None:
+    """Raise the share of the seconds for the next plan, and pass the service over for some calls."""
     throughput = throughput_of(path, action)
     keep(_THROUGHPUTS, (path, action), replace(throughput, share=min(throughput.share * _MORE, _MOST)), _MOST_TABLES)
     keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=_BACKOFF), _MOST_TABLES)
 
 
 def note_left_out(path: str, action: str, delta_commits: int, until: str) -> None:
+    """Note that a plan left units out, at most `delta_commits` of which wait in any of them."""
     rest = replace(rest_of(path, action), delta_commits=delta_commits, until=until)
     keep(_RESTS, (path, action), rest, _MOST_TABLES)
 

@@ -36,7 +36,8 @@ class PlanUnit(Protocol):
         """Bytes of the files that it reads."""
 
     @property
-    def partition_path(self) -> str: ...
+    def partition_path(self) -> str:
+        """The partition whose files it changes."""
 
 
 Unit = TypeVar("Unit", bound=PlanUnit)
@@ -54,10 +55,12 @@ class UnitResult(Generic[Unit]):
 
     @property
     def paths(self) -> Sequence[str]:
+        """The paths of the new files."""
         return [file.path for file in self.written]
 
     @property
     def size(self) -> int:
+        """The bytes of the new files."""
         return sum(file.size for file in self.written)
 
 
@@ -65,12 +68,14 @@ class UnitWorker(Protocol[Unit, Done]):
     """Executes the units of one instant that this process has claimed; an engine gets it with every task."""
 
     @property
-    def work(self) -> Transaction: ...
+    def work(self) -> Transaction:
+        """The instant whose units it executes."""
 
     def execute(self, unit: Unit) -> Done:
         """Execute one unit; each attempt makes its own files, and the completed instant names those of one attempt."""
 
-    def within(self, memory: int) -> UnitWorker[Unit, Done]: ...
+    def within(self, memory: int) -> UnitWorker[Unit, Done]:
+        """Return the same worker with another bound of memory for a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,11 @@ class FileWorker:
 
     @property
     def work(self) -> Transaction:
+        """The instant whose files it makes."""
         return self.files.transaction
 
     def within(self: Self, memory: int) -> Self:
+        """Return the same worker with another bound of memory for a task."""
         return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     @contextmanager
@@ -113,10 +120,12 @@ def execute_units(
     work, units = worker.work, sorted(plan, key=lambda unit: -unit.size)
     steps = Steps(means.observer or LoggedProgress(work.path), name, len(units))
 
-    def in_process(near: UnitWorker[Unit, Done]) -> list[Done]:
-        return execute_here(near.execute, units, lambda unit: steps.add(unit.size))
+    def in_process(chosen_worker: UnitWorker[Unit, Done]) -> list[Done]:
+        """Execute all units in this process, and count each finished unit."""
+        return execute_here(chosen_worker.execute, units, lambda unit: steps.add(unit.size))
 
-    def look() -> None:
+    def count_published() -> None:
+        """Count the units whose files the tasks have published, or are about to publish."""
         # Markers name files right before they are published.
         published_units = finished(units, [marker.path for marker in work.markers.read()])
         steps.seen(len(published_units), sum(result.size for result in published_units))
@@ -124,16 +133,16 @@ def execute_units(
     with naming_who_took_over(work):
         if means.executor is None:
             return in_process(worker)
-        own, size = means.without_tasks, sum(unit.size for unit in units)
-        may_merge = own is not None and (own.most_bytes is None or size <= own.most_bytes)
-        near = worker.within(own.output.memory) if own is not None and may_merge else None
-        if near is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:
-            return in_process(near)
+        own_means, size = means.without_tasks, sum(unit.size for unit in units)
+        may_merge = own_means is not None and (own_means.most_bytes is None or size <= own_means.most_bytes)
+        near_worker = worker.within(own_means.output.memory) if own_means is not None and may_merge else None
+        if near_worker is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:
+            return in_process(near_worker)
         try:
-            with polling(look):
+            with polling(count_published):
                 return means.executor(worker.execute, units)
         except NoTasksError as error:
-            if near is None:
+            if near_worker is None:
                 raise
             logger.warning(
                 "table %s: this process merges the %d file groups of the %s %s itself, because %s",
@@ -143,4 +152,4 @@ def execute_units(
                 work.instant_time,
                 error,
             )
-            return in_process(near)
+            return in_process(near_worker)

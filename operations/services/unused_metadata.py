@@ -49,6 +49,7 @@ def delete_unused_metadata(table: Table) -> None:
 
 
 def _delete_what_is_unused(table: Table) -> None:
+    """Delete unused folders of old files, unless a pending instant may need the metadata table."""
     storage, config = table.storage, load_config(table.storage)
     if being_built(config):
         return
@@ -71,25 +72,25 @@ def _delete_what_is_unused(table: Table) -> None:
 def _delete_if_old(table: Table, folder: str, note: str | None) -> None:
     """Delete a folder, and the note that its partition went out of use, if all of its files are a day old."""
     storage = table.storage
-    files = storage.list(folder, recursive=True, strict=False)
-    times = [info.modified for info in files]
+    listed_files = storage.list(folder, recursive=True, strict=False)
+    times = [info.modified for info in listed_files]
     times += [noted for path in [note] if path is not None and (noted := storage.modified(path)) is not None]
-    if not files or _stamped_now(storage) - max(times) < KEPT_S:
+    if not listed_files or _stamped_now(storage) - max(times) < KEPT_S:
         return
     # The properties of the metadata table go last: an indexing that begins meanwhile finds them, or makes its own.
-    kept_to_the_end = [info for info in files if split(info.path)[1] in _BY_NAME]
-    _delete(storage, folder, [info for info in files if info not in kept_to_the_end])
+    last_files = [info for info in listed_files if split(info.path)[1] in _BY_NAME]
+    _delete(storage, folder, [info for info in listed_files if info not in last_files])
     if written_partitions(load_config(storage)) and note is None:
         return
-    _delete(storage, folder, kept_to_the_end)
+    _delete(storage, folder, last_files)
     if note is not None:
         storage.delete(note, durable=False)
     logger.info(
         "table %s: deleted %s, which was out of use: %d files (%d bytes)",
         table.path,
         folder,
-        len(files),
-        sum(info.size for info in files),
+        len(listed_files),
+        sum(info.size for info in listed_files),
     )
 
 
@@ -123,5 +124,6 @@ def _delete(storage: Storage, folder: str, files: list[FileInfo]) -> None:
 
 
 def _folders(storage: Storage, folder: str) -> list[str]:
-    below = (join(folder, name) for name in storage.look(folder).folders)
-    return [folder, *(path for inner in below for path in _folders(storage, inner))]
+    """Return a folder and all folders below it."""
+    inner_folders = (join(folder, name) for name in storage.look(folder).folders)
+    return [folder, *(path for inner in inner_folders for path in _folders(storage, inner))]

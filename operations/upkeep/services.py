@@ -80,7 +80,7 @@ def _repair(
     """Run the kind of repair that the arguments choose; without any, mend the whole table."""
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.repair.file_times import set_file_times  # noqa: PLC0415
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
@@ -98,7 +98,9 @@ def _repair(
         return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
     if undo is not None:
         return undo_repair(call.storage, undo, call.means(), dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, partial(repair_table, call.storage, call.means(), dry_run=dry_run))
+    return with_metadata_built_anew(
+        call.storage, call.means, partial(repair_table, call.storage, call.means(), dry_run=dry_run)
+    )
 
 
 def _rescale(
@@ -141,11 +143,11 @@ def _sort(
 
 def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
     """Roll one write back, and build the metadata table anew if the rollback takes it out of use."""
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.rollback import rollback  # noqa: PLC0415
 
     undo = partial(rollback, call.storage, instant, patience=call.patience, dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, undo)
+    return with_metadata_built_anew(call.storage, call.means, undo)
 
 
 def _roll_back_dead(call: Call) -> ServiceResult:
@@ -170,27 +172,27 @@ def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> Ser
 
 def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
     """Restore the table, and build the metadata table anew if the restore takes it out of use."""
-    from ..services.metadata.built_anew import metadata_kept  # noqa: PLC0415
+    from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
     from ..services.restore import restore  # noqa: PLC0415
 
     undo = partial(restore, call.storage, to, patience=call.patience, dry_run=dry_run)
-    return metadata_kept(call.storage, call.means, undo)
+    return with_metadata_built_anew(call.storage, call.means, undo)
 
 
 def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult:
-    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
+    from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
     change = partial(change_version, call.storage, "upgrade", to, call.means(), dry_run=dry_run)
-    return metadata_in_new_version(call.storage, call.means, change)
+    return change_version_and_metadata(call.storage, call.means, change)
 
 
 def _downgrade(call: Call, *, to: int = 8, dry_run: bool = False) -> VersionResult:
-    from ..services.metadata.built_anew import metadata_in_new_version  # noqa: PLC0415
+    from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
     change = partial(change_version, call.storage, "downgrade", to, call.means(), dry_run=dry_run)
-    return metadata_in_new_version(call.storage, call.means, change)
+    return change_version_and_metadata(call.storage, call.means, change)
 
 
 def _validate(call: Call, *, deep: bool = False) -> pa.Table:

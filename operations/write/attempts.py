@@ -39,7 +39,7 @@ from ..planning.plan import WritePlan, buckets_by_partition
 from ..planning.table_properties import properties_to_write
 from ..result import ATTEMPTS, MET, CommitResult, find_write, result_of
 from ..rollback.dead import pause, wait_until_over
-from ..rollback.pending import OtherWriters, restoring
+from ..rollback.pending import OtherWriters, restoring_error
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..write_ids import GENERATED_ID
@@ -80,9 +80,9 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
         restore = pending_restore(timeline)
         if restore is None:
             return
-        verdict = judge(Meeting(WRITE, RESTORE, other_writers.known_of_restore(restore), asked=Asked.SINCE_PLAN))
+        verdict = judge(Meeting(WRITE, RESTORE, other_writers.state_of_restore(restore), asked=Asked.SINCE_PLAN))
         if verdict is Verdict.REFUSE:
-            raise restoring(timeline, restore)
+            raise restoring_error(timeline, restore)
         if verdict is not Verdict.WAIT:
             return
         if time.monotonic() > until_s:

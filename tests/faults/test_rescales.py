@@ -45,7 +45,7 @@ def check_end(table: Path, before: list[tuple[Any, ...]], name: str) -> None:
     assert rows_of(table, *META) == before, name
     assert (numbers(table).default, numbers(table).differ) == (4, False), name
     storage = open_storage(str(table))
-    sweep(open_table(storage), IMPATIENT, own="")
+    sweep(open_table(storage), IMPATIENT, own_time="")
     left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
     assert [path for path in left if path.is_file()] == [], name
     assert {one.state for one in timeline_of(table).instants} == {State.COMPLETED}, name

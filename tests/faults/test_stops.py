@@ -313,7 +313,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
             sweeping.at, sweeping.meanwhile = sweeping.at + pause, ends
 
         sweeping.meanwhile = goes_on
-        sweep(Table(FaultyStorage(storage, sweeping), load_config(storage)), COLOCATED.patience, own="")  # type: ignore[arg-type]
+        sweep(Table(FaultyStorage(storage, sweeping), load_config(storage)), COLOCATED.patience, own_time="")  # type: ignore[arg-type]
         if len(sweeping.steps) < sweeping.at:
             ends()
         name = f"step {at} ({sweeping.name_of(at)})"

@@ -31,6 +31,7 @@ class Cost:
 
     @classmethod
     def of(cls, file_slice: FileSlice) -> Cost:
+        """Return the cost of a slice; without a base file, it assumes Apache Hudi's size of a full base file."""
         log_bytes = sum(log.size for log in file_slice.logs)
         base = 0 if file_slice.base is None else file_slice.base.size
         written = base or _EXPECTED_BASE_BYTES
@@ -38,6 +39,7 @@ class Cost:
 
     @property
     def total_mb(self) -> int:
+        """What is read and written together."""
         return self.read_mb + self.write_mb
 
     def metrics(self) -> dict[str, float]:
@@ -68,32 +70,36 @@ def choose_slices(settings: CompactionSettings, slices: Sequence[FileSlice]) -> 
 
 
 def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return all slices, in the given order."""
     return list(slices)
 
 
 def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
-    """Return slices up to the bound, and the slice that reaches it."""
-    left, chosen = settings.target_io_mb, []
+    """Return slices up to the bound of MB read and written, and the slice that reaches it."""
+    left_mb, chosen = settings.target_io_mb, []
     for file_slice in slices:
         chosen.append(file_slice)
-        left -= Cost.of(file_slice).total_mb
-        if left <= 0:
+        left_mb -= Cost.of(file_slice).total_mb
+        if left_mb <= 0:
             break
     return chosen
 
 
 def _largest(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return the slices with enough bytes in log files, the most bytes first, up to the bound of MB."""
     sizes = {file_slice.group: Cost.of(file_slice).log_bytes for file_slice in slices}
-    wanted = [file_slice for file_slice in slices if sizes[file_slice.group] >= settings.log_bytes]
-    return _bounded(settings, sorted(wanted, key=lambda file_slice: -sizes[file_slice.group]))
+    large_slices = [file_slice for file_slice in slices if sizes[file_slice.group] >= settings.log_bytes]
+    return _bounded(settings, sorted(large_slices, key=lambda file_slice: -sizes[file_slice.group]))
 
 
 def _most_files(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    wanted = [file_slice for file_slice in slices if len(file_slice.logs) >= settings.log_files]
-    return _bounded(settings, sorted(wanted, key=lambda file_slice: -len(file_slice.logs)))
+    """Return the slices with enough log files, the most files first, up to the bound of MB."""
+    slices_of_many_files = [file_slice for file_slice in slices if len(file_slice.logs) >= settings.log_files]
+    return _bounded(settings, sorted(slices_of_many_files, key=lambda file_slice: -len(file_slice.logs)))
 
 
 def _newest_days(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return all slices, those of the newest days first."""
     return sorted(slices, key=lambda file_slice: _day(file_slice.partition_path), reverse=True)
 
 

@@ -73,8 +73,8 @@ def _is_due_again(
     timeline: Timeline,
 ) -> bool:
     """Return whether a plan is due by the rules, or by the delta commits of file groups that the last plan left out."""
-    most = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
-    return due(timeline) or rest.by_now(timeline) >= max(most, 1)
+    least_delta_commits = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
+    return due(timeline) or rest.by_now(timeline) >= max(least_delta_commits, 1)
 
 
 _SERVICES: Mapping[type, Callable[..., Compaction | LogCompaction]] = {
@@ -147,8 +147,8 @@ def _dry_result(service: Compaction | LogCompaction, began: float, *, pending: b
     timeline = service.table.timeline()
     refuse_restoring(service.kind, timeline)
     plans = [instant for instant in timeline.pending if pending and instant.action == service.action]
-    waiting = [file_slice for instant in plans for file_slice in service.read_plan(timeline, instant)]
-    slices = [*waiting, *(service.plan(timeline) or ())]
+    pending_slices = [file_slice for instant in plans for file_slice in service.read_plan(timeline, instant)]
+    slices = [*pending_slices, *(service.plan(timeline) or ())]
     return ServiceResult(
         service.table.path,
         service.action,

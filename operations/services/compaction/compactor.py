@@ -30,7 +30,7 @@ from ...transaction.file_work import FileWork
 from ..unit_execution import UnitResult
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
-from .slice_worker import SliceWorker, is_foreign, passed_through
+from .slice_worker import SliceWorker, is_foreign, unread_columns
 from .slices import SliceService
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Compaction(SliceService[CompactionSettings]):
     does = "merges {:,} bytes of base and log files"
 
     @cached_property
-    def _sorted(self) -> dict[str, str]:
+    def _order_by_plan(self) -> dict[str, str]:
         """The sort orders of those pending plans that are sorts, by requested time."""
         return {}
 
@@ -60,10 +60,12 @@ class Compaction(SliceService[CompactionSettings]):
         return self.settings.delta_commits
 
     def plan(self, timeline: Timeline) -> Plan | None:
+        """Return the slices with log files that the strategy of the settings chooses; None for no slice."""
         slices = self.slices.find(timeline, partial(choose_partitions, self.settings))
         return self.fits(choose_slices(self.settings, slices), timeline)
 
     def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the body of the requested compaction, which names the files of each slice."""
         from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
         return CompactionPlan(
@@ -74,17 +76,18 @@ class Compaction(SliceService[CompactionSettings]):
         """Return the slices that a pending compaction merges; raises for a plan that would lose rows of a log file."""
         plan, listings, extra = named_slices(timeline, instant)
         if SORTED in extra:
-            self._sorted[instant.requested_time] = extra[SORTED]
+            self._order_by_plan[instant.requested_time] = extra[SORTED]
         check_complete(timeline, instant, plan, listings)
         return plan
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
+        """Return what merges the slices of a plan, and what it notes in the completed instant."""
         output, config = files.output, files.transaction.config
         # If no property names the index, write bloom filters as Apache Hudi does (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
-        order = self._sorted.get(files.transaction.instant_time)
+        order = self._order_by_plan.get(files.transaction.instant_time)
         # The user may have removed the table's order since the plan of a sort.
         notes = {SORTED: order} if order is not None and config.sort_order is not None else {}
         return Compactor(files, foreign=foreign_logs(timeline, plan), numbers=numbers, notes=notes)
@@ -102,18 +105,22 @@ class Compactor(SliceWorker):
     operation = "COMPACT"
 
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
+        """Merge one slice into a base file.
+
+        It checks the keys of rows that another engine may have written, and decodes all columns of such rows.
+        """
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
             columns = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
             foreign = self._foreign(unit)
             rows = merged.batches(
-                columns, dictionaries=frozenset() if foreign else passed_through(columns, self.work.config)
+                columns, dictionaries=frozenset() if foreign else unread_columns(columns, self.work.config)
             )
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
-            made = write_base_file(files, unit, form, rows)
-        return self.result(unit, merged, began, replace(made, counts=merged.counts.merge))
+            written = write_base_file(files, unit, form, rows)
+        return self.result(unit, merged, began, replace(written, counts=merged.counts.merge))
 
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
         """Return the checker of a slice's rows; None if pyhudi wrote all of its files.
@@ -135,5 +142,5 @@ def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[Fil
     writes = [instant for instant in timeline.writes if instant.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
     pairs = zip(writes, bodies, strict=True)
-    ours = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
-    return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= ours)
+    own_times = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
+    return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= own_times)

@@ -36,14 +36,15 @@ class Waiting:
 
 def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: int | None = None) -> bool:
     """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds, None for now."""
-    gathered = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
-    if gathered is None:
+    counted = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
+    if counted is None:
         return False
-    many = gathered.delta_commits >= settings.delta_commits
-    if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
-        return many
+    has_many = counted.delta_commits >= settings.delta_commits
+    # The number alone decides for triggers without a time, for "both" if it is too small, for "either" if it is not.
+    if {TIME_ELAPSED: False, NUM_AND_TIME: not has_many, NUM_OR_TIME: has_many}.get(settings.trigger, True):
+        return has_many
     now_s = int(time.time()) if now_ms is None else now_ms // 1000
-    return now_s - parse_time(gathered.since, zone) // 1000 >= settings.delta_seconds
+    return now_s - parse_time(counted.since, zone) // 1000 >= settings.delta_seconds
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
@@ -52,13 +53,13 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
     With `requests`, a pending compaction counts as the last compaction.
     """
     compactions = [instant for instant in timeline.completed if instant.action == "commit"]
-    requested = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
-    last = max((instant.requested_time for instant in requested or compactions), default="")
+    pending_compactions = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
+    last_time = max((instant.requested_time for instant in pending_compactions or compactions), default="")
     deltas = [instant.requested_time for instant in timeline.instants if _is_delta(instant)]
-    gathered = [time for time in deltas if time > last]
-    if last:
-        return Waiting(len(gathered), last)
-    return Waiting(len(gathered), gathered[0]) if gathered else None
+    waiting_times = [time for time in deltas if time > last_time]
+    if last_time:
+        return Waiting(len(waiting_times), last_time)
+    return Waiting(len(waiting_times), waiting_times[0]) if waiting_times else None
 
 
 def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
@@ -74,12 +75,15 @@ def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
     newest_first = [instant for instant in reversed(timeline.instants) if _is_delta(instant)]
     if len(_modified_after(newest_first, max(compactions, default=""))) < max(delta_commits, 1):
         return False
-    joined = log_compactions(timeline)
-    last = next((instant.requested_time for instant in newest_first if instant.requested_time in joined), "")
-    return len(_modified_after(newest_first, last)) >= delta_commits
+    joined_by_time = log_compactions(timeline)
+    last_log_compaction = next(
+        (instant.requested_time for instant in newest_first if instant.requested_time in joined_by_time), ""
+    )
+    return len(_modified_after(newest_first, last_log_compaction)) >= delta_commits
 
 
 def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
+    """Return the delta commits that completed, or are at work, after a time, except the instant of that time."""
     return [instant for instant in deltas if instant.visible_since > time and instant.requested_time != time]
 
 

@@ -50,6 +50,8 @@ _JOINED = frozenset({BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE})
 
 
 class LogCompaction(SliceService[LogCompactionSettings]):
+    """Joins the log files of file slices; it waits for writes at work that were requested before its plan."""
+
     action = LOG_COMPACTION
     kind = concurrency.LOG_COMPACTION
     name = "log compaction"
@@ -58,7 +60,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     drops_empty = True
 
     @cached_property
-    def _wanted(self) -> dict[tuple[tuple[str, int], ...], bool]:
+    def _answers(self) -> dict[tuple[tuple[str, int], ...], bool]:
         """The answers of `_is_wanted` by the paths and sizes of log files."""
         return {}
 
@@ -70,12 +72,16 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         if self.at is not None or not at_work:
             slices = self.slices.find(timeline)
             if self.at is not None:
-                slices = [self._before(file_slice, self.at) for file_slice in slices if file_slice.base_time < self.at]
-            wanted = for_each(self.table.storage, self._is_wanted, slices)
-            many = [file_slice for file_slice, wants in zip(slices, wanted, strict=True) if wants]
-            plan = self.fits(many, timeline)
-        waits = at_work and not plan
-        self.waiting = f"a log compaction waits for {in_words(self.table, at_work[0])}" if waits else ""
+                slices = [
+                    self._with_earlier_logs(file_slice, self.at)
+                    for file_slice in slices
+                    if file_slice.base_time < self.at
+                ]
+            answers = for_each(self.table.storage, self._is_wanted, slices)
+            wanted_slices = [file_slice for file_slice, wants in zip(slices, answers, strict=True) if wants]
+            plan = self.fits(wanted_slices, timeline)
+        has_to_wait = at_work and not plan
+        self.waiting = f"a log compaction waits for {in_words(self.table, at_work[0])}" if has_to_wait else ""
         return plan
 
     @property
@@ -86,6 +92,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return super().cost(replace(unit, base=None))
 
     def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the body of the requested log compaction, with the class by which Apache Hudi carries it out."""
         from ....timeline.metadata.models import CompactionPlan, CompactionStrategy  # noqa: PLC0415 (as in compactor.py)
 
         return CompactionPlan(
@@ -97,11 +104,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             missing_schedule_partitions=[],
         )
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a write began or completed that a plan should have taken into account."""
-        time_of_plan = made.requested_time
+        time_of_plan = planned_instant.requested_time
         return (
-            super().missed(now, made)
+            super().missed(now, planned_instant)
             or bool(older_writes(self.kind, now, time_of_plan))
             or (self.at is not None and _counts_as_archived(now, time_of_plan))
         )
@@ -112,17 +119,17 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         It skips file groups that were replaced or compacted, that another plan holds, or of which the plan lacks
         earlier log files.
         """
-        named, listings, _ = named_slices(timeline, instant, EXECUTOR)
+        planned_slices, listings, _ = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
-        newest = {partition: view.slices(partition) for partition in listings}
-        held = held_by_plans(self.kind, timeline, but=instant)
+        newest_slices = {partition: view.slices(partition) for partition in listings}
+        held_groups = held_by_plans(self.kind, timeline, but=instant)
         slices: list[FileSlice] = []
-        for file_slice in named:
-            newest_slice = newest[file_slice.partition_path].get(file_slice.file_id)
-            if newest_slice is None or (file_slice.partition_path, file_slice.file_id) in held:
+        for file_slice in planned_slices:
+            newest_slice = newest_slices[file_slice.partition_path].get(file_slice.file_id)
+            if newest_slice is None or (file_slice.partition_path, file_slice.file_id) in held_groups:
                 continue
-            before = self._before(newest_slice, instant.requested_time)
-            if [log.path for log in before.logs] == [log.path for log in file_slice.logs]:
+            logs_before = self._with_earlier_logs(newest_slice, instant.requested_time)
+            if [log.path for log in logs_before.logs] == [log.path for log in file_slice.logs]:
                 slices.append(replace(file_slice, base=None))
         return tuple(slices)
 
@@ -140,23 +147,23 @@ class LogCompaction(SliceService[LogCompactionSettings]):
                 "Run it again once that is complete.",
             )
 
-    def _before(self, file_slice: FileSlice, time: str) -> FileSlice:
-        """Return a slice with only those log files that are read before a log file of a time."""
+    def _with_earlier_logs(self, file_slice: FileSlice, time: str) -> FileSlice:
+        """Return a slice with only those log files that readers read before a log file of the given time."""
         rule = self.table.format.slices
         return replace(file_slice, logs=tuple(log for log in file_slice.logs if rule.comes_before(log, time)))
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
         """Return a free time right before a write at work and after all joined log files; None if there is none."""
-        taken = {
+        taken_times = {
             time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time) if time
         }
         try:
-            free = free_time_before(write.requested_time, taken)
+            free_time = free_time_before(write.requested_time, taken_times)
         except (ValueError, OverflowError):
             return None
-        joined = max(log_compactions(timeline), default="")
-        fits = joined < free < write.requested_time and not _counts_as_archived(timeline, free)
-        return free if fits else None
+        last_joined = max(log_compactions(timeline), default="")
+        fits = last_joined < free_time < write.requested_time and not _counts_as_archived(timeline, free_time)
+        return free_time if fits else None
 
     def _is_wanted(self, file_slice: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
@@ -166,19 +173,22 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         if len(file_slice.logs) < _LEAST_FILES:
             return False
         logs = tuple((log.path, log.size) for log in file_slice.logs)
-        if logs not in self._wanted:
+        if logs not in self._answers:
             blocks = blocks_of(self.table.storage, file_slice)
-            many = max(len(logs), len(blocks)) >= self.settings.blocks
-            several = many and len({block.instant_time for block in blocks}) > 1
-            self._wanted[logs] = several and why_unjoinable(blocks) is None
-        return self._wanted[logs]
+            has_many = max(len(logs), len(blocks)) >= self.settings.blocks
+            has_several_instants = has_many and len({block.instant_time for block in blocks}) > 1
+            self._answers[logs] = has_several_instants and why_unjoinable(blocks) is None
+        return self._answers[logs]
 
 
 @dataclass(frozen=True, slots=True)
 class LogCompactor(SliceWorker):
+    """Joins the log files of one slice into one log file."""
+
     operation = "LOG_COMPACT"
 
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
+        """Join the log files of one slice; a result without a file says which blocks cannot be joined."""
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
@@ -190,11 +200,12 @@ class LogCompactor(SliceWorker):
                 return UnitResult(unit, skipped=skipped)
             form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
             log_format = self.files.log_format()
-            made = write_log_file(files, unit, form, log_format, logs.resets(), logs.entries(), replaces)
-        return self.result(unit, logs, began, made)
+            written = write_log_file(files, unit, form, log_format, logs.resets(), logs.entries(), replaces)
+        return self.result(unit, logs, began, written)
 
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
+    """Return the blocks of a slice's log files that count, without rolled back and already joined blocks."""
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 
@@ -210,5 +221,5 @@ def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:
     """Return whether readers may take a file of a time for one of an archived instant."""
-    first = min((instant.requested_time for instant in timeline.writes), default=time)
-    return time <= max(first, *announced(timeline.storage), "")
+    first_write = min((instant.requested_time for instant in timeline.writes), default=time)
+    return time <= max(first_write, *announced(timeline.storage), "")

@@ -47,6 +47,7 @@ class FreeSlices:
     """Finds the file slices with log files that no plan holds; later calls list only partitions that changed since."""
 
     def __init__(self, storage: Storage, mine: InstantKind) -> None:
+        """Look in a table for an instant of the kind `mine`, which decides which other plans hold slices."""
         self._storage = storage
         self._mine = mine
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
@@ -63,52 +64,55 @@ class FreeSlices:
 
         Leave out the partitions that a rescale holds, and keep their paths in `held_partitions`.
         """
-        self._look(timeline)
-        held = held_by_plans(self._mine, timeline)
+        self._list_changed(timeline)
+        held_groups = held_by_plans(self._mine, timeline)
         # A rescale merges the slices of its partitions itself.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
         rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
         view = WholeView(timeline, read_written(timeline), self._listings)
-        free: list[str] = []
+        free_partitions: list[str] = []
         self.held_partitions = []
         for path in sorted(self._listings):
-            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free).append(path)
+            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free_partitions).append(path)
         return [
             file_slice
-            for partition in among(free)
+            for partition in among(free_partitions)
             for file_slice in view.slices(partition).values()
-            if (file_slice.partition_path, file_slice.file_id) not in held and wanted(file_slice)
+            if (file_slice.partition_path, file_slice.file_id) not in held_groups and wanted(file_slice)
         ]
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a plan lacks a write; only a process that ignores pyhudi's decisions can cause that."""
         seen = self._seen or frozenset()
         return any(
-            instant.is_write and instant not in seen and instant.visible_since <= made.requested_time
+            instant.is_write and instant not in seen and instant.visible_since <= planned_instant.requested_time
             for instant in now.completed
         )
 
-    def _look(self, timeline: Timeline) -> None:
-        """List all partitions, or only those whose files changed since the last listing."""
+    def _list_changed(self, timeline: Timeline) -> None:
+        """Bring the listing up to the timeline: list all partitions, or only those whose files changed since."""
         now = frozenset(timeline.completed)
-        fresh = now - (self._seen or frozenset())
-        if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
+        fresh_instants = now - (self._seen or frozenset())
+        if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh_instants, *(self._seen - now))):
             self._listings = walk_partitions(self._storage)
         else:
-            writes = [instant for instant in fresh if instant.is_write]
-            bodies = for_each(self._storage, timeline.files.read_written_files, writes)
-            touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
-            self._listings |= _listed(self._storage, touched)
+            fresh_writes = [instant for instant in fresh_instants if instant.is_write]
+            bodies = for_each(self._storage, timeline.files.read_written_files, fresh_writes)
+            touched_partitions = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
+            self._listings |= _files_of_partitions(self._storage, touched_partitions)
         self._seen = now
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups, by partition path and file id, that pending plans hold, apart from the plan `but`."""
+    """Return the file groups, by partition path and file id, that an instant of the kind `mine` must not touch.
+
+    Pending plans hold them, apart from the plan `but`.
+    """
     pending = pending_compactions(timeline)
-    own = None if but is None else but.identity
-    counting = {instant: plan for instant, plan in pending.items() if instant.identity != own}
-    held = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
-    return frozenset(group for group, holder in held.items() if _is_left_out(mine, holder))
+    excepted = None if but is None else but.identity
+    counting = {instant: plan for instant, plan in pending.items() if instant.identity != excepted}
+    holder_by_group = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
+    return frozenset(group for group, holder in holder_by_group.items() if _is_left_out(mine, holder))
 
 
 def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
@@ -129,16 +133,16 @@ def named_slices(
     storage = timeline.storage
     compaction_plan = timeline.files.read_compaction_plan(instant)
     if compaction_plan is None or not compaction_plan.operations:
-        raise _refused(storage, instant, "has an empty plan, so that no process can carry it out")
-    wanted = None if compaction_plan.strategy is None else compaction_plan.strategy.compactor_class_name
-    if wanted and wanted != executor:
+        raise _corrupt_plan(storage, instant, "has an empty plan, so that no process can carry it out")
+    named_executor = None if compaction_plan.strategy is None else compaction_plan.strategy.compactor_class_name
+    if named_executor and named_executor != executor:
         raise UnsupportedTableError(
             f"The {instant.action} {instant.requested_time} of the table {storage.path} is to be carried out by "
-            f"{wanted}.",
+            f"{named_executor}.",
             "Carry it out with Apache Hudi.",
         )
     partitions = sorted({operation.partition_path or "" for operation in compaction_plan.operations})
-    listings = _listed(storage, partitions)
+    listings = _files_of_partitions(storage, partitions)
     replaced = read_replaced(timeline).replaced
     # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
     operations = [
@@ -146,10 +150,10 @@ def named_slices(
         for operation in compaction_plan.operations
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
-    plan = tuple(_slice(storage, instant, operation, listings) for operation in operations)
+    plan = tuple(_slice_of_operation(storage, instant, operation, listings) for operation in operations)
     written = read_stated(timeline, [log for file_slice in plan for log in file_slice.logs])
-    stated = tuple(_stated(file_slice, written) for file_slice in plan)
-    return stated, listings, compaction_plan.extra_metadata or {}
+    stated_slices = tuple(_with_stated_sizes(file_slice, written) for file_slice in plan)
+    return stated_slices, listings, compaction_plan.extra_metadata or {}
 
 
 def check_complete(
@@ -169,7 +173,7 @@ def check_complete(
         named_logs = {log.path for log in file_slice.logs}
         for log in current.logs if current is not None else ():
             if log.path not in named_logs and rule.is_merged(log, instant.requested_time, completed_at):
-                raise _refused(
+                raise _corrupt_plan(
                     timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
                 )
 
@@ -181,7 +185,7 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
     return [
         CompactionOperation(
             base_instant_time=file_slice.base_time,
-            delta_file_paths=[_name(log.path) for log in file_slice.logs],
+            delta_file_paths=[_file_name(log.path) for log in file_slice.logs],
             data_file_path=None if file_slice.base is None else file_slice.base.name,
             file_id=file_slice.file_id,
             partition_path=file_slice.partition_path,
@@ -192,13 +196,19 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
 
 def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
+    """Return those of some file groups that completed instants replaced."""
     replaced = read_replaced(timeline).replaced
     return [group for group in groups if (group.partition_path, group.file_id) in replaced]
 
 
-def _slice(
+def _slice_of_operation(
     storage: Storage, instant: Instant, operation: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
 ) -> FileSlice:
+    """Return the slice that an operation of a plan names, with the sizes that the folder's listing has.
+
+    Raises `CorruptInstantError` if it names files of other file groups, `MissingFileError` if one of its files is
+    gone, and `UnsupportedTableError` for a bootstrapped file.
+    """
     partition, file_id = operation.partition_path or "", operation.file_id or ""
     if operation.bootstrap_file_path:
         raise UnsupportedTableError(
@@ -207,20 +217,22 @@ def _slice(
         )
     sizes = {info.path: info.size for info in listings[partition]}
     # Plans of version 1 name files by their paths.
-    paths = [join(partition, _name(path)) for path in operation.delta_file_paths]
+    paths = [join(partition, _file_name(path)) for path in operation.delta_file_paths]
     logs = [log_file(path, sizes.get(path, 0)) for path in paths]
-    base_path = join(partition, _name(operation.data_file_path)) if operation.data_file_path else ""
+    base_path = join(partition, _file_name(operation.data_file_path)) if operation.data_file_path else ""
     base = base_file(base_path, sizes.get(base_path, 0)) if base_path else None
     files: list[BaseFile | LogFile] = [each for each in (base, *logs) if each is not None]
-    named = [*([base_path] if base_path else []), *paths]
-    if len(files) < len(named) or not named or any(each.file_id != file_id for each in files):
-        raise _refused(storage, instant, f"names files that are none of the file group {file_id!r} in {partition!r}")
-    missing = [path for path in named if path not in sizes]
-    if missing:
+    named_paths = [*([base_path] if base_path else []), *paths]
+    if len(files) < len(named_paths) or not named_paths or any(each.file_id != file_id for each in files):
+        raise _corrupt_plan(
+            storage, instant, f"names files that are none of the file group {file_id!r} in {partition!r}"
+        )
+    missing_paths = [path for path in named_paths if path not in sizes]
+    if missing_paths:
         raise MissingFileError(
-            f"The file {missing[0]} of the table {storage.path} is gone, which the pending {instant.action} "
+            f"The file {missing_paths[0]} of the table {storage.path} is gone, which the pending {instant.action} "
             f"{instant.requested_time} is to merge"
-            + (f" (and so are {len(missing) - 1} more)." if missing[1:] else "."),
+            + (f" (and so are {len(missing_paths) - 1} more)." if missing_paths[1:] else "."),
             f"Restore the file from a backup, or take the plan back (HudiTable.rollback({instant.requested_time!r})), "
             "which leaves the table as it is.",
         )
@@ -229,21 +241,24 @@ def _slice(
     return FileSlice(group, operation.base_instant_time or "", base, tuple(ordered))
 
 
-def _stated(file_slice: FileSlice, written: Written) -> FileSlice:
+def _with_stated_sizes(file_slice: FileSlice, written: Written) -> FileSlice:
+    """Return a slice whose files have the sizes and records that their commits state, by which damage is found."""
     base = file_slice.base and replace(file_slice.base, stated=written.stated_size(file_slice.base))
     logs = tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs)
     return replace(file_slice, base=base, logs=logs)
 
 
-def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+def _files_of_partitions(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of partitions, by partition path."""
     return dict(zip(partitions, map(tuple, for_each(storage, storage.list, partitions)), strict=True))
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _refused(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
+def _corrupt_plan(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
+    """Return the error for a plan that cannot be carried out, with the reason `what`."""
     return CorruptInstantError(
         f"The pending {instant.action} {instant.requested_time} of the table {storage.path} {what}.",
         f"Take it back with HudiTable.rollback({instant.requested_time!r}), and compact again.",

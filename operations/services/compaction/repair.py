@@ -65,12 +65,15 @@ def examine(table: Table, timeline: Timeline, paths: Sequence[str]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class _Examiner:
+    """Counts what can be read of log files, block by block; rows are read with `schema`, deletes with `ordering`."""
+
     storage: Storage
     timeline: Timeline
     schema: pa.Schema
     ordering: tuple[str, ...]
 
     def examine(self, paths: Sequence[str]) -> dict[str, ExaminedLog]:
+        """Return each named log file as examined; raise `InvalidOptionError` for a file of no newest slice."""
         view = open_view(self.timeline)
         file_slices = [
             file_slice
@@ -88,6 +91,7 @@ class _Examiner:
         return {path: self._examine(*logs_by_path[path]) for path in dict.fromkeys(paths)}
 
     def _examine(self, file_slice: FileSlice, log: LogFile) -> ExaminedLog:
+        """Return a log file limited to its readable blocks; raise `InvalidOptionError` if it is not damaged."""
         blocks = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         makers = slice_rule(self.timeline).makers([log], self.timeline)
         counts = {block.offset: self._count(block, makers) for block in blocks}
@@ -97,19 +101,21 @@ class _Examiner:
                 f"The log file {log.path} of the table {self.storage.path}, which accept_loss names, is not damaged.",
                 "Leave it out of accept_loss.",
             )
-        stated = log.stated
+        stated_size = log.stated
         report = RepairedLog(
             file=log.path,
             instant=max(makers, default=""),
-            expected_size=None if stated is None else stated.size,
+            expected_size=None if stated_size is None else stated_size.size,
             actual_size=log.size,
-            stated_records=None if stated is None else stated.records,
+            stated_records=None if stated_size is None else stated_size.records,
             readable_records=sum(readable.values()),
         )
         return ExaminedLog(file_slice.group, replace(log, readable=frozenset(readable)), report)
 
     def _is_whole(self, log: LogFile) -> bool:
+        """Return whether the log file can be read to its stated end."""
         try:
+            # Damage shows only while the file is read.
             for _ in read_log(self.storage, log):
                 pass
         except CorruptFileError:
@@ -122,9 +128,11 @@ class _Examiner:
             return None
         try:
             if block.is_data:
-                present = set(columns_of(block).names)
-                wanted = pa.schema([column.with_nullable(True) for column in self.schema if column.name in present])
-                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(wanted))
+                present_names = set(columns_of(block).names)
+                present_columns = pa.schema(
+                    [column.with_nullable(True) for column in self.schema if column.name in present_names]
+                )
+                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(present_columns))
             if block.type == BlockType.DELETE:
                 ordering = [self.schema.field(name) for name in self.ordering]
                 return len(BlockContent(self.storage, block).deletes(ordering))
@@ -158,17 +166,23 @@ class Repair(Compaction):
     """A compaction of the damaged log files' file groups alone, which skips unreadable blocks of these log files."""
 
     def __init__(self, table: Table, examined: Mapping[str, ExaminedLog], means: Means) -> None:
+        """Plan a compaction of the file groups of some examined log files, given by path."""
         super().__init__(table, CompactionSettings(), means)
         self._examined = examined
         self._groups = frozenset(file.group for file in examined.values())
 
     def repair(self, timeline: Timeline) -> None:
+        """Write the next slices of the file groups, after taking back compactions that would read the damaged files.
+
+        Raises `ConcurrentWriteError` if another process came in between. The repair's own plan is taken back if
+        it fails.
+        """
         table = self.table
         for instant, pending in pending_compactions(timeline).items():
-            named = {
+            named_groups = {
                 FileGroupId(operation.partition_path or "", operation.file_id or "") for operation in pending.operations
             }
-            if named & self._groups:
+            if named_groups & self._groups:
                 # The plan's executor could not read the damaged files.
                 take_back(table, instant)
         scheduled = self.schedule()
@@ -195,17 +209,17 @@ class Repair(Compaction):
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return the slices with the damaged log files; raises if a pending plan holds one of their file groups."""
         partitions = {group.partition_path for group in self._groups}
-        free = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
-        chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
-        held = self._groups - {file_slice.group for file_slice in chosen}
-        if chosen and held:
-            first = min(held)
+        free_slices = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
+        chosen_slices = tuple(file_slice for file_slice in free_slices if file_slice.group in self._groups)
+        held_groups = self._groups - {file_slice.group for file_slice in chosen_slices}
+        if chosen_slices and held_groups:
+            first_held = min(held_groups)
             raise UnsupportedTableError(
                 f"A pending compaction or clustering of the table {self.table.path} holds the file group "
-                f"{first.file_id} of the partition {first.partition_path!r}.",
+                f"{first_held.file_id} of the partition {first_held.partition_path!r}.",
                 "Complete it or take it back with HudiTable.rollback, and repair again.",
             )
-        return chosen or None
+        return chosen_slices or None
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
         """Return the plan's file slices, with the damaged log files limited to their readable blocks."""

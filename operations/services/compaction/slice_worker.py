@@ -38,9 +38,11 @@ class SliceWorker(FileWorker):
     compacts: ClassVar[bool] = True
 
     def outcome(self, results: Sequence[UnitResult[FileSlice]]) -> Outcome:
+        """Return the outcome of the instant, with the new files of all slices."""
         return Outcome(self.body(results), [file for result in results for file in result.written])
 
     def body(self, results: Sequence[UnitResult[FileSlice]]) -> CommitBody:
+        """Return the metadata of the completed instant, which notes the release of pyhudi that made it."""
         written = [file for result in results for file in result.written]
         notes = {MADE_BY: VERSION, **self.notes}
         metadata = commit_metadata(self.work, self.files.schema, written, self.operation, notes, compacts=self.compacts)
@@ -53,11 +55,12 @@ class SliceWorker(FileWorker):
             yield self.files.slices(self.files.counts, local_spills(local)).merged(file_slice), files
 
     def result(self, unit: FileSlice, merged: MergedSlice, began: float, written: WrittenFile) -> UnitResult[FileSlice]:
+        """Return what a slice became, with the seconds since `began` and the counts of its log files."""
         merged.counts.seconds = time.monotonic() - began
         return UnitResult(unit, (replace(written, logs=merged.counts),))
 
 
-def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
+def unread_columns(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
     """Return the string columns whose values no step of a merge reads."""
     looked_into = {RECORD_KEY, *config.ordering_fields}
     return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into
@@ -74,6 +77,6 @@ def is_foreign(storage: Storage, file_slice: FileSlice, foreign: Container[FileG
 
 def written_slices(units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
     """Return the slices to whose file groups these new data files belong."""
-    made = (file for path in paths if (file := data_file(path)) is not None)
-    groups = {FileGroupId(split(file.path)[0], file.file_id) for file in made}
+    new_files = (file for path in paths if (file := data_file(path)) is not None)
+    groups = {FileGroupId(split(file.path)[0], file.file_id) for file in new_files}
     return [unit for unit in units if unit.group in groups]

@@ -30,7 +30,7 @@ from ...meeting.since import InstantsSincePlan
 from ...meeting.transaction import Transaction
 from ...result import ServiceResult
 from ...words.at_work import in_words
-from ..means import at_once
+from ..means import units_at_once
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
@@ -43,14 +43,18 @@ _PER_SLICE, _PER_LOG = 256 << 10, 192 << 10
 
 
 class SliceService(PlannedService[Settings, FileSlice]):
+    """A compaction or a log compaction: its units are file slices, and each becomes one new file."""
+
     @cached_property
     def slices(self) -> FreeSlices:
+        """The slices that no other plan holds, as of the last plan that was made."""
         return FreeSlices(self.table.storage, self.kind)
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
-        return self.slices.missed(now, made)
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
+        return self.slices.missed(now, planned_instant)
 
     def cost(self, unit: FileSlice) -> int:
+        """Return the work of merging a slice, in bytes read and written, with an allowance for each file."""
         return 2 * unit.size + _PER_SLICE + _PER_LOG * len(unit.logs)
 
     @property
@@ -67,15 +71,16 @@ class SliceService(PlannedService[Settings, FileSlice]):
         if self.means.within_s is None:
             return tuple(slices) or None
         makers = partial(self.table.format.makers, completed=timeline)
-        waiting = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
-        by_need = sorted(slices, key=lambda file_slice: -waiting[file_slice.group])
-        due = sum(count >= self.due_after for count in waiting.values())
-        early = sum(2 * count >= self.due_after for count in waiting.values()) - due
-        taken = due + min(-due % at_once(), early)
-        plan = self.cut(slices if not due or self.allows(slices) else by_need[:taken])
-        rest = waiting.keys() - {file_slice.group for file_slice in plan}
-        most = max((waiting[group] for group in rest), default=0)
-        note_left_out(self.table.path, self.action, most, timeline.greatest_time() or "")
+        commits_by_group = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
+        by_need = sorted(slices, key=lambda file_slice: -commits_by_group[file_slice.group])
+        due_count = sum(count >= self.due_after for count in commits_by_group.values())
+        early_count = sum(2 * count >= self.due_after for count in commits_by_group.values()) - due_count
+        # The due slices leave cores idle in the last round of units: so many nearly due slices fill these.
+        taken_count = due_count + min(-due_count % units_at_once(), early_count)
+        plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken_count])
+        left_out_groups = commits_by_group.keys() - {file_slice.group for file_slice in plan}
+        most_commits = max((commits_by_group[group] for group in left_out_groups), default=0)
+        note_left_out(self.table.path, self.action, most_commits, timeline.greatest_time() or "")
         return plan or None
 
     def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
@@ -86,17 +91,22 @@ class SliceService(PlannedService[Settings, FileSlice]):
         since = InstantsSincePlan.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
-        gone = {
+        undone_times = {
             undo.instant_time
             for undo in since.undone_writes()
             if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
-        replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))
-        beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})
-        lost = [*sorted(gone), *(f"{group.file_id} of {group.partition_path!r}" for group in replaced if beside)]
-        restored = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
-        if lost or restored or beside:
-            what = f"{lost[0]}, which it merged," if lost else "what it merged"
+        replaced_groups = replaced_since(timeline, (file_slice.group for file_slice in plan))
+        write_forbids = bool(replaced_groups or since.writes) and self.forbids(
+            WRITE, {Shared.REPLACED: replaced_groups}
+        )
+        lost_names = [
+            *sorted(undone_times),
+            *(f"{group.file_id} of {group.partition_path!r}" for group in replaced_groups if write_forbids),
+        ]
+        restore_forbids = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
+        if lost_names or restore_forbids or write_forbids:
+            what = f"{lost_names[0]}, which it merged," if lost_names else "what it merged"
             raise CommitConflictError(
                 f"The {self.name} {work.instant_time} of the table {work.path} is not completed: {what} was undone or "
                 "replaced meanwhile.",
@@ -110,19 +120,23 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return forbids(Meeting(self.kind, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return the write at work for which the plan waits, as its log files will come before the plan's new file."""
-        waiting = older_writes(self.kind, timeline, instant.requested_time)
-        return f"{in_words(self.table, waiting[0])}, which was there before it" if waiting else ""
+        """Return in words the write at work for which the plan waits; empty if there is none.
 
-    def schedule_result(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+        The log files of such a write will come before the plan's new file.
+        """
+        older = older_writes(self.kind, timeline, instant.requested_time)
+        return f"{in_words(self.table, older[0])}, which was there before it" if older else ""
+
+    def schedule_result(self, instant_and_plan: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+        """Return the result of a call that only plans; without a plan it says for which write the plan waits."""
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )
-        if made is None:
+        if instant_and_plan is None:
             return unplanned
-        instant, plan = made
-        where, time_of_plan = self.table.path, instant.requested_time
-        logger.info("table %s: planned the %s %s of %d file groups", where, instant.action, time_of_plan, len(plan))
+        instant, plan = instant_and_plan
+        path, time_of_plan = self.table.path, instant.requested_time
+        logger.info("table %s: planned the %s %s of %d file groups", path, instant.action, time_of_plan, len(plan))
         return replace(
             unplanned,
             instant=time_of_plan,
@@ -132,6 +146,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         )
 
     def result(self, seconds: float) -> ServiceResult:
+        """Return the result of a call, with the number of log files that were merged, and log it."""
         logs = sum(len(result.unit.logs) for result in self.results)
         summary = replace(super().result(seconds), log_files=logs)
         if self.results:
@@ -157,4 +172,5 @@ def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> li
 
 
 def _may_append(instant: Instant) -> bool:
+    """Return whether an instant is a write at work, which may still append log files; a pending plan is none."""
     return instant.is_write and instant.action == instant.group and instant.state != State.COMPLETED

@@ -44,7 +44,7 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
     archived = frozenset(files.archive.instants(instants[0].requested_time, instants[-1].requested_time))
     paths = files.paths()
     archived_files = [paths.get(each.identity, {}) for each in instants if each in archived]
-    exclusive(table, lambda held: remove_archived(held, archived_files))
+    exclusive(table, lambda lock: remove_archived(lock, archived_files))
     merged = writer.merge(SCRATCH, settings.batch)
     writer.tidy(merged)
     logger.info("table %s: archived %d instants of its metadata table", table.path, len(archived_files))
@@ -54,33 +54,35 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
 def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[Instant]:
     """Return the oldest completed instants that neither timeline and no file needs, in order of requested time."""
     timeline, of_table = slices.timeline, slices.metadata.of_table
-    last = slices.metadata.last_compaction
-    if last is None or is_being_undone(of_table):
+    last_compaction = slices.metadata.last_compaction
+    if last_compaction is None or is_being_undone(of_table):
         return ()
-    deltas = [each.requested_time for each in timeline.completed if each.action == "deltacommit"]
-    if len(deltas) <= settings.min_commits:
+    delta_times = [each.requested_time for each in timeline.completed if each.action == "deltacommit"]
+    if len(delta_times) <= settings.min_commits:
         return ()
-    ends = [
-        last.requested_time,
-        deltas[-settings.min_commits],
+    obstacles = [
+        last_compaction.requested_time,
+        delta_times[-settings.min_commits],
         # As in `TimelineUtils.getEarliestInstantForMetadataArchival`. Indexings and restores never leave the timeline.
         *(each.requested_time for each in of_table.instants if each.is_write or each.state != State.COMPLETED),
         *(each.requested_time for each in timeline.pending),
-        *_makers(slices),
+        *_makers_of_files(slices),
     ]
-    older = [each for each in timeline.completed if each.requested_time < min(ends)]
-    begun = max((each.visible_since for each in older if is_beginning(each.requested_time)), default="")
+    older_instants = [each for each in timeline.completed if each.requested_time < min(obstacles)]
+    last_beginning = max(
+        (each.visible_since for each in older_instants if is_beginning(each.requested_time)), default=""
+    )
     # An instant that began a partition says which writes the partition's first records cover: keep it while such a
     # write is on the timeline.
-    if any(write.visible_since <= begun for write in of_table.writes):
+    if any(write.visible_since <= last_beginning for write in of_table.writes):
         return ()
-    return older
+    return older_instants
 
 
-def _makers(slices: MetadataSlices) -> Iterable[str]:
-    """Return the times of the instants that made the files in the folders, without instants that began partitions."""
+def _makers_of_files(slices: MetadataSlices) -> Iterable[str]:
+    """Return the times of the instants that made the data files, without instants that began partitions."""
     storage = slices.metadata.storage
     folders = [name for name in storage.look(FOLDER).folders if not name.startswith(".")]
-    listed = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]
-    makers = slice_rule(slices.timeline).makers([file for file in listed if file is not None], slices.timeline)
+    data_files = [data_file(info.path, info.size) for name in folders for info in storage.list(join(FOLDER, name))]
+    makers = slice_rule(slices.timeline).makers([file for file in data_files if file is not None], slices.timeline)
     return (time for time in makers if not is_beginning(time))

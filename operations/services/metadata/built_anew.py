@@ -47,6 +47,7 @@ class MetadataBefore:
 
     @classmethod
     def of(cls, storage: Storage) -> MetadataBefore:
+        """Return the state now: no names if the properties cannot be read, no columns if these are unknown."""
         try:
             config = stored_config(storage)
         except TableError:
@@ -72,54 +73,68 @@ class MetadataBefore:
         """Return what a change of the table's version would do to the metadata table; empty if there is none."""
         if not self.names:
             return ""
-        then = "is built anew" if self.is_small else f"{self._call(self.names)} builds it again"
-        return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {then}"
+        outcome = "is built anew" if self.is_small else f"{self._call_in_words(self.names)} builds it again"
+        return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {outcome}"
 
     def build(self, storage: Storage, means: Callable[[], Means]) -> str:
-        """Build what went out of use since, unless that takes long; return what the user has to do, if anything."""
-        gone = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
-        if not gone:
+        """Build the partitions that went out of use since, unless that takes long or fails.
+
+        Return what the user has to do then; the text is empty if nothing went out of use, or if all was built.
+        """
+        gone_names = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
+        if not gone_names:
             return ""
-        last, call = _last(gone), f"{self._call(gone)} builds it again"
+        last_name, call = _last_to_build(gone_names), f"{self._call_in_words(gone_names)} builds it again"
         if not self.is_small:
             return f"The metadata table ({self.bytes:,} bytes) went out of use, and {call}"
         try:
-            columns = None if last == FILES or self.columns is None else self._left_columns(storage)
+            columns = None if last_name == FILES or self.columns is None else self._columns_still_bounded(storage)
             # A restore may have taken columns away; these have no bounds.
-            create_index(storage, FILES if columns == [] else last, means(), columns=columns or None)
+            create_index(storage, FILES if columns == [] else last_name, means(), columns=columns or None)
         except PyHudiError as error:
             # The call itself is complete, so it does not fail for this.
             logger.warning("table %s: its metadata table stays out of use", storage.path, exc_info=True)
             return f"The metadata table went out of use ({error.what.rstrip('.')}), and {call}"
         return ""
 
-    def _call(self, names: Collection[str]) -> str:
-        return f"HudiTable.create_index({_last(names)!r})"
+    def _call_in_words(self, names: Collection[str]) -> str:
+        """Return the user's call that builds the partitions again."""
+        return f"HudiTable.create_index({_last_to_build(names)!r})"
 
-    def _left_columns(self, storage: Storage) -> list[str]:
+    def _columns_still_bounded(self, storage: Storage) -> list[str]:
+        """Return the columns with bounds before that the table still has, and that can have bounds."""
         bounded = bounded_columns(SeenTable.now(open_table(storage)))
         return [name for name in self.columns or () if name in bounded]
 
 
-def metadata_in_new_version(
+def change_version_and_metadata(
     storage: Storage, means: Callable[[], Means], change: Callable[[], VersionResult]
 ) -> VersionResult:
-    """Change the version of a table, which takes its metadata table out of use, and build the metadata table anew."""
-    before = MetadataBefore.of(storage)
-    result, warning = change(), before.change_in_words()
+    """Return the result of `change`, a change of the table's version; build the metadata table anew after it.
+
+    The change takes the metadata table out of use. If the metadata table is large, a warning names the call that
+    builds it.
+    """
+    metadata_before = MetadataBefore.of(storage)
+    result, warning = change(), metadata_before.change_in_words()
     if not result.dry:
-        warning = before.build(storage, means) or warning
+        warning = metadata_before.build(storage, means) or warning
     return replace(result, warnings=(*result.warnings, warning)) if warning and result.changed else result
 
 
-def _last(names: Collection[str]) -> str:
+def _last_to_build(names: Collection[str]) -> str:
     """Return the partition that needs all others of some partitions, so that building it builds all of them."""
     return next(name for name in _ORDER if name in names)
 
 
-def metadata_kept(storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]) -> ServiceResult:
-    """Act, and if that took the metadata table out of use, build it anew, or name the call if that takes long."""
-    before = MetadataBefore.of(storage)
+def with_metadata_built_anew(
+    storage: Storage, means: Callable[[], Means], act: Callable[[], ServiceResult]
+) -> ServiceResult:
+    """Return the result of `act`; if that took the metadata table out of use, build the metadata table anew.
+
+    If that takes long or fails, `todo` of the result names the call that builds it.
+    """
+    metadata_before = MetadataBefore.of(storage)
     result = act()
-    todo = "" if result.dry else before.build(storage, means)
+    todo = "" if result.dry else metadata_before.build(storage, means)
     return replace(result, todo="; ".join(filter(None, (result.todo, todo))))

@@ -1,4 +1,4 @@
-"""Builds partitions of the metadata table from a table's files, and writes their base files aside."""
+"""Builds base files of the metadata table's partitions from a table's files; a later decision publishes them."""
 
 from __future__ import annotations
 
@@ -60,18 +60,25 @@ class BuiltIndex:
 
     @property
     def records(self) -> int:
+        """The number of records in all base files."""
         return sum(base.records for base in self.bases)
 
     @property
     def bytes(self) -> int:
+        """The size of all base files."""
         return sum(base.size for base in self.bases)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str:
+        """Return the greatest time of the metadata table: the indexing has to complete after it."""
         return self.metadata.timeline.reload().greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
+        """Return the steps that publish the base files and complete the metadata table's instant.
+
+        The instant completes right before `completed`, the table's own indexing instant.
+        """
         files, pending = self.metadata.timeline.files, Instant(self.time, ACTION, State.REQUESTED)
-        finished = files.layout.completed(pending, right_before(str(completed.completion_time)))
+        metadata_instant = files.layout.completed(pending, right_before(str(completed.completion_time)))
         # hudi-rs fails at a file group that has a base file and a log file without entries.
         surplus = [placeholder_path(base.partition, base.file_id, self.time) for base in self.bases]
         return FirstSteps(
@@ -81,7 +88,7 @@ class BuiltIndex:
                 *(placeholder(partition, file_id, self.time) for partition, file_id in self.empty),
                 *(base.step for base in self.bases),
                 *(DeleteFile(path) for path in surplus),
-                MakeFile(files.path(finished), files.codec.encode(_body(self.bases))),
+                MakeFile(files.path(metadata_instant), files.codec.encode(_completed_body(self.bases))),
             ),
             # Only one indexing builds at a time, so after this nothing is being built.
             {METADATA_INFLIGHT: ""},
@@ -92,22 +99,24 @@ class BuiltIndex:
 def new_bases(
     storage: Storage, time: str, partition: str, records: Sequence[Records]
 ) -> tuple[list[BuiltBase], list[tuple[str, str]]]:
-    """Write the base files of a partition aside; return them, and the file groups that need no base file.
+    """Write the base files of a partition; return them, and the file groups that need no base file.
 
-    A file group without records needs one only if an earlier partition of that name left files in it.
+    A small file is held by the decision to complete the indexing; a large file is written to the instant's working
+    folder, from which the decision publishes it. A file group without records needs a file only if an earlier
+    partition of that name left files in it.
     """
     ids = group_ids(storage, partition)
-    earlier = _with_files(storage, partition, time)
+    groups_with_files = _with_files(storage, partition, time)
     bases: list[BuiltBase] = []
-    empty: list[tuple[str, str]] = []
+    empty_groups: list[tuple[str, str]] = []
     for number, file_id in enumerate(ids):
         # One group at a time, as the records of all groups may be hundreds of megabytes.
         entries = entries_of_group(records, number, len(ids))
-        if len(entries) or file_id in earlier:
+        if len(entries) or file_id in groups_with_files:
             bases.append(_new_base(storage, time, partition, file_id, entries, len(ids)))
         else:
-            empty.append((partition, file_id))
-    return bases, empty
+            empty_groups.append((partition, file_id))
+    return bases, empty_groups
 
 
 def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
@@ -118,6 +127,7 @@ def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
 
 
 def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries: Entries, groups: int) -> BuiltBase:
+    """Return the base file of one file group, made of its entries, with the step that publishes it."""
     content = hfile_bytes([entries], record_schema())
     path = join(FOLDER, partition, base_name(file_id, time))
     # Up to two other partitions with as many file groups may be built in the same decision.
@@ -125,7 +135,8 @@ def _new_base(storage: Storage, time: str, partition: str, file_id: str, entries
     return BuiltBase(partition, file_id, path, len(content), len(entries), step)
 
 
-def _body(bases: Sequence[BuiltBase]) -> CommitMetadata:
+def _completed_body(bases: Sequence[BuiltBase]) -> CommitMetadata:
+    """Return the body of the completed instant, as Apache Hudi writes it for the first records of partitions."""
     from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     stats: dict[str, list[WriteStat]] = {}
@@ -138,6 +149,7 @@ def _body(bases: Sequence[BuiltBase]) -> CommitMetadata:
 
 
 def _write_stat(base: BuiltBase) -> WriteStat:
+    """Return the write statistic of a new base file."""
     from ....timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(
@@ -169,32 +181,34 @@ class Built:
 def build_partitions(
     seen: SeenTable, metadata: MetadataTable, names: Sequence[str], indexing: Instant, means: Means
 ) -> Built:
-    """Build partitions as of the moment at which the table is seen, and write their base files aside.
+    """Build base files of partitions as of the moment at which the table is seen; a later decision publishes them.
 
     Args:
         metadata: The metadata table as it is now.
         indexing: The instant that was requested at that moment.
     """
     files, time = committed_files(seen), indexing.requested_time
-    indexed = _indexed(seen, indexing) if set(BOUNDED) & set(names) else None
+    indexed = _columns_with_bounds(seen, indexing) if set(BOUNDED) & set(names) else None
     bounds = None if indexed is None else BoundsOfTable(seen, files, indexed, means, PARTITION_STATS in names)
     bases: list[BuiltBase] = []
-    empty: list[tuple[str, str]] = []
+    empty_groups: list[tuple[str, str]] = []
     for name in names:
-        made, without = new_bases(seen.storage, time, name, _records(name, files, bounds))
-        bases += made
-        empty += without
-    index = BuiltIndex(metadata, time, tuple(names), tuple(bases), tuple(empty))
+        new_files, without_records = new_bases(seen.storage, time, name, _records(name, files, bounds))
+        bases += new_files
+        empty_groups += without_records
+    index = BuiltIndex(metadata, time, tuple(names), tuple(bases), tuple(empty_groups))
     return Built(index, len(files), () if indexed is None else indexed.names)
 
 
 def _records(name: str, files: CommittedFiles, bounds: BoundsOfTable | None) -> Sequence[Records]:
+    """Return the records of a partition; only the bounds' partitions need `bounds`."""
     if name == FILES or bounds is None:
         return [files_records(files, record_schema())]
     return bounds.file_records() if name == COLUMN_STATS else bounds.partition_records()
 
 
-def _indexed(seen: SeenTable, indexing: Instant) -> IndexedColumns:
+def _columns_with_bounds(seen: SeenTable, indexing: Instant) -> IndexedColumns:
+    """Return the columns to index by the table's definition; raise `TableConfigError` if it names none."""
     indexed = columns_of(seen, indexing, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
         raise TableConfigError(

@@ -59,11 +59,11 @@ def committed_files(seen: SeenTable) -> CommittedFiles:
 def files_records(files: CommittedFiles, schema: str) -> Records:
     """Return the record that lists all partitions, and one record of each partition with its files."""
     partitions = files.partitions.unique()
-    every = record_of_partitions(partitions, np.zeros(len(partitions), dtype=np.bool_), schema)
+    partition_list = record_of_partitions(partitions, np.zeros(len(partitions), dtype=np.bool_), schema)
     if not len(files):
-        return every
+        return partition_list
     live = np.zeros(len(files), dtype=np.bool_)
-    return joined([every, records_of_files(files.partitions, files.names, files.sizes, live, schema)])
+    return joined([partition_list, records_of_files(files.partitions, files.names, files.sizes, live, schema)])
 
 
 _FILES_OF_A_UNIT = 500
@@ -100,16 +100,24 @@ class _Reader:
     mixes: bool
 
     def read(self, unit: _Unit) -> UnitBounds:
+        """Return the records of a unit's files, and the bounds of partitions over those files that readers see."""
         bounds_of_files = [
-            (bounds, counts)
-            for partition, name, counts in unit.files
-            if (bounds := self._of_file(partition, name)) is not None
+            (bounds, is_newest)
+            for partition, name, is_newest in unit.files
+            if (bounds := self._bounds_of_file(partition, name)) is not None
         ]
-        whole = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
-        records = bounds_records(whole, self.columns, record_schema(), typed=self.typed) if whole else None
-        return UnitBounds(records, self._of_partitions([bounds for bounds, counts in bounds_of_files if counts]))
+        complete_bounds = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
+        records = (
+            bounds_records(complete_bounds, self.columns, record_schema(), typed=self.typed)
+            if complete_bounds
+            else None
+        )
+        return UnitBounds(
+            records, self._bounds_of_partitions([bounds for bounds, is_newest in bounds_of_files if is_newest])
+        )
 
-    def _of_file(self, partition: str, name: str) -> FileBounds | None:
+    def _bounds_of_file(self, partition: str, name: str) -> FileBounds | None:
+        """Return the bounds of one file; None if a clean has deleted the file meanwhile."""
         path = join(partition, name)
         try:
             if base_file(path) is not None:
@@ -122,20 +130,22 @@ class _Reader:
             # A clean has deleted the file, and deletes its records as it completes.
             return None
 
-    def _of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
+    def _bounds_of_partitions(self, files: Sequence[FileBounds]) -> tuple[FileBounds, ...]:
+        """Return the bounds of each partition over all of its given files."""
         by_partition: dict[str, list[FileBounds]] = {}
         for file in files:
             by_partition.setdefault(file.partition_path, []).append(file)
-        return tuple(self._joined(path, found) for path, found in by_partition.items())
+        return tuple(self._joined_bounds(path, found) for path, found in by_partition.items())
 
-    def _joined(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
+    def _joined_bounds(self, partition: str, files: Sequence[FileBounds]) -> FileBounds:
+        """Return the bounds of one partition over some files; a file without a column counts as nulls."""
         rows = [file.rows for file in files]
-        stated = [{bounds.column: bounds for bounds in file.columns} for file in files]
+        bounds_by_file = [{bounds.column: bounds for bounds in file.columns} for file in files]
         columns = [
             united(
                 [
                     _bounds_or_nulls(by_column.get(field.name), field.name, file.rows)
-                    for by_column, file in zip(stated, files, strict=True)
+                    for by_column, file in zip(bounds_by_file, files, strict=True)
                 ],
                 rows,
                 encoding_of(field.type),
@@ -162,34 +172,46 @@ class BoundsOfTable:
     files: CommittedFiles
     indexed: IndexedColumns
     means: Means
-    counts: bool
+    for_partitions: bool
 
     @cached_property
     def units(self) -> Sequence[UnitBounds]:
+        """The bounds of all files, read once: `_FILES_OF_A_UNIT` files are a unit of work."""
         config = self.seen.table.config
         mixes = config.partial_update_mode is not None
         reader = _Reader(self.seen.storage, self.indexed.fields, self.indexed.typed, mixes)
-        newest = self._newest() if self.counts else frozenset()
+        newest_paths = self._newest_paths() if self.for_partitions else frozenset()
         names = zip(self.files.partitions.to_pylist(), self.files.names.to_pylist(), strict=True)  # O(files)
-        every = [(partition, name, join(partition, name) in newest) for partition, name in names]
-        units = [_Unit(tuple(every[at : at + _FILES_OF_A_UNIT])) for at in range(0, len(every), _FILES_OF_A_UNIT)]
-        return self._read(reader.read, units, len(every))
+        file_rows = [(partition, name, join(partition, name) in newest_paths) for partition, name in names]
+        units = [
+            _Unit(tuple(file_rows[at : at + _FILES_OF_A_UNIT])) for at in range(0, len(file_rows), _FILES_OF_A_UNIT)
+        ]
+        return self._read(reader.read, units, len(file_rows))
 
     def file_records(self) -> list[Records]:
+        """Return the records of ``column_stats``."""
         return [unit.files for unit in self.units if unit.files is not None]
 
     def partition_records(self) -> list[Records]:
-        parts = [part for unit in self.units for part in unit.partitions]
-        if not parts:
+        """Return the records of ``partition_stats``; none for a table without files."""
+        partition_bounds = [part for unit in self.units for part in unit.partitions]
+        if not partition_bounds:
             return []
         # Tight: readers see the newest slices alone, and writes that complete later widen these bounds.
         typed = self.indexed.typed
-        return [partition_bounds_records(parts, self.indexed.fields, record_schema(), typed=typed, tight=True)]
+        return [
+            partition_bounds_records(partition_bounds, self.indexed.fields, record_schema(), typed=typed, tight=True)
+        ]
 
-    def _newest(self) -> Collection[str]:
+    def _newest_paths(self) -> Collection[str]:
+        """Return the paths of the files in newest slices."""
         return frozenset([file.path for found in self.seen.view.all_slices() for file in found.data_files])
 
     def _read(self, read: Callable[[_Unit], UnitBounds], units: Sequence[_Unit], count: int) -> list[UnitBounds]:
+        """Read units in the engine's tasks; in this process if there are few files or the engine runs no tasks.
+
+        Raises `NoTasksError` if this process may not do that work.
+        """
         if self.means.executor is not None and count > _FEW_FILES:
             try:
                 return self.means.executor(read, units)

@@ -41,96 +41,107 @@ class MetadataClean:
 
     @property
     def paths(self) -> list[str]:
+        """The deleted files of all partitions."""
         return [path for paths in self.files.values() for path in paths]
 
 
 def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | None:
-    """Delete slices that no undo needs; return what was deleted, None for nothing. Raises what `decide` raises."""
-    made: list[MetadataClean] = []
+    """Delete slices of the metadata table that no undo needs; return what was deleted, None for nothing.
+
+    Raises what `decide` raises.
+    """
+    decided_plans: list[MetadataClean] = []
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
-        made.clear()
+        """Return the steps of a clean for a timeline, and keep its plan; None if there is nothing to clean."""
+        decided_plans.clear()
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
-        plan = None if slices is None else _plan(slices, _retained(settings))
+        plan = None if slices is None else _plan(slices, _delta_commits_to_keep(settings))
         if slices is None or plan is None:
             return None
-        made.append(plan)
+        decided_plans.append(plan)
         return _steps(table, slices, plan)
 
     take_metadata_steps(table, steps)
-    for plan in made:
+    for plan in decided_plans:
         logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
         return plan
     return None
 
 
-def _retained(settings: CleanSettings) -> int:
+def _delta_commits_to_keep(settings: CleanSettings) -> int:
     """Return how many delta commits keep their slices."""
     by_table = settings.commits if settings.policy == KEEP_LATEST_COMMITS else 0
     return max(_LEAST_COMMITS, int(by_table * _MORE_THAN_TABLE))
 
 
 def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
+    """Return what a clean deletes; None if no slice is old enough, or another clean is pending."""
     earliest = _earliest(slices, commits)
     if earliest is None or any(each.action == _ACTION for each in slices.timeline.pending):
         return None
     files: dict[str, list[str]] = {}
     size = 0
     for name, groups in slices.groups.items():
-        gone = [
+        expired_files = [
             file
             for group in groups.values()
-            for file_slice in _older(group, earliest)
+            for file_slice in _slices_before(group, earliest)
             for file in file_slice.data_files
         ]
-        if gone:
-            files[name] = [file.path for file in gone]
-            size += sum(file.size for file in gone)
+        if expired_files:
+            files[name] = [file.path for file in expired_files]
+            size += sum(file.size for file in expired_files)
     if not files:
         return None
-    first = next(each for each in slices.timeline.completed if each.requested_time >= earliest)
-    return MetadataClean(first, files, size)
+    first_kept = next(each for each in slices.timeline.completed if each.requested_time >= earliest)
+    return MetadataClean(first_kept, files, size)
 
 
 def _earliest(slices: MetadataSlices, commits: int) -> str | None:
     """Return the time from which on all slices stay; None if no slice is older."""
-    deltas = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
-    if len(deltas) < commits:
+    delta_times = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
+    if len(delta_times) < commits:
         return None
-    saved = [each.requested_time for each in slices.metadata.of_table.instants if each.action == "savepoint"]
-    return min([deltas[-commits], *saved])
+    savepoint_times = [each.requested_time for each in slices.metadata.of_table.instants if each.action == "savepoint"]
+    return min([delta_times[-commits], *savepoint_times])
 
 
-def _older(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
-    """Return the slices before the newest slice that began at a time or earlier."""
-    begun = [number for number, file_slice in enumerate(group.slices) if file_slice.base_time <= earliest]
-    return group.slices[: begun[-1]] if begun else ()
+def _slices_before(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
+    """Return the slices of a group that no reader of a time or later needs: all before the slice of that time."""
+    numbers_begun = [number for number, file_slice in enumerate(group.slices) if file_slice.base_time <= earliest]
+    return group.slices[: numbers_begun[-1]] if numbers_begun else ()
 
 
 def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> MetadataSteps:
+    """Return the steps that delete the files, and make all files of the clean's instant."""
     files = slices.timeline.files
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
-    at = time_after(table, slices.metadata.of_table, time)
+    completion_time = time_after(table, slices.metadata.of_table, time)
     instant = Instant(time, _ACTION, State.REQUESTED)
-    last = max((each.requested_time for each in slices.timeline.completed), default="")
+    last_time = max((each.requested_time for each in slices.timeline.completed), default="")
     steps: list[Step] = [
-        MakeFile(files.path(instant), files.codec.encode(_requested(table, plan, last))),
+        MakeFile(files.path(instant), files.codec.encode(_requested_body(table, plan, last_time))),
         MakeFile(files.path(instant.at(State.INFLIGHT)), b""),
         *map(DeleteFile, plan.paths),
-        MakeFile(files.path(files.layout.completed(instant, at)), files.codec.encode(_completed(plan, time, last))),
+        MakeFile(
+            files.path(files.layout.completed(instant, completion_time)),
+            files.codec.encode(_completed_body(plan, time, last_time)),
+        ),
     ]
     return MetadataSteps(instant, FirstSteps(tuple(steps)))
 
 
-def _requested(table: Table, plan: MetadataClean, last: str) -> CleanerPlan:
+def _requested_body(table: Table, plan: MetadataClean, last_completed: str) -> CleanerPlan:
+    """Return the body of the requested clean, which names the deleted files; `last_completed` is a requested time."""
     from ....timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    first = plan.earliest
+    first_kept = plan.earliest
     return CleanerPlan(
         earliest_instant_to_retain=ActionInstant(
-            timestamp=first.requested_time, action=first.action, state=first.state.name
+            timestamp=first_kept.requested_time, action=first_kept.action, state=first_kept.state.name
         ),
-        last_completed_commit_timestamp=last,
+        last_completed_commit_timestamp=last_completed,
         policy=KEEP_LATEST_COMMITS,
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition={
@@ -142,7 +153,8 @@ def _requested(table: Table, plan: MetadataClean, last: str) -> CleanerPlan:
     )
 
 
-def _completed(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
+def _completed_body(plan: MetadataClean, time: str, last_completed: str) -> CleanMetadata:
+    """Return the body of the completed clean."""
     from ....timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
 
     partitions = {}
@@ -160,7 +172,7 @@ def _completed(plan: MetadataClean, time: str, last: str) -> CleanMetadata:
         time_taken_in_millis=0,
         total_files_deleted=len(plan.paths),
         earliest_commit_to_retain=plan.earliest.requested_time,
-        last_completed_commit_timestamp=last,
+        last_completed_commit_timestamp=last_completed,
         partition_metadata=partitions,
         bootstrap_partition_metadata={},
         extra_metadata={},

@@ -20,7 +20,7 @@ _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"
 _MOST_OTHERS = 32
 
 
-def columns_to_index(seen: SeenTable, named: Sequence[str] | None) -> tuple[str, ...]:
+def columns_to_index(seen: SeenTable, named_columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns to index: the meta columns first, then the named columns, or the table's first columns.
 
     Raises:
@@ -35,9 +35,9 @@ def columns_to_index(seen: SeenTable, named: Sequence[str] | None) -> tuple[str,
             "Write rows first, or build 'files' alone.",
         )
     bounded = bounded_columns(seen)
-    if named is not None:
-        _check(seen.table.config, seen.table.path, schema, bounded, named)
-    chosen = bounded[:_MOST_OTHERS] if named is None else named
+    if named_columns is not None:
+        _refuse_unbounded(seen.table.config, seen.table.path, schema, bounded, named_columns)
+    chosen = bounded[:_MOST_OTHERS] if named_columns is None else named_columns
     return tuple(dict.fromkeys([*_ALWAYS, *chosen]))
 
 
@@ -47,8 +47,11 @@ def bounded_columns(seen: SeenTable) -> list[str]:
     return [field.name for field in seen.schema or () if can_be_bounded(field.type, typed=typed)]
 
 
-def _check(config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[str], named: Sequence[str]) -> None:
-    for name in named:
+def _refuse_unbounded(
+    config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[str], named_columns: Sequence[str]
+) -> None:
+    """Raise `MissingColumnError` or `InvalidOptionError` for a named column that has no bounds."""
+    for name in named_columns:
         if name in _ALWAYS or name in bounded:
             continue
         if name not in schema.names:

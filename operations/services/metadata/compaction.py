@@ -102,6 +102,7 @@ def body_of(bases: Sequence[CompactedBase]) -> CommitMetadata:
 
 
 def _write_stat(base: CompactedBase) -> WriteStat:
+    """Return the write statistic of a new base file, with what it merged."""
     from ....timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     return WriteStat(
@@ -124,7 +125,8 @@ def _write_stat(base: CompactedBase) -> WriteStat:
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 5
-# The bytes of base files that a decision itself holds; further files wait aside.
+# The bytes of base files that a decision itself holds. Further files wait in the working folder of the instant, from
+# which the decision copies them into place.
 MOST_HELD = MOST_TO_MAKE // 4
 
 
@@ -153,20 +155,20 @@ def compact_metadata(table: Table) -> Compacted | None:
             return compacted
         planned = next(iter(pending_compactions(slices.timeline)), None)
         if planned is not None and planned.action == LOG_COMPACTION:
-            _take_back(table, planned)
+            _take_plan_back(table, planned)
             continue
         # Tighten no bounds in another engine's compaction: its time is past, and the bounds of files are of now.
-        work = _Compaction(table, slices, planned, tightens=tightens and planned is None)
-        if not work.merged:
+        compaction = _Compaction(table, slices, planned, tightens=tightens and planned is None)
+        if not compaction.merged:
             if planned is None:
                 return compacted
-            _take_back(table, planned)
+            _take_plan_back(table, planned)
             continue
-        made = work.carry_out()
-        compacted = made or compacted
+        result = compaction.carry_out()
+        compacted = result or compacted
         # Bounds can be tightened only while nothing is pending. If writes always are, compact without that.
         tightens = tightens and planned is not None
-        if made is not None and planned is None:
+        if result is not None and planned is None:
             return compacted
     return compacted
 
@@ -183,39 +185,47 @@ class _Compaction:
     """A compaction that Apache Hudi left pending, or a compaction at a new time."""
 
     def __init__(self, table: Table, slices: MetadataSlices, planned: Instant | None, *, tightens: bool) -> None:
+        """Choose what is merged; `tightens` asks for tight bounds of partitions if nothing is pending."""
         self.table, self.slices, self.planned = table, slices, planned
-        seen, of_metadata = slices.metadata.of_table, slices.timeline.greatest_time() or ""
-        time = time_after(table, seen, of_metadata) if planned is None else planned.requested_time
+        of_table, of_metadata = slices.metadata.of_table, slices.timeline.greatest_time() or ""
+        time = time_after(table, of_table, of_metadata) if planned is None else planned.requested_time
         self.instant = Instant(time, COMPACTION, State.REQUESTED)
         self.plan = None if planned is None else pending_compactions(slices.timeline)[planned]
-        self.merged = self._chosen(slices.before(time))
-        self.tightens = tightens and not seen.pending
+        self.merged = self._slices_to_merge_here(slices.before(time))
+        self.tightens = tightens and not of_table.pending
         self.tight: dict[str, SaidRecords] = {}
 
-    def _chosen(self, slices: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
+    def _slices_to_merge_here(self, slices: list[tuple[str, FileSlice]]) -> list[tuple[str, FileSlice]]:
+        """Return all slices, or those that the pending plan names."""
         if self.plan is None:
             return slices
-        named = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
+        named_groups = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
         # If a plan comes back after it was carried out, none of its file groups has log files older than the plan.
-        return [(name, file_slice) for name, file_slice in slices if (name, file_slice.file_id) in named]
+        return [(name, file_slice) for name, file_slice in slices if (name, file_slice.file_id) in named_groups]
 
     @property
     def time(self) -> str:
+        """The compaction's requested time, which begins the new slices."""
         return self.instant.requested_time
 
     def carry_out(self) -> Compacted | None:
+        """Make the base files and decide to use them; return what was done.
+
+        Return None if the decision was not made or not carried out, as other instants changed the metadata
+        table; the caller may try again.
+        """
         storage = self.table.storage
-        if not all(map(self.slices.metadata.counts, self._logged())):
+        if not all(map(self.slices.metadata.counts, self._makers_of_logs())):
             # A log file's instant on the table's timeline is about to complete, or half undone by another engine.
             return None
         with LongWork(storage, self.time):
             bases = self._bases()
-            took = take_metadata_steps(self.table, lambda timeline: self._steps(timeline, bases))
+            decided = take_metadata_steps(self.table, lambda timeline: self._steps(timeline, bases))
         storage.delete_folder(Claim(storage, self.time).folder)
-        if took is None:
+        if decided is None:
             return None
         if not self._is_complete():
-            # A file that waited aside was lost, so the decision was not carried out.
+            # A file in the working folder was lost, so the decision was not carried out.
             storage.delete(*(base.path for base in bases))
             return None
         merged = [file_slice for _, file_slice in self.merged]
@@ -229,17 +239,19 @@ class _Compaction:
         logger.info("table %s: compacted its metadata table at %s: %s", self.table.path, self.time, compacted)
         return compacted
 
-    def _logged(self) -> frozenset[str]:
+    def _makers_of_logs(self) -> frozenset[str]:
+        """Return the times of the delta commits that made the log files to merge."""
         logs = [log for _, file_slice in self.merged for log in file_slice.logs]
         return slice_rule(self.slices.timeline).makers(logs, self.slices.timeline)
 
     def _is_complete(self) -> bool:
+        """Return whether the compaction's instant is completed on the metadata table's timeline."""
         instant = self.slices.timeline.reload().write_at(self.time)
         return instant is not None and instant.state == State.COMPLETED
 
     def _bases(self) -> list[CompactedBase]:
         """Make the base files one after the other, as each may take as much memory as a commit."""
-        held, bases = 0, []
+        held_bytes, bases = 0, []
         if self.tightens:
             self.tight = tight_records(self.table, self.slices.metadata, self.merged, self.instant)
         for name, file_slice in self.merged:
@@ -249,19 +261,20 @@ class _Compaction:
                 self.table.storage, file_slice, self.slices.metadata.counts, adds_up, may_be_torn=False
             )
             with damage_of(name):
-                group = merged_group(reader, lists=name == FILES, newest=self._newest(name, file_slice))
+                group = merged_group(reader, lists=name == FILES, newest=self._tight_records_of(name, file_slice))
             path = join(FOLDER, name, base_name(file_slice.file_id, self.time))
             size = len(group.content)
             step: Step
-            if held + size <= MOST_HELD:
-                held += size
+            if held_bytes + size <= MOST_HELD:
+                held_bytes += size
                 step = MakeFile(path, group.content)
             else:
                 step = set_aside(self.table.storage, self.time, path, group.content)
             bases.append(CompactedBase(name, file_slice, path, size, group, step))
         return bases
 
-    def _newest(self, name: str, file_slice: FileSlice) -> SaidRecords | None:
+    def _tight_records_of(self, name: str, file_slice: FileSlice) -> SaidRecords | None:
+        """Return the tight bounds for a file group of ``partition_stats``; None for other groups, or without them."""
         return self.tight.get(file_slice.file_id) if name == PARTITION_STATS else None
 
     def _steps(self, timeline: Timeline, bases: Sequence[CompactedBase]) -> MetadataSteps | None:
@@ -274,10 +287,10 @@ class _Compaction:
         config = load_config(self.table.storage)
         refuse_other_version(self.table, config)
         now = self.slices.timeline.reload()
-        if set(config.metadata_partitions) != set(self.slices.metadata.names) or not self._holds(timeline, now):
+        if set(config.metadata_partitions) != set(self.slices.metadata.names) or not self._still_holds(timeline, now):
             return None
         files = now.files
-        at = time_after(self.table, timeline, now.greatest_time() or "")
+        completion_time = time_after(self.table, timeline, now.greatest_time() or "")
         body = files.codec.encode(body_of(bases))
         steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
         # Readers see the base files only once the instant is complete, which comes last: a lost file does no harm.
@@ -287,20 +300,27 @@ class _Compaction:
         inflight = files.path(self.instant.at(State.INFLIGHT))
         if self.planned is None or not self.table.storage.exists(inflight):
             steps.append(MakeFile(inflight, b""))
-        steps.append(MakeFile(files.path(files.layout.completed(self.instant, at)), body))
+        steps.append(MakeFile(files.path(files.layout.completed(self.instant, completion_time)), body))
         return MetadataSteps(self.instant, FirstSteps(tuple(steps)))
 
-    def _holds(self, timeline: Timeline, now: Timeline) -> bool:
+    def _still_holds(self, timeline: Timeline, now: Timeline) -> bool:
+        """Return whether the base files have all that completed before their time, and may be used.
+
+        It compares the metadata table's timeline `now` with the timeline as it was when the files were made. No
+        other compaction may be in the way.
+        """
+
         def before(metadata: Timeline) -> set[Instant]:
+            """Return the instants that completed up to the compaction's time."""
             return {each for each in metadata.completed if each.visible_since <= self.time}
 
         seen = self.slices.timeline
         if before(now) != before(seen):
             return False
-        built = {each.requested_time for each in timeline.instants if each.action == "indexing"}
-        since = set(now.completed).difference(seen.completed)
+        indexing_times = {each.requested_time for each in timeline.instants if each.action == "indexing"}
+        completed_since = set(now.completed).difference(seen.completed)
         # If a partition was built anew meanwhile, the merged files are none of its files.
-        if any(each.group != "deltacommit" or each.requested_time in built for each in since):
+        if any(each.group != "deltacommit" or each.requested_time in indexing_times for each in completed_since):
             return False
         pending = {(each.requested_time, each.action) for each in now.pending}
         if self.planned is not None:
@@ -312,13 +332,14 @@ class _Compaction:
         """Return the base files that another engine left of the pending compaction; readers might take these."""
         if self.planned is None:
             return []
-        storage, ours = self.table.storage, {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
+        storage = self.table.storage
+        own_names = {base_name(file_slice.file_id, self.time) for _, file_slice in self.merged}
         listed = [info.path for name in {name for name, _ in self.merged} for info in storage.list(join(FOLDER, name))]
         bases = [base for base in map(base_file, listed) if isinstance(base, BaseFile)]
-        return [base.path for base in bases if base.instant_time == self.time and base.name not in ours]
+        return [base.path for base in bases if base.instant_time == self.time and base.name not in own_names]
 
 
-def _take_back(table: Table, planned: Instant) -> None:
+def _take_plan_back(table: Table, planned: Instant) -> None:
     """Take a pending plan of Apache Hudi off the metadata table's timeline, and delete the files made for it.
 
     No reader has seen these files. A log compaction must go because it would replace log blocks that a compaction
@@ -326,16 +347,17 @@ def _take_back(table: Table, planned: Instant) -> None:
     """
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
+        """Return the steps that delete the plan and its files; None if the plan is not pending any more."""
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
         if slices is None or planned.identity not in {each.identity for each in slices.timeline.pending}:
             return None
         storage, files = table.storage, slices.timeline.files
         rule = table.format.slices
         listed = [info for name in slices.metadata.names for info in storage.list(join(FOLDER, name))]
-        made = [file for file in (data_file(info.path, info.size) for info in listed) if file is not None]
-        gone = [file.path for file in made if rule.may_be_of(file, planned.requested_time)]
-        gone += [files.path(planned.at(State.INFLIGHT)), files.path(planned.at(State.REQUESTED))]
-        return MetadataSteps(planned, FirstSteps(tuple(map(DeleteFile, gone))))
+        made_files = [file for file in (data_file(info.path, info.size) for info in listed) if file is not None]
+        gone_paths = [file.path for file in made_files if rule.may_be_of(file, planned.requested_time)]
+        gone_paths += [files.path(planned.at(State.INFLIGHT)), files.path(planned.at(State.REQUESTED))]
+        return MetadataSteps(planned, FirstSteps(tuple(map(DeleteFile, gone_paths))))
 
     logger.info(
         "table %s: takes back the %s %s of its metadata table", table.path, planned.action, planned.requested_time

@@ -17,7 +17,7 @@ from ...result import CREATE_INDEX, ServiceResult
 from ...service_settings import IndexSettings
 from ..means import Means
 from ..preconditions import open_for_service
-from .index_names import absent, needed
+from .index_names import needed_partitions, not_in_use
 from .indexing import Indexing
 from .pending_indexings import dead_indexings
 
@@ -29,14 +29,17 @@ def create_indexes(storage: Storage, settings: IndexSettings, means: Means) -> S
         return None
     wanted = [name for name in settings.names if name != PARTITION_STATS or config.partition_fields]
     lacks = [name for name in wanted if name not in config.metadata_partitions]
-    if not lacks or ({*lacks} & {*being_built(config)} and _is_built(storage, means)):
+    if not lacks or ({*lacks} & {*being_built(config)} and _is_being_built(storage, means)):
         return None
     # The last index needs all that come before it.
     return create_index(storage, wanted[-1], means, columns=settings.columns)
 
 
-def _is_built(storage: Storage, means: Means) -> bool:
-    """Return whether another process, which does not seem dead, is building an index."""
+def _is_being_built(storage: Storage, means: Means) -> bool:
+    """Return whether another process, which does not seem dead, is building an index.
+
+    `dead_indexings` raises for a process that may live, and returns the indexings of dead processes.
+    """
     table = open_table(storage)
     try:
         dead_indexings(table, table.timeline(), means.patience)
@@ -62,8 +65,8 @@ def create_index(
     """
     began = time.monotonic()
     table = open_for_service(storage)
-    wanted = needed(name, columns, table.config, table.path)
-    names = absent(wanted, table.config.metadata_partitions)
+    wanted = needed_partitions(name, columns, table.config, table.path)
+    names = not_in_use(wanted, table.config.metadata_partitions)
     result = ServiceResult(storage.path, CREATE_INDEX, indexes=names, dry=dry_run)
     if not names:
         skipped = f"{name} is in use; to build it anew, call drop_index({name!r}) first"

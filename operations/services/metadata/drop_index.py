@@ -55,7 +55,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
         given_up = _give_up_indexings(table, names)
         note_out_of_use(storage, names)
         for _ in range(_TRIES):
-            set_properties(table, _ACTION, lambda _, stored: _without(table, stored, names), follows=False)
+            set_properties(table, _ACTION, lambda _, stored: _changes_without(table, stored, names), follows=False)
             if not set(names) & set(written_partitions(load_config(storage))):
                 break
         else:
@@ -64,38 +64,40 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
                 "use.",
                 "Run drop_index again.",
             )
-        left = _remove_definitions(table, names)
-        result = replace(result, skipped="; ".join(filter(None, (_sentence(given_up, names), left))))
+        why_left = _remove_definitions(table, names)
+        result = replace(result, skipped="; ".join(filter(None, (_given_up_in_words(given_up, names), why_left))))
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
+def _changes_without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
     """Return the changes of properties that take partitions out of use; None if none of them is in use."""
-    gone = {*names} & {*written_partitions(stored)}
-    if not gone:
+    dropped_names = {*names} & {*written_partitions(stored)}
+    if not dropped_names:
         return None
-    in_use = sorted({*stored.metadata_partitions} - gone)
-    building = sorted({*being_built(stored)} - gone)
-    noted = noted_index(Table(table.storage, stored), stored) if RECORD_INDEX in gone else {}
-    return {METADATA_PARTITIONS: ",".join(in_use), METADATA_INFLIGHT: ",".join(building), **noted}
+    in_use = sorted({*stored.metadata_partitions} - dropped_names)
+    building = sorted({*being_built(stored)} - dropped_names)
+    index_notes = noted_index(Table(table.storage, stored), stored) if RECORD_INDEX in dropped_names else {}
+    return {METADATA_PARTITIONS: ",".join(in_use), METADATA_INFLIGHT: ",".join(building), **index_notes}
 
 
 def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingIndexing]:
-    dropped = [indexing for indexing in pending_indexings(table.timeline()) if {*indexing.names} & {*names}]
-    if dropped:
-        give_up(table, dropped)
-    return dropped
+    """Take back the pending indexings that build any of the partitions, and return these indexings."""
+    dropped_indexings = [indexing for indexing in pending_indexings(table.timeline()) if {*indexing.names} & {*names}]
+    if dropped_indexings:
+        give_up(table, dropped_indexings)
+    return dropped_indexings
 
 
 def _remove_definitions(table: Table, names: Collection[str]) -> str:
     """Remove the definitions of dropped indexes; if their file is damaged, return why they stay."""
 
     def build(timeline: Timeline) -> MetadataSteps | None:
+        """Return the step that removes the definitions; None if there are none to remove."""
         in_use = written_partitions(load_config(table.storage))
-        gone = {*defined_indexes(table.storage)} & {*names} - {*in_use}
-        if not gone:
+        gone_names = {*defined_indexes(table.storage)} & {*names} - {*in_use}
+        if not gone_names:
             return None
-        changed = new_definitions(table.storage, dict.fromkeys(gone))
+        changed = new_definitions(table.storage, dict.fromkeys(gone_names))
         step = ReplaceFile(changed.path, changed.content, changed.replaces)
         unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
         return MetadataSteps(unnamed, FirstSteps((step,)))
@@ -107,9 +109,10 @@ def _remove_definitions(table: Table, names: Collection[str]) -> str:
     return ""
 
 
-def _sentence(given_up: Collection[PendingIndexing], names: Collection[str]) -> str:
-    others = sorted({name for indexing in given_up for name in indexing.names} - {*names})
+def _given_up_in_words(given_up: Collection[PendingIndexing], names: Collection[str]) -> str:
+    """Return a sentence on the indexings that were given up; empty without any."""
+    other_names = sorted({name for indexing in given_up for name in indexing.names} - {*names})
     if not given_up:
         return ""
     times = ", ".join(indexing.instant.requested_time for indexing in given_up)
-    return f"gave up the indexing {times}" + (f", which built {', '.join(others)} too" if others else "")
+    return f"gave up the indexing {times}" + (f", which built {', '.join(other_names)} too" if other_names else "")

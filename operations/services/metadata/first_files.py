@@ -35,9 +35,14 @@ def first_files(
 
     ``columns`` are those that ``column_stats`` is going to index; writers read them in its definition.
     """
-    metafiles = [_replaced(storage, metafile_of(join(FOLDER, name)), partition_metafile(time, 1)) for name in names]
+    metafiles = [_replacement(storage, metafile_of(join(FOLDER, name)), partition_metafile(time, 1)) for name in names]
     placeholders = [step for name in names for step in _placeholders(storage, name, time)]
-    return (*_properties(storage, config), *metafiles, *placeholders, *_definition(storage, config, names, columns))
+    return (
+        *_properties_steps(storage, config),
+        *metafiles,
+        *placeholders,
+        *_definition_steps(storage, config, names, columns),
+    )
 
 
 def group_ids(storage: Storage, partition: str) -> tuple[str, ...]:
@@ -54,40 +59,48 @@ def placeholder(partition: str, file_id: str, time: str) -> MakeFile:
 
 
 def placeholder_path(partition: str, file_id: str, time: str) -> str:
+    """Return the path of a file group's placeholder, a log file without entries."""
     return join(FOLDER, partition, log_name(file_id, time))
 
 
 def _placeholders(storage: Storage, partition: str, time: str) -> list[Step]:
+    """Return the steps that make the placeholders of a partition; none for a partition with a single file group."""
     groups = group_ids(storage, partition)
     # Do not rely on files that an earlier partition of that name left: a clean may be about to delete them.
     return [placeholder(partition, file_id, time) for file_id in groups] if len(groups) > 1 else []
 
 
-def _definition(storage: Storage, config: TableConfig, names: Sequence[str], columns: Sequence[str]) -> list[Step]:
+def _definition_steps(
+    storage: Storage, config: TableConfig, names: Sequence[str], columns: Sequence[str]
+) -> list[Step]:
+    """Return the step that defines the columns with bounds; none unless `column_stats` is to be built."""
     if COLUMN_STATS not in names:
         return []
-    new = new_definitions(storage, {COLUMN_STATS: definition_of_bounds(columns, config)})
-    return [ReplaceFile(new.path, new.content, new.replaces)]
+    changed = new_definitions(storage, {COLUMN_STATS: definition_of_bounds(columns, config)})
+    return [ReplaceFile(changed.path, changed.content, changed.replaces)]
 
 
-def _properties(storage: Storage, config: TableConfig) -> list[Step]:
+def _properties_steps(storage: Storage, config: TableConfig) -> list[Step]:
     """Return the step that makes the metadata table's properties, unless they exist and are of the table's version."""
     path = join(FOLDER, PROPERTIES_PATH)
-    data = _read(storage, path)
+    stored = _read_if_present(storage, path)
     try:
-        if data is not None and TableConfig.parse(data, path).version == config.version:
+        if stored is not None and TableConfig.parse(stored, path).version == config.version:
             return []
     except TableConfigError:
+        # Properties that cannot be read are replaced, too.
         pass
-    return [ReplaceFile(path, metadata_properties(config), None if data is None else zlib.crc32(data))]
+    return [ReplaceFile(path, metadata_properties(config), None if stored is None else zlib.crc32(stored))]
 
 
-def _replaced(storage: Storage, path: str, content: bytes) -> Step:
-    data = _read(storage, path)
-    return ReplaceFile(path, content, None if data is None else zlib.crc32(data))
+def _replacement(storage: Storage, path: str, content: bytes) -> Step:
+    """Return the step that gives a file this content, provided that the file is still what it is now."""
+    stored = _read_if_present(storage, path)
+    return ReplaceFile(path, content, None if stored is None else zlib.crc32(stored))
 
 
-def _read(storage: Storage, path: str) -> bytes | None:
+def _read_if_present(storage: Storage, path: str) -> bytes | None:
+    """Return a file's bytes; None if there is no such file."""
     try:
         return storage.read(path)
     except FileNotFoundError:

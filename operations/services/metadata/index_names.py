@@ -18,7 +18,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def needed(name: str, columns: Sequence[str] | None, config: TableConfig, path: str) -> tuple[str, ...]:
+def needed_partitions(name: str, columns: Sequence[str] | None, config: TableConfig, path: str) -> tuple[str, ...]:
     """Return the partitions that an index needs, its own included, in the order in which they are built.
 
     Raises `InvalidOptionError` for an index that pyhudi does not build, and `UnsupportedTableError` for a table that
@@ -64,10 +64,12 @@ def dropped_with(name: str, config: TableConfig, path: str) -> tuple[str, ...]:
 
 
 def _depends_on(other: str, name: str) -> bool:
+    """Return whether a partition cannot be used without the partition `name`."""
     if name == COLUMN_STATS:
         return other == PARTITION_STATS
     return name == RECORD_INDEX and other.startswith(SECONDARY)
 
 
-def absent(names: Sequence[str], in_use: Collection[str]) -> tuple[str, ...]:
+def not_in_use(names: Sequence[str], in_use: Collection[str]) -> tuple[str, ...]:
+    """Return those of some partitions that are not in use, in their order."""
     return tuple(name for name in names if name not in in_use)

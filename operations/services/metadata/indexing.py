@@ -1,7 +1,7 @@
 """Builds partitions of the metadata table beside writers, as an ``indexing`` instant of the table.
 
     begin I: the properties name the partitions as being built; from then on each write logs what it changes
-      --> base files of what completed before I, written aside
+      --> base files of what completed before I, in the working folder of I if they are large
       --> complete I: publishes them, and the properties name the partitions as in use
 
 Source: ``ScheduleIndexActionExecutor``, ``RunIndexActionExecutor``.
@@ -42,8 +42,8 @@ from ..means import Means
 from .built_partitions import Built, build_partitions
 from .columns_to_index import columns_to_index
 from .first_files import first_files
-from .index_names import absent
-from .pending_indexings import INDEXING, PendingIndexing, dead_indexings, give_up, pending_indexings, taken_back
+from .index_names import not_in_use
+from .pending_indexings import INDEXING, PendingIndexing, dead_indexings, give_up, pending_indexings, steps_to_give_up
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import IndexCommitMetadata, IndexPlan
@@ -72,37 +72,45 @@ def begin_indexing(
     """
     storage = table.storage
     dead = dead_indexings(table, table.timeline(), means.patience)
-    given_up = {indexing.instant.requested_time for indexing in dead}
-    builds_bounds = COLUMN_STATS in absent(wanted, table.config.metadata_partitions)
+    given_up_times = {indexing.instant.requested_time for indexing in dead}
+    builds_bounds = COLUMN_STATS in not_in_use(wanted, table.config.metadata_partitions)
     indexed = columns_to_index(SeenTable.now(table), columns) if builds_bounds else ()
-    chosen: list[tuple[str, ...]] = [()]
+    chosen_names: list[tuple[str, ...]] = [()]
 
     def plan(timeline: Timeline) -> IndexPlan:
-        living = [each for each in pending_indexings(timeline) if each.instant.requested_time not in given_up]
-        if living:
+        """Return the plan for a timeline, and note which partitions it builds.
+
+        Raises `ConcurrentWriteError` if another living process builds an index, and `_NothingLeftError` if
+        there is none to build.
+        """
+        living_indexings = [
+            each for each in pending_indexings(timeline) if each.instant.requested_time not in given_up_times
+        ]
+        if living_indexings:
             raise ConcurrentWriteError(
                 f"Another process has begun to build an index of the table {table.path} (indexing "
-                f"{living[-1].instant.requested_time}).",
+                f"{living_indexings[-1].instant.requested_time}).",
                 "Wait until it is complete, and run this again.",
             )
-        chosen[0] = absent(wanted, load_config(storage).metadata_partitions)
-        if not chosen[0]:
+        chosen_names[0] = not_in_use(wanted, load_config(storage).metadata_partitions)
+        if not chosen_names[0]:
             raise _NothingLeftError
-        return plan_of(chosen[0], timeline)
+        return plan_of(chosen_names[0], timeline)
 
     def first(timeline: Timeline, instant: Instant) -> tuple[FirstSteps, ...]:
-        names = chosen[0]
-        gone = taken_back(timeline, storage, pending_indexings(timeline), keep=names)
-        made = first_files(storage, load_config(storage), names, instant.requested_time, indexed)
-        return gone, FirstSteps(made, begins=names)
+        """Return the steps that give up dead indexings, and those that make the first files of the partitions."""
+        names = chosen_names[0]
+        giving_up = steps_to_give_up(timeline, storage, pending_indexings(timeline), keep=names)
+        new_files = first_files(storage, load_config(storage), names, instant.requested_time, indexed)
+        return giving_up, FirstSteps(new_files, begins=names)
 
     try:
         work = begin_claimed(table, INDEXING, means.patience, means.application, plan, first)
     except _NothingLeftError:
         return None
-    for indexing in given_up:
+    for indexing in given_up_times:
         try_to_forget(storage, indexing)
-    return BegunIndexing(work, chosen[0])
+    return BegunIndexing(work, chosen_names[0])
 
 
 def plan_of(names: Sequence[str], timeline: Timeline) -> IndexPlan:
@@ -135,6 +143,10 @@ class Indexing:
     columns: Sequence[str] | None
 
     def carry_out(self, result: ServiceResult) -> ServiceResult:
+        """Build the partitions and return the result; if another process has built them, `skipped` says so.
+
+        If the build fails, the indexing is given up, so that writers do not log to it for ever.
+        """
         begun = begin_indexing(self.table, self.means, self.wanted, self.columns)
         if begun is None:
             return replace(result, indexes=(), skipped=f"another process has built {', '.join(self.wanted)} meanwhile")
@@ -160,24 +172,28 @@ class Indexing:
         )
 
     def _build_and_complete(self, work: Transaction, names: tuple[str, ...]) -> tuple[Built, Instant]:
+        """Build and complete the indexing, again if an instant was undone meanwhile; return what was built.
+
+        Raises `ConcurrentWriteError` if another process gave the indexing up, or if instants keep being undone.
+        """
         pending = work.inflight
         start(self.table, pending)
         if not work.storage.exists(self.table.instants.path(pending.at(State.REQUESTED))):
             remove_file(self.table, pending)
-            raise self._given_up(pending)
+            raise self._given_up_error(pending)
         for _ in range(_BUILDS):
             timeline = self._timeline_without_undoing()
             seen = SeenTable(self.table, timeline.as_of_completion(work.instant_time))
             metadata = MetadataTable.with_partitions(self.table, timeline, names)
             built = build_partitions(seen, metadata, names, pending, self.means)
-            undone = _undoing(timeline)
+            undoing_before = _undoing_instants(timeline)
             try:
-                completion = complete(self.table, pending, partial(self._outcome, pending, built, undone))
+                completion = complete(self.table, pending, partial(self._outcome, pending, built, undoing_before))
             except _BuildAgainError:
                 logger.info("table %s: an instant was undone meanwhile; building again", self.table.path)
                 continue
             if completion is None or not set(names) <= set(load_config(self.table.storage).metadata_partitions):
-                raise self._given_up(pending)
+                raise self._given_up_error(pending)
             return built, completion.instant
         raise ConcurrentWriteError(
             f"Instants of the table {self.table.path} were undone while {', '.join(names)} was built, {_BUILDS} times "
@@ -185,19 +201,28 @@ class Indexing:
             "Run create_index again once no rollback runs.",
         )
 
-    def _outcome(self, pending: Instant, built: Built, undone: frozenset[str], timeline: Timeline) -> Outcome | None:
-        same = (pending.requested_time, pending.action)
-        if not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
+    def _outcome(
+        self, pending: Instant, built: Built, undoing_before: frozenset[str], timeline: Timeline
+    ) -> Outcome | None:
+        """Return the outcome of the indexing; None if it is no longer pending.
+
+        Raises `_BuildAgainError` if the build read something that was undone or changed since, and
+        `ConcurrentWriteError` if the indexing was given up.
+        """
+        identity = (pending.requested_time, pending.action)
+        if not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
             return None
         config = load_config(self.table.storage)
         names = built.index.names
         if not set(names) <= set(being_built(config)):
-            raise self._given_up(pending)
-        if _undoing(timeline) != undone or (built.indexed and built.indexed != _defined_columns(self.table.storage)):
+            raise self._given_up_error(pending)
+        if _undoing_instants(timeline) != undoing_before or (
+            built.indexed and built.indexed != _defined_columns(self.table.storage)
+        ):
             raise _BuildAgainError
         changes = {INDEX_DEFINITIONS: INDEXES_FILE} if COLUMN_STATS in names else {}
         properties = Properties(changes=changes, current=config)
-        return Outcome(_completed(names, timeline), properties=properties, own=built.index)
+        return Outcome(_completed_body(names, timeline), properties=properties, own=built.index)
 
     def _timeline_without_undoing(self) -> Timeline:
         """Return the timeline once no rollback or restore is pending, as these may undo what the build reads."""
@@ -215,7 +240,8 @@ class Indexing:
                 )
             time.sleep(_POLL_S)
 
-    def _given_up(self, pending: Instant) -> ConcurrentWriteError:
+    def _given_up_error(self, pending: Instant) -> ConcurrentWriteError:
+        """Return the error for an indexing that another process took back."""
         return ConcurrentWriteError(
             f"The indexing {pending.requested_time} of the table {self.table.path} was given up by another process: a "
             "drop_index, or a service that took this process for dead.",
@@ -224,17 +250,19 @@ class Indexing:
 
 
 def _defined_columns(storage: Storage) -> tuple[str, ...]:
+    """Return the columns that `column_stats` indexes by its definition now."""
     definition = index_definitions(storage).get(COLUMN_STATS)
     return () if definition is None else definition.columns
 
 
-def _undoing(timeline: Timeline) -> frozenset[str]:
+def _undoing_instants(timeline: Timeline) -> frozenset[str]:
     """Return the rollbacks and restores on a timeline, with their states."""
     instants = (instant for instant in timeline.instants if instant.action in _UNDOING)
     return frozenset([f"{instant.identity}.{instant.state.name}" for instant in instants])
 
 
-def _completed(names: Sequence[str], timeline: Timeline) -> IndexCommitMetadata:
+def _completed_body(names: Sequence[str], timeline: Timeline) -> IndexCommitMetadata:
+    """Return the body of the completed indexing, which names the partitions."""
     from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/instant_files.py)
 
     return models.IndexCommitMetadata(index_partition_infos=plan_of(names, timeline).index_partition_infos)

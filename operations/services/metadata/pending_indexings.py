@@ -28,6 +28,8 @@ INDEXING = "indexing"
 
 @dataclass(frozen=True, slots=True)
 class PendingIndexing:
+    """A pending indexing, and the partitions of the metadata table that it builds."""
+
     instant: Instant
     names: tuple[str, ...]
 
@@ -40,9 +42,9 @@ def pending_indexings(timeline: Timeline) -> tuple[PendingIndexing, ...]:
 
 def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tuple[PendingIndexing, ...]:
     """Return the pending indexings, all dead; raises `ConcurrentWriteError` if a process may be at work on one."""
-    others, indexings = OtherWriters(table, patience), pending_indexings(timeline)
+    other_writers, indexings = OtherWriters(table, patience), pending_indexings(timeline)
     for indexing in indexings:
-        liveness = others.suspect(indexing.instant).judge(may_wait=False)
+        liveness = other_writers.suspect(indexing.instant).judge(may_wait=False)
         if liveness.alive:
             raise ConcurrentWriteError(
                 f"Another process builds {', '.join(indexing.names) or 'an index'} of the table {table.path} (indexing "
@@ -60,22 +62,24 @@ def give_up_dead(table: Table, timeline: Timeline, patience: Patience) -> None:
     Otherwise each write would log for ever to partitions that no process builds, and archiving would stop at the
     indexings.
     """
-    others, claimed = OtherWriters(table, patience), partial(Claim, table.storage)
-    own = [each for each in pending_indexings(timeline) if claimed(each.instant.requested_time).owner() is not None]
-    dead = [each for each in own if not others.suspect(each.instant).judge(may_wait=False).alive]
-    if dead:
-        give_up(table, dead)
-        times = ", ".join(each.instant.requested_time for each in dead)
+    other_writers, claim_of = OtherWriters(table, patience), partial(Claim, table.storage)
+    own_indexings = [
+        each for each in pending_indexings(timeline) if claim_of(each.instant.requested_time).owner() is not None
+    ]
+    to_give_up = [each for each in own_indexings if not other_writers.suspect(each.instant).judge(may_wait=False).alive]
+    if to_give_up:
+        give_up(table, to_give_up)
+        times = ", ".join(each.instant.requested_time for each in to_give_up)
         logger.warning("table %s: gave up the indexing %s, whose process is dead", table.path, times)
 
 
-def taken_back(
+def steps_to_give_up(
     timeline: Timeline, storage: Storage, indexings: Collection[PendingIndexing], keep: Collection[str] = ()
 ) -> FirstSteps:
     """Return the steps that take pending indexings back; partitions to ``keep`` stay among those being built."""
     config = load_config(storage)
-    gone = {name for indexing in indexings for name in indexing.names}
-    drops = sorted((gone & {*being_built(config)}) - {*config.metadata_partitions} - {*keep})
+    gone_names = {name for indexing in indexings for name in indexing.names}
+    drops = sorted((gone_names & {*being_built(config)}) - {*config.metadata_partitions} - {*keep})
     # The requested file goes last: without it, no process takes the indexing for pending.
     steps = tuple(
         DeleteFile(timeline.files.path(indexing.instant.at(state)))
@@ -90,8 +94,15 @@ def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
     times = {indexing.instant.requested_time for indexing in indexings}
 
     def build(timeline: Timeline) -> MetadataSteps | None:
-        left = [indexing for indexing in pending_indexings(timeline) if indexing.instant.requested_time in times]
-        return MetadataSteps(left[-1].instant, taken_back(timeline, table.storage, left)) if left else None
+        """Return the steps that take back those of the indexings that are still pending; None if none is."""
+        still_pending = [
+            indexing for indexing in pending_indexings(timeline) if indexing.instant.requested_time in times
+        ]
+        return (
+            MetadataSteps(still_pending[-1].instant, steps_to_give_up(timeline, table.storage, still_pending))
+            if still_pending
+            else None
+        )
 
     take_metadata_steps(table, build)
     for time in times:
@@ -99,6 +110,7 @@ def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
 
 
 def _built_by(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
+    """Return the partitions that an indexing's plan names; none if the plan is empty."""
     plan = timeline.files.read_index_plan(instant)
     infos = () if plan is None else plan.index_partition_infos
     return tuple(info.metadata_partition_path for info in infos if info.metadata_partition_path)

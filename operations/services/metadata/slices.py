@@ -37,6 +37,7 @@ class MetadataSlices:
 
     @property
     def timeline(self) -> Timeline:
+        """The metadata table's own timeline."""
         return self.metadata.timeline
 
     @cached_property
@@ -46,6 +47,7 @@ class MetadataSlices:
 
     @property
     def newest(self) -> Iterator[tuple[str, FileSlice]]:
+        """The newest slice of each file group, with its partition."""
         for name, groups in self.groups.items():
             yield from ((name, group.newest) for group in groups.values())
 
@@ -56,12 +58,12 @@ class MetadataSlices:
         """
         completed_at, rule = CompletionTimes(self.timeline), slice_rule(self.timeline)
         slices = []
-        for name, newest in self.newest:
-            if newest.base is not None and newest.base_time >= time:
+        for name, newest_slice in self.newest:
+            if newest_slice.base is not None and newest_slice.base_time >= time:
                 continue
-            logs = tuple(log for log in newest.logs if rule.is_merged(log, time, completed_at))
+            logs = tuple(log for log in newest_slice.logs if rule.is_merged(log, time, completed_at))
             if not all(map(is_beginning, rule.makers(logs, self.timeline))):
-                slices.append((name, replace(newest, logs=logs)))
+                slices.append((name, replace(newest_slice, logs=logs)))
         return slices
 
 

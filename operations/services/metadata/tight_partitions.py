@@ -59,25 +59,25 @@ def tight_bounds(
     owners = np.repeat(np.arange(len(paths)), counts)
     numbers, rows = _numbered(records, files, owners, columns)
     bounds = records.field(BOUNDS).take(pa.array(rows))
-    is_whole = _whole(bounds, numbers, np.repeat(counts, len(columns)))
-    tight = np.asarray(is_whole.reshape(len(paths), len(columns)).all(axis=1))
-    chosen = tight[numbers // len(columns)]
-    numbers, bounds = numbers[chosen], bounds.filter(pa.array(chosen))
+    is_whole = _has_all_bounds(bounds, numbers, np.repeat(counts, len(columns)))
+    is_tight = np.asarray(is_whole.reshape(len(paths), len(columns)).all(axis=1))
+    is_chosen = is_tight[numbers // len(columns)]
+    numbers, bounds = numbers[is_chosen], bounds.filter(pa.array(is_chosen))
     if not len(numbers):
         return None
     # Of each column in a partition the last record tells the type of the values, a record with bounds if there is any.
     order = np.lexsort((_wrapper_of(bounds, _LEAST) >= 0, numbers))
     numbers, bounds = numbers[order], bounds.take(pa.array(order))
-    last = np.flatnonzero(np.diff(numbers, append=-1))
-    added = added_up(_changed(bounds, {_TIGHT: _same(False, len(bounds))}), numbers, last)
-    of_partition, of_column = numbers[last] // len(columns), numbers[last] % len(columns)
+    last_rows = np.flatnonzero(np.diff(numbers, append=-1))
+    partition_bounds = added_up(_with_columns(bounds, {_TIGHT: _repeated(False, len(bounds))}), numbers, last_rows)
+    of_partition, of_column = numbers[last_rows] // len(columns), numbers[last_rows] % len(columns)
     names = pa.array(map(key_of_partition, paths), pa.string()).take(pa.array(of_partition))
-    added = _changed(added, {"fileName": names, _TIGHT: _same(True, len(last))})
-    begins = pa.array(map(hash_of_column, columns), pa.string()).take(pa.array(of_column))
-    ends = pa.array(map(hash_of_partition, paths), pa.string()).take(pa.array(of_partition))
-    types = pa.array(np.full(len(last), BOUNDS_OF_PARTITION, dtype=np.int32))
-    keys = pc.binary_join_element_wise(begins, ends, "")
-    return pa.StructArray.from_arrays([keys, types, added], [KEY, TYPE, BOUNDS])
+    partition_bounds = _with_columns(partition_bounds, {"fileName": names, _TIGHT: _repeated(True, len(last_rows))})
+    key_begins = pa.array(map(hash_of_column, columns), pa.string()).take(pa.array(of_column))
+    key_ends = pa.array(map(hash_of_partition, paths), pa.string()).take(pa.array(of_partition))
+    types = pa.array(np.full(len(last_rows), BOUNDS_OF_PARTITION, dtype=np.int32))
+    keys = pc.binary_join_element_wise(key_begins, key_ends, "")
+    return pa.StructArray.from_arrays([keys, types, partition_bounds], [KEY, TYPE, BOUNDS])
 
 
 def _numbered(
@@ -86,27 +86,30 @@ def _numbered(
     """Return which records are of the files and columns, and of each the number of its partition and column."""
     paths = pa.array(list(files), pa.string()).take(pa.array(owners))
     key_ends = places_of(paths, pa.array([name for names in files.values() for name in names], pa.string()))
-    keys, begins = records.field(KEY), pa.array(map(hash_of_column, columns), pa.string())
+    keys, key_begins = records.field(KEY), pa.array(map(hash_of_column, columns), pa.string())
     of_file = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS), value_set=key_ends)
-    of_column = pc.index_in(pc.utf8_slice_codeunits(keys, 0, COLUMN_DIGITS), value_set=begins)
+    of_column = pc.index_in(pc.utf8_slice_codeunits(keys, 0, COLUMN_DIGITS), value_set=key_begins)
     valid = pc.and_(pc.and_(of_file.is_valid(), of_column.is_valid()), records.field(BOUNDS).is_valid())
     rows = np.flatnonzero(mask(valid))
     at, column = (each.take(pa.array(rows)).to_numpy().astype(np.int64) for each in (of_file, of_column))
     return owners[at] * len(columns) + column, rows
 
 
-def _whole(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
-    """Return for which numbers as many records as files say all of their values, and in one type."""
+def _has_all_bounds(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
+    """Return for which numbers there are as many complete records as files, all with bounds of one type.
+
+    A number is a column of a partition. A record is complete if it has both bounds, or if all values are null.
+    """
     least, greatest = (_wrapper_of(bounds, name) for name in (_LEAST, _GREATEST))
     nulls, values = (pc.fill_null(bounds.field(name), -1).to_numpy() for name in ("nullCount", "valueCount"))
     # Some writers leave bounds out that they do not know.
-    says_all = (least == greatest) & ((least >= 0) | ((values >= 0) & (nulls >= values)))
-    types, has_bounds = _types(bounds, least), least >= 0
+    has_all = (least == greatest) & ((least >= 0) | ((values >= 0) & (nulls >= values)))
+    types, has_bounds = _numbers_of_types(bounds, least), least >= 0
     lowest, highest = np.full(len(counts), np.iinfo(np.int64).max), np.full(len(counts), -1)
     np.minimum.at(lowest, numbers[has_bounds], types[has_bounds])
     np.maximum.at(highest, numbers[has_bounds], types[has_bounds])
     is_of_one_type = highest <= lowest
-    return np.asarray((np.bincount(numbers[says_all], minlength=len(counts)) == counts) & is_of_one_type)
+    return np.asarray((np.bincount(numbers[has_all], minlength=len(counts)) == counts) & is_of_one_type)
 
 
 def _wrapper_of(bounds: pa.StructArray, name: str) -> Integers:
@@ -117,24 +120,25 @@ def _wrapper_of(bounds: pa.StructArray, name: str) -> Integers:
     return wrappers
 
 
-def _types(bounds: pa.StructArray, of_least: Integers) -> Integers:
+def _numbers_of_types(bounds: pa.StructArray, of_least: Integers) -> Integers:
     """Return a number for the type of each record's bounds: how they are wrapped, and what the record says of it."""
     parts = [pa.array(of_least).cast(pa.string())]
     if "valueType" in [field.name for field in children(bounds.type)]:
-        told = bounds.field("valueType")
-        names = [field.name for field in children(told.type)] if pa.types.is_struct(told.type) else []
-        parts += [pc.struct_field(told, [name]).cast(pa.string()) for name in names]
+        value_type = bounds.field("valueType")
+        names = [field.name for field in children(value_type.type)] if pa.types.is_struct(value_type.type) else []
+        parts += [pc.struct_field(value_type, [name]).cast(pa.string()) for name in names]
     texts = pc.binary_join_element_wise(*parts, " ", null_handling="replace", null_replacement="")
     return np.asarray(texts.dictionary_encode().indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _changed(bounds: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
-    """Return bounds with other columns; a column that they lack comes last."""
-    every = {**{field.name: bounds.field(field.name) for field in children(bounds.type)}, **columns}
-    return pa.StructArray.from_arrays(list(every.values()), list(every))
+def _with_columns(bounds: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
+    """Return bounds with some columns replaced; a column that the bounds lack comes last."""
+    columns_by_name = {**{field.name: bounds.field(field.name) for field in children(bounds.type)}, **columns}
+    return pa.StructArray.from_arrays(list(columns_by_name.values()), list(columns_by_name))
 
 
-def _same(value: bool, count: int) -> pa.BooleanArray:
+def _repeated(value: bool, count: int) -> pa.BooleanArray:
+    """Return a column with the same value in each row."""
     return pa.array(np.full(count, value))
 
 
@@ -162,36 +166,39 @@ def tight_records(
     if not slices or COLUMN_STATS not in metadata.names:
         return {}
     try:
-        return _by_group(table, metadata, slices, instant)
+        return _tight_records_by_group(table, metadata, slices, instant)
     except PyHudiError as error:
         logger.warning("table %s: leaves the bounds of its partitions wide: %s", table.path, error)
         return {}
 
 
-def _by_group(
+def _tight_records_by_group(
     table: Table, metadata: MetadataTable, slices: Sequence[FileSlice], instant: Instant
 ) -> dict[str, SaidRecords]:
+    """Return the records that replace bounds, by file id; few partitions are in memory at a time."""
     seen = SeenTable(table, metadata.of_table)
     indexed = columns_of(seen, instant, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
         return {}
     columns = [field.name for field in indexed.fields]
     records_by_group: dict[str, list[SaidRecords]] = {}
-    for files in _in_parts(_newest_files(seen, _touched(metadata, slices)), len(columns)):
+    for files in _in_parts(_newest_files(seen, _partitions_in_logs(metadata, slices)), len(columns)):
         prefixes = [hash_of_column(column) + hash_of_partition(path) for column in columns for path in files]
         parts = list(metadata.partition(COLUMN_STATS).with_prefixes(prefixes))
         records = tight_bounds(joined(parts), files, columns) if parts else None
         for file_slice in slices if records is not None else ():
-            records_by_group.setdefault(file_slice.file_id, []).append(_of_group(metadata, file_slice.file_id, records))
-    return {file_id: _together(parts) for file_id, parts in records_by_group.items()}
+            records_by_group.setdefault(file_slice.file_id, []).append(
+                _records_of_group(metadata, file_slice.file_id, records)
+            )
+    return {file_id: _joined_records(parts) for file_id, parts in records_by_group.items()}
 
 
-def _touched(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
-    """Return the partitions of the table whose bounds log files state, sorted."""
+def _partitions_in_logs(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
+    """Return the partitions of the table whose bounds the log files of some slices state, sorted."""
     names: set[str] = set()
     for file_slice in slices:
-        alone = GroupReader(metadata.storage, replace(file_slice, base=None), metadata.counts, adds_up=True)
-        for records in alone.records(AllEntries()):
+        log_reader = GroupReader(metadata.storage, replace(file_slice, base=None), metadata.counts, adds_up=True)
+        for records in log_reader.records(AllEntries()):
             names.update(records.field(BOUNDS).field("fileName").drop_null().unique().to_pylist())  # O(partitions)
     return sorted("" if name == ROOT else name for name in names)
 
@@ -201,6 +208,7 @@ def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]
     view = seen.view
 
     def names(path: str) -> list[str]:
+        """Return the files in the newest slices of a partition; none if one of its files is gone."""
         try:
             return [split(file.path)[1] for each in view.slices(path).values() for file in each.data_files]
         except (MissingFileError, StorageError):
@@ -225,16 +233,19 @@ def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartiti
         yield part
 
 
-def _of_group(metadata: MetadataTable, file_id: str, records: pa.StructArray) -> SaidRecords:
+def _records_of_group(metadata: MetadataTable, file_id: str, records: pa.StructArray) -> SaidRecords:
     """Return the records whose keys belong to a file group, in its schema."""
     file_ids = metadata.partition(PARTITION_STATS).file_ids
     groups = groups_of(records.field(KEY), len(file_ids))
-    chosen = records.filter(pa.array(groups == file_ids.index(file_id)))
+    chosen_records = records.filter(pa.array(groups == file_ids.index(file_id)))
     schema = schema_of_group(metadata, PARTITION_STATS, file_id)
-    return SaidRecords(Entries(chosen.field(KEY).cast(pa.binary()), encoded_again(chosen, schema)), schema)
+    return SaidRecords(
+        Entries(chosen_records.field(KEY).cast(pa.binary()), encoded_again(chosen_records, schema)), schema
+    )
 
 
-def _together(parts: Sequence[SaidRecords]) -> SaidRecords:
+def _joined_records(parts: Sequence[SaidRecords]) -> SaidRecords:
+    """Return the records of several parts as one, sorted by key, as the files of the metadata table have them."""
     keys = pa.concat_arrays([part.keys for part in parts])
     values = pa.concat_arrays([part.entries.values for part in parts])
     order = pc.sort_indices(keys)

@@ -39,35 +39,39 @@ _PASSES: dict[str, int] = {}
 
 def is_worth_a_look(path: str) -> bool:
     """Return whether a write has to list the metadata table, and count the write."""
-    left = _PASSES.get(path, 0)
-    if left > 0:
-        keep(_PASSES, path, left - 1, _MOST_TABLES)
-    return left <= 0
+    writes_left = _PASSES.get(path, 0)
+    if writes_left > 0:
+        keep(_PASSES, path, writes_left - 1, _MOST_TABLES)
+    return writes_left <= 0
 
 
 def is_due(path: str, slices: MetadataSlices | None) -> bool:
     """Return whether a compaction is due, and note how many writes of a table may pass until the next listing."""
-    left = LEAST_COMMITS if slices is None else _commits_left(slices)
-    keep(_PASSES, path, max(left - 1, 0), _MOST_TABLES)
-    return left <= 0
+    commits_left = LEAST_COMMITS if slices is None else _commits_left(slices)
+    keep(_PASSES, path, max(commits_left - 1, 0), _MOST_TABLES)
+    return commits_left <= 0
 
 
 def _commits_left(slices: MetadataSlices) -> int:
     """Return after how many further delta commits a compaction is due, if they add as many bytes as those so far."""
-    since = commits_since_compaction(slices)
-    if since < LEAST_COMMITS:
-        return LEAST_COMMITS - since
-    newest = [file_slice for _, file_slice in slices.newest]
-    by_files = MOST_LOG_FILES - max((len(file_slice.logs) for file_slice in newest), default=0)
-    logged = sum(file_slice.log_bytes for file_slice in newest)
-    room = MOST_LOG_SHARE * sum(file_slice.base.size for file_slice in newest if file_slice.base is not None) - logged
-    return min(by_files, int(room * since / logged)) if logged else by_files
+    delta_commits = commits_since_compaction(slices)
+    if delta_commits < LEAST_COMMITS:
+        return LEAST_COMMITS - delta_commits
+    newest_slices = [file_slice for _, file_slice in slices.newest]
+    by_files = MOST_LOG_FILES - max((len(file_slice.logs) for file_slice in newest_slices), default=0)
+    logged = sum(file_slice.log_bytes for file_slice in newest_slices)
+    room_bytes = (
+        MOST_LOG_SHARE * sum(file_slice.base.size for file_slice in newest_slices if file_slice.base is not None)
+        - logged
+    )
+    return min(by_files, int(room_bytes * delta_commits / logged)) if logged else by_files
 
 
 def commits_since_compaction(slices: MetadataSlices) -> int:
-    last = slices.metadata.last_compaction
-    since = "" if last is None else last.requested_time
-    return sum(each.action == "deltacommit" and each.visible_since > since for each in slices.timeline.completed)
+    """Return how many delta commits completed since the metadata table's last compaction."""
+    last_compaction = slices.metadata.last_compaction
+    last_time = "" if last_compaction is None else last_compaction.requested_time
+    return sum(each.action == "deltacommit" and each.visible_since > last_time for each in slices.timeline.completed)
 
 
 logger = logging.getLogger("pyhudi")
@@ -129,22 +133,24 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
 def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
     """Take a damaged partition out of use, with the partitions that need it, and return a warning for the user."""
     names = load_config(table.storage).metadata_partitions
-    gone = gone_with(damage.name, names) if damage.name in names else ()
+    gone_names = gone_with(damage.name, names) if damage.name in names else ()
 
     def build(timeline: Timeline) -> MetadataSteps | None:
-        left = {*load_config(table.storage).metadata_partitions} & {*gone}
+        """Return the decision to take the partitions out of use; None if none of them is in use any more."""
+        left_names = {*load_config(table.storage).metadata_partitions} & {*gone_names}
         unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
-        return MetadataSteps(unnamed, FirstSteps((), drops=tuple(sorted(left)))) if left else None
+        return MetadataSteps(unnamed, FirstSteps((), drops=tuple(sorted(left_names)))) if left_names else None
 
     take_metadata_steps(table, build)
-    if not gone:
+    if not gone_names:
         return ""
-    warning = warning_of(gone, damage.reason)
+    warning = warning_of(gone_names, damage.reason)
     logger.warning("table %s: %s", table.path, warning, exc_info=damage)
     return warning
 
 
 def _dry_result(table: Table, result: ServiceResult) -> ServiceResult:
+    """Return the result of a dry run: what a compaction would merge now."""
     slices = MetadataSlices.of(table, table.timeline())
     merged = [] if slices is None else [file_slice for _, file_slice in slices.before(AT_LAST)]
     return replace(

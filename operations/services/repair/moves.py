@@ -22,14 +22,14 @@ def move_aside(removed: RemovedFiles, path: str) -> int | None:
     return size
 
 
-def fits(removed: RemovedFiles, path: str) -> bool:
+def may_come_back(removed: RemovedFiles, path: str) -> bool:
     """Return whether a removed file may come back: the table has no file of that path, or the same file."""
     storage = removed.storage
     return not storage.exists(path) or checksum_of(storage, path) == checksum_of(storage, removed.place_of(path))
 
 
 def put_back(removed: RemovedFiles, path: str) -> None:
-    """Move a removed file that `fits` back into the table."""
+    """Move a removed file that `may_come_back` back into the table."""
     storage, removed_path = removed.storage, removed.place_of(path)
     if not storage.exists(path):
         copy_and_check(storage, removed_path, path, removed.folder)
@@ -38,11 +38,11 @@ def put_back(removed: RemovedFiles, path: str) -> None:
 
 def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:
     """Copy a file and check the copy by reading it, so that the caller may delete the source; return its size."""
-    copied = copy_file(storage, source, target, aside)
+    checksum = copy_file(storage, source, target, aside)
     storage.flush([split(target)[0]])
-    if checksum_of(storage, target) != copied:
+    if checksum_of(storage, target) != checksum:
         raise StorageError(
             f"The copy {target} of {source} in the table {storage.path} has other bytes than were written.",
             "Check the store, and repair again; the original is where it was.",
         )
-    return copied.size
+    return checksum.size

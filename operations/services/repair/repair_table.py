@@ -1,7 +1,7 @@
 """Repair: recovers the properties, rolls dead writes back, and moves orphaned files aside, where an undo finds them.
 
-Each write does the first two, too. Only files whose write never completed are moved. A repair also deletes the number
-of buckets of a rescale that Apache Hudi rolled back.
+Each write does the first two, too. Only files whose write never completed are moved: to the folder of removed files. A
+repair also deletes the number of buckets of a rescale that Apache Hudi rolled back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.commit_path import exclusive, prepare_for_removed_files
 from ...transaction.undone_metadata import prepare_removal
-from ..bucket_property import follow_rules
+from ..bucket_property import match_property_to_rules
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
@@ -61,6 +61,7 @@ class UndoneNumbers:
 
     @property
     def steps(self) -> tuple[str, ...]:
+        """A sentence for each rescale on what deletes its number."""
         return tuple(
             f"Delete {rescale.file.path}, the number of buckets of the rescale {rescale.file.instant_time}, which was "
             "rolled back."
@@ -80,27 +81,28 @@ def find_undone(table: Table) -> UndoneNumbers:
         return UndoneNumbers()
     subject = read_subject(Findings(table.storage, STALE_S))
     rescales = () if subject is None else undone_rescales(subject)
-    stays = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.later_writes)
+    staying = tuple(rescale for rescale in rescales if rescale.file.for_java and rescale.later_writes)
     return UndoneNumbers(
-        tuple(rescale for rescale in rescales if rescale not in stays),
-        tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in stays),
+        tuple(rescale for rescale in rescales if rescale not in staying),
+        tuple(f"{rescale.file.path} stays: {rescale.what.rstrip('.')}" for rescale in staying),
     )
 
 
 def delete_undone(table: Table, undone: UndoneNumbers) -> str:
     """Delete the rules, and set the property to match; return what the user has to change in jobs of Apache Hudi."""
     exclusive(table, lambda _: _delete_rules(table, undone))
-    return follow_rules(open_table(table.storage))
+    return match_property_to_rules(open_table(table.storage))
 
 
 def _delete_rules(table: Table, undone: UndoneNumbers) -> None:
+    """Delete the files with the numbers of rescales that were rolled back; the caller holds the table's lock."""
     for rescale in undone.rescales:
         delete_bucket_rule(table, rescale.file.instant_time)
 
 
 _ORPHANS = frozenset({ORPHAN, ORPHAN_SHOWN, ROLLED_BACK_FILE})
 # With one of these findings, a file of an archived write looks like an orphan.
-_BLIND = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
+_HIDES_ORPHANS = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +123,22 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     findings = Findings(storage, STALE_S)
     subject = read_subject(findings)
     if subject is None:
-        return FoundOrphans(reasons=_texts_of(findings.gathered))
+        return FoundOrphans(reasons=_sentences_of(findings.gathered))
     check_files(subject)
     orphans = [finding for finding in findings.gathered if finding.check in _ORPHANS]
-    blind = [finding for finding in findings.gathered if finding.check in _BLIND]
-    if orphans and blind:
+    unreadable = [finding for finding in findings.gathered if finding.check in _HIDES_ORPHANS]
+    if orphans and unreadable:
         why = f"{len(orphans)} files stay that look like orphans, as a part of the table could not be checked"
-        return FoundOrphans(reasons=(why, *_texts_of(blind)))
-    saved = kept_by_savepoints(subject)
-    first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
+        return FoundOrphans(reasons=(why, *_sentences_of(unreadable)))
+    savepoint_by_path = kept_by_savepoints(subject)
+    first_archived = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
     files, reasons = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
     for finding in sorted(orphans, key=lambda finding: finding.file):
-        if finding.file in saved:
-            reasons.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
-        elif subject.timeline.is_committed(finding.instant) and not (first and first < finding.instant):
+        if finding.file in savepoint_by_path:
+            reasons.append(f"{finding.file} stays, as the savepoint {savepoint_by_path[finding.file]} keeps it")
+        elif subject.timeline.is_committed(finding.instant) and not (
+            first_archived and first_archived < finding.instant
+        ):
             reasons.append(
                 f"{finding.file} stays: it is older than all instants of the timeline and of the archive, so it is "
                 "unknown whether its write completed"
@@ -144,7 +148,8 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     return FoundOrphans(tuple(files), tuple(reasons))
 
 
-def _texts_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+def _sentences_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return what findings say, as parts of a longer sentence."""
     return tuple(finding.what.rstrip(".") for finding in findings)
 
 
@@ -154,7 +159,7 @@ logger = logging.getLogger("pyhudi")
 def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
 
-    If Apache Hudi rolled a rescale back, delete the number of buckets that it left behind. `steps` of the result has
+    If Apache Hudi rolled a rescale back, delete the number of buckets that the rescale set. `steps` of the result has
     each step, `skipped` which files stay and why. Raises `ConcurrentWriteError` while a writer lives, or may live, and
     beside a restore.
     """
@@ -173,6 +178,7 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 
 def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
+    """Return the result of a dry run: what a repair would move, roll back and delete."""
     properties, orphans = _properties(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(
@@ -182,7 +188,7 @@ def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
         moved=(*properties, *(orphan.file for orphan in orphans.files)),
         steps=(
             *_steps_of_properties(properties),
-            *_rollbacks(dead),
+            *_steps_of_rollbacks(dead),
             *undone.steps,
             *map(_step_of_orphan, orphans.files),
         ),
@@ -204,12 +210,16 @@ class _Repair:
     bytes: int = 0
 
     def run(self) -> ServiceResult:
+        """Recover the properties first, then roll back, then delete numbers, and move orphans last.
+
+        Return what was done. Each step sees the table as the steps before it left the table.
+        """
         table, storage, means = self.table, self.table.storage, self.means
         properties = _properties(storage)
         if properties:
             exclusive(table, lambda _: self._recover_properties(properties))
-        undone = roll_back_dead_writes(storage, means.patience)
-        self.steps += _rollbacks(self.dead)
+        rollback_result = roll_back_dead_writes(storage, means.patience)
+        self.steps += _steps_of_rollbacks(self.dead)
         numbers = find_undone(table)
         self.steps += numbers.steps
         todo = delete_undone(table, numbers) if numbers.rescales else ""
@@ -217,23 +227,24 @@ class _Repair:
         if orphans.files:
             prepare_for_removed_files(table)
             prepare_removal(table, [orphan.file for orphan in orphans.files], "repair")
-            self._move(orphans.files)
+            self._move_aside(orphans.files)
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(
             table.path,
             "repair",
             at,
-            instants=undone.instants,
+            instants=rollback_result.instants,
             bytes=self.bytes,
             moved=tuple(self.moved),
             steps=tuple(self.steps),
-            skipped="; ".join(filter(None, (undone.skipped, *numbers.reasons, *orphans.reasons))),
+            skipped="; ".join(filter(None, (rollback_result.skipped, *numbers.reasons, *orphans.reasons))),
             todo="; ".join(
                 filter(None, (todo, f"repair --undo {at} puts the files back, for seven days" if at else ""))
             ),
         )
 
     def _recover_properties(self, properties: Mapping[str, str]) -> None:
+        """Keep copies of both files of a broken change of the properties, then end that change."""
         storage, removed = self.table.storage, self._reserve(properties)
         for path in properties:
             copy_and_check(storage, path, removed.place_of(path), removed.folder)
@@ -241,7 +252,8 @@ class _Repair:
         self.moved += properties
         self.steps += _steps_of_properties(properties)
 
-    def _move(self, orphans: Sequence[Finding]) -> None:
+    def _move_aside(self, orphans: Sequence[Finding]) -> None:
+        """Move orphans to the removed files, and note each file that was still there."""
         removed = self._reserve({orphan.file: orphan.check.code for orphan in orphans})
         sizes = for_each(self.table.storage, lambda orphan: move_aside(removed, orphan.file), orphans)
         moved = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
@@ -269,22 +281,25 @@ def _properties(storage: Storage) -> Mapping[str, str]:
 
     A repair copies both files, even a whole file: by the copies an undo sees whether the properties changed since.
     """
-    broken = find_broken_change(storage)
-    if broken is None:
+    broken_change = find_broken_change(storage)
+    if broken_change is None:
         return {}
-    code = PROPERTIES_BACKUP.code if broken.whole else PROPERTIES_UNUSABLE.code
+    code = PROPERTIES_BACKUP.code if broken_change.whole else PROPERTIES_UNUSABLE.code
     return {path: code for path in (BACKUP_PATH, PROPERTIES_PATH) if storage.exists(path)}
 
 
 def _steps_of_properties(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sentence on a broken change of the properties; nothing without such a change."""
     if not properties:
         return ()
     return (f"End the change of {PROPERTIES_PATH} that broke off, by its backup.",)
 
 
-def _rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
+def _steps_of_rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
+    """Return a sentence on the rollback of each dead write."""
     return tuple(f"Roll the {victim.action} {victim.requested_time} back, whose writer is dead." for victim in dead)
 
 
 def _step_of_orphan(orphan: Finding) -> str:
+    """Return the sentence on the move of an orphan, with the code of its finding."""
     return one_line(f"Move aside ({orphan.check.code}): {orphan.what}")

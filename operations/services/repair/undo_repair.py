@@ -18,7 +18,7 @@ from ...result import ServiceResult
 from ...transaction.commit_path import exclusive
 from ..means import Means
 from ..preconditions import open_for_service
-from .moves import fits, put_back
+from .moves import may_come_back, put_back
 from .repair_table import refuse_writers
 
 _OWN_FOLDER = ".hoodie/"
@@ -47,13 +47,17 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class _Undo:
+    """One undo of a repair, whose files are among the removed files."""
+
     table: Table
     removed: RemovedFiles
 
     def dry_result(self) -> ServiceResult:
+        """Return the result of a dry run: which files may come back."""
         return self._result(*self._divide(), dry=True)
 
     def run(self) -> ServiceResult:
+        """Put back the files that may come back, the properties last; return which came back."""
         paths, sentences = self._divide()
         for path in paths:
             if path not in _PROPERTIES:
@@ -68,11 +72,13 @@ class _Undo:
     def _divide(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the paths of the files that may come back, and a sentence for each that may not."""
         timeline, reasons = self.table.timeline(), self.removed.reasons()
-        why = {path: self._forbidden(path, timeline, reasons) for path in self.removed.paths()}
-        sentences = tuple(one_line(f"{path} stays aside: {reason}") for path, reason in why.items() if reason)
-        return tuple(path for path, reason in why.items() if not reason), sentences
+        reason_by_path = {path: self._why_forbidden(path, timeline, reasons) for path in self.removed.paths()}
+        sentences = tuple(
+            one_line(f"{path} stays aside: {reason}") for path, reason in reason_by_path.items() if reason
+        )
+        return tuple(path for path, reason in reason_by_path.items() if not reason), sentences
 
-    def _forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
+    def _why_forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
         """Return why a file must stay aside; empty if it may come back."""
         if path in _PROPERTIES:
             return "" if self._fits_properties() else "the properties were changed since"
@@ -82,24 +88,25 @@ class _Undo:
         makers = self.table.format.makers([file], timeline, opens=True)
         if any(map(timeline.is_committed, makers)) and reasons.get(path) != ORPHAN_SHOWN.code:
             return "archiving has passed its instant since, so that readers would show its rows"
-        return "" if fits(self.removed, path) else "the table has another file of this name"
+        return "" if may_come_back(self.removed, path) else "the table has another file of this name"
 
     def _fits_properties(self) -> bool:
         """Return whether the properties are as the repair made them, or as an undo that broke off put them back."""
-        backup, old = self._kept_properties()
-        is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {old, backup}
+        backup, properties = self._kept_properties()
+        is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {properties, backup}
         return backup is not None and is_same and read_properties(self.table.storage, BACKUP_PATH) in {None, backup}
 
     def _put_back_properties(self) -> None:
-        storage, (backup, old) = self.table.storage, self._kept_properties()
+        """Put both files of the properties back as the repair found them, without a moment without either."""
+        storage, (backup, properties) = self.table.storage, self._kept_properties()
         if backup is None:
             return
         # As in each change of the properties, readers use the backup while it exists.
         storage.create(BACKUP_PATH, backup)
-        if old is None:
+        if properties is None:
             storage.delete(PROPERTIES_PATH)
         else:
-            storage.write(PROPERTIES_PATH, old)
+            storage.write(PROPERTIES_PATH, properties)
         storage.delete(*map(self.removed.place_of, _PROPERTIES))
 
     def _kept_properties(self) -> list[bytes | None]:
@@ -107,6 +114,7 @@ class _Undo:
         return [read_properties(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
 
     def _result(self, paths: tuple[str, ...], sentences: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
+        """Return the result of an undo that puts some paths back; `sentences` say why other files stay."""
         steps = tuple(one_line(f"Put {path} back.") for path in paths)
         return ServiceResult(
             self.table.path,

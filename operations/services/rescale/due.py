@@ -38,7 +38,7 @@ class WantedNumber:
         refuse_unknown(numbers)
         return numbers
 
-    def due(
+    def slices_and_changes(
         self, timeline: Timeline, among: Collection[str] | None = None
     ) -> tuple[Mapping[str, list[FileSlice]], Mapping[str, BucketChange]]:
         """Return the slices of the wanted partitions, or of ``among``, and the changes of those with another number.
@@ -47,18 +47,20 @@ class WantedNumber:
         """
         numbers = self.numbers(timeline)
         view = SeenTable(self.table, timeline).view
-        slices = {path: [*view.slices(path).values()] for path in (self._wanted(view) if among is None else among)}
+        slices = {
+            path: [*view.slices(path).values()] for path in (self._wanted_paths(view) if among is None else among)
+        }
         changes = {}
         for path, partition_slices in slices.items():
-            old = numbers.of(path)
-            if old is None:
+            old_number = numbers.of(path)
+            if old_number is None:
                 raise UnsupportedTableError(
                     f"The name of the partition {path!r} of the table {self.table.path} may match other expressions in "
                     "Apache Hudi than in pyhudi, so that its number of buckets is unknown.",
                     "Write the partition's rows to a partition of another name.",
                 )
-            if partition_slices and old != self.n:
-                changes[path] = BucketChange(path, old, self.n)
+            if partition_slices and old_number != self.n:
+                changes[path] = BucketChange(path, old_number, self.n)
         return slices, changes
 
     def wants_default(self, timeline: Timeline) -> bool:
@@ -66,5 +68,6 @@ class WantedNumber:
         numbers = self.numbers(timeline)
         return self.partitions is None and (numbers.default != self.n or numbers.differ)
 
-    def _wanted(self, view: FileView) -> list[str]:
+    def _wanted_paths(self, view: FileView) -> list[str]:
+        """Return the partitions of a view that the caller wants; raise `InvalidOptionError` for unknown names."""
         return choose_partitions(self.table.path, view.partitions(), self.partitions)

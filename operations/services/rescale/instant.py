@@ -53,7 +53,7 @@ from ..compaction.slice_worker import MADE_BY
 from ..execution import check_claim, files_of_process
 from ..means import Means
 from ..unit_execution import execute_units
-from .beside import Beside
+from .beside import InstantsBeside
 from .due import WantedNumber
 from .rescaler import Rescaler
 from .units import RescaleUnit, finished_units, gathering_units, units_of
@@ -86,69 +86,76 @@ class RescaleCompletion:
 
     def outcome(self, timeline: Timeline) -> Outcome | None:
         """Return the outcome on a timeline; None if the rescale is complete. Raises `CommitConflictError`."""
-        own = timeline.find(self.work.instant_time)
-        if own is not None and own.state == State.COMPLETED:
+        own_instant = timeline.find(self.work.instant_time)
+        if own_instant is not None and own_instant.state == State.COMPLETED:
             return None
         check_claim(self.work, timeline)
         since = InstantsSincePlan.find(self.work, timeline)
         changed = self._refuse_stale(since)
         replaced = [source.group for source in self.sources]
-        first = steps_of_rule(self.work.table, self._rule(timeline, changed))
-        return Outcome(self._body(), self.written, replaced=replaced, first=(first,))
+        rule_steps = steps_of_rule(self.work.table, self._rule(timeline, changed))
+        return Outcome(self._body(), self.written, replaced=replaced, first=(rule_steps,))
 
     def _refuse_stale(self, since: InstantsSincePlan) -> set[str]:
         """Return the partitions that other writes changed since the rescale read; raise if it read one of them."""
         files = (file for source in self.sources for file in source.data_files)
-        bases = self.work.table.format.makers(files, since.timeline)
-        written: set[str] = set()
+        base_times = self.work.table.format.makers(files, since.timeline)
+        changed_partitions: set[str] = set()
         for instant in since.writes:
             body = since.read(instant)
-            touched = {*body.partition_to_write_stats, *body.replaced}
-            held = self.rescale.first_held(touched)
-            if self._forbids(WRITE, {Shared.PARTITION: held is not None}):
-                raise self._stale(f"the {instant.action} {instant.requested_time} changed the partition {held!r}")
-            written |= touched
-        for gone in since.undone_writes():
-            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.state):
-                raise self._stale(f"the write {gone.instant_time}, whose rows it has read, was rolled back")
+            touched_partitions = {*body.partition_to_write_stats, *body.replaced}
+            held_partition = self.rescale.first_held(touched_partitions)
+            if self._forbids(WRITE, {Shared.PARTITION: held_partition is not None}):
+                raise self._stale_error(
+                    f"the {instant.action} {instant.requested_time} changed the partition {held_partition!r}"
+                )
+            changed_partitions |= touched_partitions
+        for undone in since.undone_writes():
+            if self._forbids(ROLLBACK, {Shared.BASIS: undone.instant_time in base_times}, undone.state):
+                raise self._stale_error(f"the write {undone.instant_time}, whose rows it has read, was rolled back")
         if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):
-            raise self._stale(f"the restore {since.restore.requested_time} took the table back to an earlier moment")
-        return written
+            raise self._stale_error(
+                f"the restore {since.restore.requested_time} took the table back to an earlier moment"
+            )
+        return changed_partitions
 
     def _forbids(self, theirs: object, shared: Mapping[Shared, object], their_state: Known = Known.COMPLETED) -> bool:
+        """Return whether an instant that came since the rescale read forbids to complete the rescale."""
         meeting = Meeting(RESCALE, theirs, their_state, all_shared(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
         return forbids(meeting)
 
-    def _stale(self, what: str) -> CommitConflictError:
+    def _stale_error(self, what: str) -> CommitConflictError:
+        """Return the error for a rescale that read rows which another instant has changed since."""
         return CommitConflictError(
             f"The rescale {self.work.instant_time} of the table {self.work.path} is not completed: {what} meanwhile.",
             "This rescale left nothing behind; run it again.",
         )
 
-    def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRule:
+    def _rule(self, timeline: Timeline, changed_partitions: Collection[str]) -> BucketRule:
         """Return the rule with the numbers of all partitions, in as few expressions as possible.
 
         Raises `UnsupportedTableError` if the numbers before the rescale have become unknown meanwhile.
         """
-        number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
-        refuse_unknown(now)
+        number, numbers_now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
+        refuse_unknown(numbers_now)
         same_everywhere = BucketRule(self.work.instant_time, number)
-        if self.rescale.partitions is None or now.rule is None:
+        if self.rescale.partitions is None or numbers_now.rule is None:
             return same_everywhere
-        rest = [path for path in {*self.partitions, *written} if not self.rescale.holds(path)]
-        default, others = _reachable(now.rule)
-        named = all(path_of(expression) is not None for expression, _ in others)
-        if (self.everywhere or named) and all(now.of(path) == number for path in rest):
+        other_paths = [path for path in {*self.partitions, *changed_partitions} if not self.rescale.holds(path)]
+        default, expressions = _reachable_part(numbers_now.rule)
+        names_paths_alone = all(path_of(expression) is not None for expression, _ in expressions)
+        if (self.everywhere or names_paths_alone) and all(numbers_now.of(path) == number for path in other_paths):
             # Writes may have added partitions since.
             partitions = FileView(timeline, read_written(timeline)).partitions()
-            if all(now.of(path) == number for path in partitions if not self.rescale.holds(path)):
+            if all(numbers_now.of(path) == number for path in partitions if not self.rescale.holds(path)):
                 return same_everywhere
-        mine = tuple((expression_of(path), number) for path in self.rescale.partitions)
+        own_expressions = tuple((expression_of(path), number) for path in self.rescale.partitions)
         paths = {*self.rescale.partitions}
-        unchanged = tuple(pair for pair in others if path_of(pair[0]) not in paths)
-        return replace(same_everywhere, default=default, expressions=(*mine, *unchanged))
+        kept_expressions = tuple(pair for pair in expressions if path_of(pair[0]) not in paths)
+        return replace(same_everywhere, default=default, expressions=(*own_expressions, *kept_expressions))
 
     def _body(self) -> CommitBody:
+        """Return the body of the completed instant, with the replaced file groups and the rescale itself."""
         work = self.work
         replaced: dict[str, list[str]] = {}
         for source in sorted(self.sources, key=lambda file_slice: file_slice.group):
@@ -158,13 +165,13 @@ class RescaleCompletion:
         return CommitBody(metadata, work.table)
 
 
-def _reachable(rule: BucketRule) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _reachable_part(rule: BucketRule) -> tuple[int, tuple[tuple[str, int], ...]]:
     """Return a rule's default and expressions without those behind the expression that every path matches."""
     texts = [text for text, _ in rule.expressions]
     if _ANY not in texts:
         return rule.default, rule.expressions
-    end = texts.index(_ANY)
-    return rule.expressions[end][1], rule.expressions[:end]
+    position = texts.index(_ANY)
+    return rule.expressions[position][1], rule.expressions[:position]
 
 
 logger = logging.getLogger("pyhudi")
@@ -185,10 +192,10 @@ class RescaleInstant:
     def carry_out(self, rescale: Rescale, partitions: Sequence[str]) -> ServiceResult:
         """Rescale partitions in one instant; the table had the ``partitions`` when the call looked."""
         table, means, began = self.wanted.table, self.means, time.monotonic()
-        beside = Beside(OtherWriters(table, means.patience), rescale, means.wait_s)
-        requested = partial(self._requested, beside, rescale)
+        instants_beside = InstantsBeside(OtherWriters(table, means.patience), rescale, means.wait_s)
+        requested = partial(self._requested, instants_beside, rescale)
         work = begin_claimed(table, REPLACE_COMMIT, means.patience, means.application, requested)
-        units = partial(self._units, replace(beside, own=work.instant_time), rescale, partitions)
+        units = partial(self._divide, replace(instants_beside, own_time=work.instant_time), rescale, partitions)
         result, _ = live(work, work.heartbeat(), units, _THIS_PROCESS)
         logger.info(
             "table %s: the rescale %s gave %d partitions %d buckets: %d file groups became %d",
@@ -201,20 +208,23 @@ class RescaleInstant:
         )
         return replace(result, seconds=time.monotonic() - began)
 
-    def _requested(self, beside: Beside, rescale: Rescale, timeline: Timeline) -> RequestedReplaceMetadata:
+    def _requested(
+        self, instants_beside: InstantsBeside, rescale: Rescale, timeline: Timeline
+    ) -> RequestedReplaceMetadata:
+        """Return the body of the requested rescale; raise if the table does not allow it, or has unknown numbers."""
         from ....timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        beside.refuse(timeline)
+        instants_beside.refuse(timeline)
         show_rule(self.wanted.table, timeline, self.wanted.numbers(timeline))
         return RequestedReplaceMetadata(operation_type=PENDING_OPERATION, extra_metadata={KEY: rescale.spell()})
 
-    def _units(
-        self, beside: Beside, rescale: Rescale, partitions: Sequence[str], work: Transaction
+    def _divide(
+        self, instants_beside: InstantsBeside, rescale: Rescale, partitions: Sequence[str], work: Transaction
     ) -> tuple[ServiceResult, Made]:
         """Divide the rows; the watermark of the returned transaction is the moment at which they were read."""
-        timeline = beside.begin_reading(work)
+        timeline = instants_beside.begin_reading(work)
         work = replace(work, watermark=timeline.watermark())
-        slices, changes = self.wanted.due(timeline, rescale.partitions)
+        slices, changes = self.wanted.slices_and_changes(timeline, rescale.partitions)
         sources = [file_slice for path in changes for file_slice in slices[path]]
         schema_of = columns_of if sources else partial(latest_schema, writing=True)
         schema = schema_of(work.config, timeline) or pa.schema([])
@@ -223,7 +233,7 @@ class RescaleInstant:
         ]
         counts = work.table.format.slices.counting(timeline)
         files = FileWork(work, schema, self.means.output, self.means.logs, counts=counts)
-        written = self._written(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
+        written = self._execute(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
         completion = RescaleCompletion(
             work, rescale, schema, sources, written, partitions, everywhere=self.wanted.partitions is None
         )
@@ -240,7 +250,8 @@ class RescaleInstant:
         )
         return result, Made(work, {file.path for file in written}, sorted(changes), completion.outcome)
 
-    def _written(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[WrittenFile]:
+    def _execute(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[WrittenFile]:
+        """Execute units: first those that divide slices into spills, then those that write the new buckets' files."""
         execute = partial(execute_units, rescaler, means=self.means, name="rescale", finished=finished_units)
         divided = execute([unit for unit in units if unit.divides])
         spills = [(result.unit, result.spill) for result in divided if result.spill is not None]

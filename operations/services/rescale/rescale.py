@@ -23,7 +23,7 @@ from ....timeline.rescales import Rescale
 from ...meeting.concurrency import RESCALE
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
-from ..bucket_property import change_of_jobs, follow_rules
+from ..bucket_property import change_of_jobs, match_property_to_rules
 from ..means import Means
 from ..preconditions import finish_rollbacks_first, open_for_service, refuse_restoring
 from .due import WantedNumber
@@ -68,14 +68,15 @@ def rescale_buckets(
 
 
 def _index_of(table: Table) -> BucketIndex:
-    refuse = UnsupportedTableError(
+    """Return the table's bucket index; raise `UnsupportedTableError` if the table notes none."""
+    error = UnsupportedTableError(
         f"The table {table.path} does not note that it has simple buckets, so that they cannot be rescaled.",
         "Write to it once with pyhudi and hoodie.bucket.index.num.buckets, if Apache Hudi wrote it with a bucket "
         "index; other indexes need no rescale.",
     )
     index = placing_index_for(table.config)
     if index is None:
-        raise refuse
+        raise error
     return index
 
 
@@ -101,26 +102,27 @@ class _RescaleCall:
         """Return what a call would do now."""
         timeline = self.table.timeline()
         refuse_restoring(RESCALE, timeline)
-        slices, changes = self.wanted.due(timeline)
+        slices, changes = self.wanted.slices_and_changes(timeline)
         total = ServiceResult(self.table.path, NAME, dry=True, partitions=len(changes))
         for change in changes.values():
-            before = slices[change.partition_path]
-            units = units_of(change, before, self.table.path)
+            old_slices = slices[change.partition_path]
+            units = units_of(change, old_slices, self.table.path)
             total = replace(
                 total,
-                file_groups=total.file_groups + len(before),
+                file_groups=total.file_groups + len(old_slices),
                 new_file_groups=total.new_file_groups + len({target for unit in units for target in unit.targets}),
-                bytes_read=total.bytes_read + sum(file_slice.size for file_slice in before),
+                bytes_read=total.bytes_read + sum(file_slice.size for file_slice in old_slices),
             )
         return total
 
     def run(self) -> ServiceResult:
+        """Rescale until all wanted partitions have the number, with one or more instants; return their sum."""
         table = self.table
-        others = OtherWriters(table, self.instants.means.patience)
+        other_writers = OtherWriters(table, self.instants.means.patience)
         while True:
-            timeline = finish_rollbacks_first(RESCALE, others, table.timeline())
+            timeline = finish_rollbacks_first(RESCALE, other_writers, table.timeline())
             refuse_restoring(RESCALE, timeline)
-            slices, changes = self.wanted.due(timeline)
+            slices, changes = self.wanted.slices_and_changes(timeline)
             partitions = [*slices]
             if not changes and not self.wanted.wants_default(timeline):
                 break
@@ -130,10 +132,11 @@ class _RescaleCall:
                 for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
                     self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), partitions))
             # A writer may have added partitions meanwhile, so look again.
-        follow_rules(self.table)
-        return self._summed()
+        match_property_to_rules(self.table)
+        return self._total_result()
 
-    def _summed(self) -> ServiceResult:
+    def _total_result(self) -> ServiceResult:
+        """Return the sum of all instants' results."""
         total = ServiceResult(self.table.path, NAME)
         for result in self.results:
             total = replace(

@@ -26,7 +26,7 @@ from ....writer.routes import Numbers, Route
 from ....writer.rows import cut
 from ....writer.slice_reader import SliceReader
 from ....writer.written_file import WrittenFile
-from ..compaction.slice_worker import is_foreign, passed_through
+from ..compaction.slice_worker import is_foreign, unread_columns
 from ..unit_execution import FileWorker
 from .units import RescaleUnit
 
@@ -48,21 +48,21 @@ def write_cut_files(
         form = replace(form, sorters=max(len(groups), 1))
     with ExitStack() as opened:
         growing: dict[int, BaseOutput] = {}
-        made: list[WrittenFile] = []
+        written: list[WrittenFile] = []
         for number, rows in pieces:
             if number not in growing:
                 if in_order:
-                    made += _publish_all(growing)
+                    written += _publish_all(growing)
                 growing[number] = opened.enter_context(BaseOutput(files, groups[number], form, None))
             growing[number].keep(rows)
-        return made + _publish_all(growing)
+        return written + _publish_all(growing)
 
 
 def _publish_all(growing: dict[int, BaseOutput]) -> list[WrittenFile]:
     """Publish the finished files of new file groups."""
-    finished = list(growing.values())
+    outputs = list(growing.values())
     growing.clear()
-    return [output.publish(None) for output in finished]
+    return [output.publish(None) for output in outputs]
 
 
 BucketRows = Iterator[tuple[int, pa.RecordBatch]]
@@ -89,9 +89,9 @@ class Rescaler(FileWorker):
     def execute(self, unit: RescaleUnit) -> RescaleResult:
         """Do one unit; each attempt makes files of its own."""
         work = self.work
-        with self.attempt() as (to, local):
+        with self.attempt() as (output_files, local):
             keys = KeyGenerator(work.config, self.files.schema)
-            task = _Task(self, unit, local, to, keys, bool(number_columns(work.config, self.files.schema)))
+            task = _Task(self, unit, local, output_files, keys, bool(number_columns(work.config, self.files.schema)))
             return RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
 
 
@@ -108,7 +108,7 @@ class _Task:
     rescaler: Rescaler
     unit: RescaleUnit
     local: Storage
-    to: DataFiles
+    output_files: DataFiles
     keys: KeyGenerator
     has_number_keys: bool
 
@@ -119,15 +119,15 @@ class _Task:
             target: self.rescaler.index.place(files.transaction.instant_time, path, target)
             for target in self.unit.targets
         }
-        rows_by_bucket = self._gathered() if self.unit.spills else self._rows_by_bucket()
-        if self._waits:
-            rows_by_bucket = self._one_by_one(rows_by_bucket)
-        return write_cut_files(self.to, groups, files.form(), rows_by_bucket, in_order=self._waits)
+        rows_by_bucket = self._rows_from_spills() if self.unit.spills else self._rows_by_bucket()
+        if self._writes_in_order:
+            rows_by_bucket = self._bucket_by_bucket(rows_by_bucket)
+        return write_cut_files(self.output_files, groups, files.form(), rows_by_bucket, in_order=self._writes_in_order)
 
     def divide(self) -> SpillFile | None:
         """Write the rows of all new buckets to a spill in the table's store; None without rows."""
         work = self.rescaler.work
-        name = join(work.spills, f"{self.to.token}.spill")
+        name = join(work.spills, f"{self.output_files.token}.spill")
         buffers = self._buffers(lambda: SpillWriter(work.storage, name, work.aside))
         try:
             for number, rows in self._rows_by_bucket():
@@ -138,10 +138,11 @@ class _Task:
             raise
 
     def _buffers(self, open_spill: Callable[[], SpillWriter]) -> RowBuffers:
+        """Return buffers that spill the rows of buckets once they fill this task's share of the memory."""
         limit = self.rescaler.files.output.memory // _SHARE
         return RowBuffers(limit, limit, open_spill)
 
-    def _one_by_one(self, rows_by_bucket: BucketRows) -> BucketRows:
+    def _bucket_by_bucket(self, rows_by_bucket: BucketRows) -> BucketRows:
         """Yield the rows of one bucket after the other; rows that do not fit into memory wait in spills."""
         buffers = self._buffers(partial(SpillWriter, self.local, "buckets.spill", ""))
         try:
@@ -155,7 +156,7 @@ class _Task:
             for rows in gathered.take(route).batches():
                 yield route.number, rows
 
-    def _gathered(self) -> BucketRows:
+    def _rows_from_spills(self) -> BucketRows:
         """Yield the rows of the unit's bucket from the spills of other tasks."""
         number = self.unit.targets[0]
         key = tuple(Route(self.unit.partition_path, number))
@@ -172,40 +173,41 @@ class _Task:
         for source in self.unit.sources:
             foreign = is_foreign(self.rescaler.work.storage, source, self.rescaler.foreign)
             columns = pa.schema([field for field in with_meta(self.rescaler.files.schema) if field.name != FILE_NAME])
-            passed = frozenset() if foreign else self._passed_through(columns)
-            with closing(reader.merged(source).batches(columns, dictionaries=passed)) as batches:
+            passed_columns = frozenset() if foreign else self._unread_columns(columns)
+            with closing(reader.merged(source).batches(columns, dictionaries=passed_columns)) as batches:
                 for rows in batches:
                     if foreign:
                         check_spelling(self.keys, rows, source.data_files[-1])
-                    numbers = self._numbers(source, rows)
+                    numbers = self._new_buckets(source, rows)
                     yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
 
-    def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
+    def _unread_columns(self, columns: pa.Schema) -> frozenset[str]:
         """Return the string columns whose values no step reads; none if rows wait in spills."""
-        if self.unit.divides or self._waits:
+        if self.unit.divides or self._writes_in_order:
             return frozenset()
-        return passed_through(columns, self.rescaler.work.config)
+        return unread_columns(columns, self.rescaler.work.config)
 
     @property
-    def _waits(self) -> bool:
+    def _writes_in_order(self) -> bool:
         """Whether buckets are written one after the other, as memory does not suffice for all files at once."""
         output = self.rescaler.files.output
         count = len(self.unit.targets)
         return count > 1 and count * output.row_group_bytes > output.memory // _SHARE
 
     def _reader(self) -> SliceReader:
+        """Return the reader of merged slices for this task."""
         # The slices name complete log files only, so all of their blocks count.
         return self.rescaler.files.slices(self.rescaler.files.counts, local_spills(self.local))
 
-    def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
+    def _new_buckets(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; raise for rows that a writer with another number put into this file."""
         parts = self.keys.parts(rows) if self.has_number_keys else []
         change = self.unit.change
         buckets = self.rescaler.index.rescaled(rows.column(RECORD_KEY), parts, source.group, change.old, change.new)
         numbers = buckets.astype(np.int64)
-        wrong = np.flatnonzero(numbers % change.classes != self.unit.remainder)
-        if len(wrong):
-            key = rows.column(RECORD_KEY)[int(wrong[0])].as_py()  # one value, for the error
+        misfits = np.flatnonzero(numbers % change.classes != self.unit.remainder)
+        if len(misfits):
+            key = rows.column(RECORD_KEY)[int(misfits[0])].as_py()  # one value, for the error
             file = source.data_files[-1]
             raise BucketMisfitError(
                 f"The {file.kind} {file.path} holds the record key {key!r}, which does not belong to the "

@@ -39,6 +39,7 @@ class BucketChange:
 
     @property
     def classes(self) -> int:
+        """How many classes of buckets share no rows: the greatest common divisor of both numbers."""
         return math.gcd(self.old, self.new)
 
     @property
@@ -70,12 +71,14 @@ class RescaleUnit:
 
     @property
     def size(self) -> int:
+        """The bytes that the task reads; of spills, only its own bucket's share counts."""
         return sum(file.size for file in self.sources) or sum(file.size for file in self.spills) // max(
             self.change.new, 1
         )
 
     @property
     def remainder(self) -> int:
+        """The class of the unit's buckets: all have this remainder."""
         return self.targets[0] % self.change.classes
 
     @property
@@ -87,14 +90,14 @@ class RescaleUnit:
 def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tuple[str, ...]]:
     """Return the partitions of each instant, in order; a partition of more bytes than the bound has its own instant."""
     by_instant: list[list[str]] = []
-    room = 0
+    room_bytes = 0
     for path, partition_slices in slices.items():
         size = sum(file_slice.size for file_slice in partition_slices)
-        if not by_instant or size > room or len(by_instant[-1]) == _PARTITIONS_OF_AN_INSTANT:
+        if not by_instant or size > room_bytes or len(by_instant[-1]) == _PARTITIONS_OF_AN_INSTANT:
             by_instant.append([])
-            room = _BYTES_OF_AN_INSTANT
+            room_bytes = _BYTES_OF_AN_INSTANT
         by_instant[-1].append(path)
-        room -= size
+        room_bytes -= size
     return [tuple(paths) for paths in by_instant]
 
 
@@ -133,6 +136,6 @@ def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[Re
 
 def finished_units(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
     """Return the units to which some new data files belong."""
-    made = [file for path in paths if (file := data_file(path)) is not None]
-    buckets = {(split(file.path)[0], bucket_of(file.file_id)) for file in made}
+    new_files = [file for path in paths if (file := data_file(path)) is not None]
+    buckets = {(split(file.path)[0], bucket_of(file.file_id)) for file in new_files}
     return [unit for unit in units if any((unit.partition_path, target) in buckets for target in unit.targets)]

@@ -84,9 +84,9 @@ class SortedInPlace:
 
         This happens before the decision, so that no process completes the instant while these files exist.
         """
-        gone = [result for result in self.results if result.unit.group in changed]
-        storage.delete(*(path for result in gone for path in result.paths))
-        storage.flush(sorted({result.unit.partition_path for result in gone}))
+        left_out_results = [result for result in self.results if result.unit.group in changed]
+        storage.delete(*(path for result in left_out_results for path in result.paths))
+        storage.flush(sorted({result.unit.partition_path for result in left_out_results}))
         self.results = [result for result in self.results if result.unit.group not in changed]
         self.left_out += sorted(changed)
 
@@ -106,7 +106,7 @@ class RewritePlan:
     schema: pa.Schema
 
 
-def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
+def plan_rewrite(table: Table, unsorted: UnsortedSlices, means: Means) -> RewritePlan:
     """Choose the slices to rewrite; raises `ConcurrentWriteError` if a write or a restore keeps the sort out."""
     pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
@@ -134,7 +134,7 @@ def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> 
 
 
 @dataclass(slots=True)
-class Unsorted:
+class UnsortedSlices:
     """Finds the slices of some partitions, None for all, that lack an order; reads each footer once."""
 
     storage: Storage
@@ -142,42 +142,44 @@ class Unsorted:
     partitions: Sequence[str] | None
     mine: InstantKind
     slices: FreeSlices = field(init=False)
-    _sorted: dict[str, bool] = field(default_factory=dict, init=False)
+    _sorted_by_path: dict[str, bool] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.slices = FreeSlices(self.storage, self.mine)
 
     def find(self, timeline: Timeline) -> list[FileSlice]:
         """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id."""
-        slices = self.slices.find(timeline, self._chosen, lambda _: True)
+        slices = self.slices.find(timeline, self._wanted_partitions, lambda _: True)
         bases = [file_slice.base for file_slice in slices if file_slice.base is not None and not file_slice.logs]
-        unread = [base for base in bases if base.path not in self._sorted]
-        answers = for_each(self.storage, self._is_sorted, unread)
-        self._sorted.update(zip((base.path for base in unread), answers, strict=True))
+        unread_bases = [base for base in bases if base.path not in self._sorted_by_path]
+        answers = for_each(self.storage, self._is_sorted, unread_bases)
+        self._sorted_by_path.update(zip((base.path for base in unread_bases), answers, strict=True))
         return [
             file_slice
             for file_slice in slices
-            if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
+            if file_slice.logs or (file_slice.base is not None and not self._sorted_by_path[file_slice.base.path])
         ]
 
     @property
     def held_partitions(self) -> list[str]:
         """The partitions that a rescale held at the last `find`."""
-        return self._chosen(self.slices.held_partitions)
+        return self._wanted_partitions(self.slices.held_partitions)
 
-    def _chosen(self, paths: list[str]) -> list[str]:
+    def _wanted_partitions(self, paths: list[str]) -> list[str]:
+        """Return the wanted partitions among those of the table."""
         if self.partitions is None:
             return paths
-        named = set(self.partitions)
-        return [path for path in paths if path in named]
+        wanted_paths = set(self.partitions)
+        return [path for path in paths if path in wanted_paths]
 
     def _is_sorted(self, base: BaseFile) -> bool:
+        """Return whether a base file's footer says that its rows have this order."""
         with open_base(self.storage, base) as reader:
             footer = reader.parquet.metadata.metadata or {}
         return footer.get(SORTED_BY.encode()) == str(self.order).encode()
 
 
-def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
+def sort_in_place(table: Table, unsorted: UnsortedSlices, means: Means) -> SortedInPlace:
     """Rewrite the slices that lack the order, except for file groups that other writes change meanwhile.
 
     Raises `CommitConflictError` if other writes changed all of them.
@@ -185,13 +187,19 @@ def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPla
     plan = plan_rewrite(table, unsorted, means)
     if not plan.slices:
         return SortedInPlace()
-    rewrite, _ = live(plan.transaction, _begun(plan), lambda began: _Rewrite(plan, began).run(means), ONE_PROCESS)
+    rewrite, _ = live(
+        plan.transaction, _begun_rewrite(plan), lambda began: _Rewrite(plan, began).run(means), ONE_PROCESS
+    )
     try_to_undo_dead(rewrite.work, rewrite.timeline)
     return rewrite.sorted
 
 
 @contextmanager
-def _begun(plan: RewritePlan) -> Iterator[BegunWork]:
+def _begun_rewrite(plan: RewritePlan) -> Iterator[BegunWork]:
+    """Begin the instant of a rewrite, after the rollbacks that come first; yield the work that has begun.
+
+    An instant that others take away meanwhile becomes a conflict.
+    """
     ready = partial(make_ready, rollbacks=plan.rollbacks)
     with begun(plan.transaction, lambda _: b"", ready) as began, taken_as_conflicts(began.work):
         yield began
@@ -201,6 +209,7 @@ class _Rewrite:
     """A rewrite whose instant is on the timeline."""
 
     def __init__(self, plan: RewritePlan, began: BegunWork) -> None:
+        """Remember the rewrite that has begun, and the numbers of buckets at that moment."""
         self.work = work = began.work
         self.timeline = began.timeline
         self._plan = plan
@@ -209,6 +218,7 @@ class _Rewrite:
         self._numbers = bucket_numbers(work.table, began.timeline) if has_buckets(work.config) else None
 
     def run(self, means: Means) -> tuple[_Rewrite, Made]:
+        """Rewrite the slices and return how the instant completes; raise `UnsupportedTableError` if no task may run."""
         work = self.work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
@@ -233,8 +243,8 @@ class _Rewrite:
     def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
         """Return the outcome; None if another process has completed the rewrite. Raises if an instant forbids it."""
         work = self.work
-        own = timeline.find(work.instant_time)
-        if own is not None and own.state == State.COMPLETED:
+        own_instant = timeline.find(work.instant_time)
+        if own_instant is not None and own_instant.state == State.COMPLETED:
             return None
         changed = changed_meanwhile(work, timeline, self._changes, self._checked)
         # If no file group would remain, `check_conflicts` raises.
@@ -245,6 +255,7 @@ class _Rewrite:
 
     @property
     def _changes(self) -> WriteChanges:
+        """What the rewrite changes, for the check of conflicts: its file groups keep their rows."""
         slices = [result.unit for result in self.sorted.results]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self.work.config, self._numbers)

@@ -31,7 +31,7 @@ from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
-from .in_place import Unsorted, refuse_unknown_partitions, sort_in_place
+from .in_place import UnsortedSlices, refuse_unknown_partitions, sort_in_place
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan
@@ -65,33 +65,36 @@ def sort(
     if is_unnoted(table.config):
         has_bucket_rules(storage)
     if by is not None and not by:
-        _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
+        _note_order(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table.config, table.timeline())
-    wanted = _sort_order(table, by, curve, schema)
-    order = wanted.among(schema.names)
+    wanted_order = _sort_order(table, by, curve, schema)
+    order = wanted_order.among(schema.names)
     if order is None:
         raise MissingColumnError(
-            f"The table {table.path} is to be sorted by {', '.join(wanted.columns)}, and has no such column any more.",
+            f"The table {table.path} is to be sorted by {', '.join(wanted_order.columns)}, and has no such column any "
+            "more.",
             "Name columns that it has, sort(by=[...]), or remove its order, sort(by=[]).",
         )
     refuse_unknown_partitions(storage, partitions)
-    table = _note(table, {SORT_BY: ",".join(wanted.columns), SORT_CURVE: wanted.curve}, dry_run=dry_run)
+    table = _note_order(
+        table, {SORT_BY: ",".join(wanted_order.columns), SORT_CURVE: wanted_order.curve}, dry_run=dry_run
+    )
     merges = table.config.table_type == MERGE_ON_READ
-    unsorted = Unsorted(storage, order, partitions, mine=COMPACTION if merges else WRITE)
+    unsorted = UnsortedSlices(storage, order, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:
         slices = unsorted.find(table.timeline())
         size = sum(file_slice.size for file_slice in slices)
-        skipped = _left_out([], unsorted.held_partitions)
+        skipped = _left_out_in_words([], unsorted.held_partitions)
         result = ServiceResult(storage.path, SORT, file_groups=len(slices), bytes_read=size, skipped=skipped, dry=True)
     elif merges:
         service = SortingCompaction(table, means, unsorted)
         service.run()
         result = service.result(0)
-        left_out = "; ".join(filter(None, (result.skipped, _left_out([], unsorted.held_partitions))))
-        result = replace(result, service=SORT, skipped=left_out)
+        skipped_parts = "; ".join(filter(None, (result.skipped, _left_out_in_words([], unsorted.held_partitions))))
+        result = replace(result, service=SORT, skipped=skipped_parts)
     else:
-        result = _rewritten(table, means, unsorted)
+        result = _rewrite(table, means, unsorted)
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -104,12 +107,14 @@ class SortingCompaction(Compaction):
     call = "sort"
     does = "sorts {:,} bytes of base and log files"
 
-    def __init__(self, table: Table, means: Means, unsorted: Unsorted) -> None:
+    def __init__(self, table: Table, means: Means, unsorted: UnsortedSlices) -> None:
+        """Make compactions that name the slices which lack the order; both share one look at the table."""
         super().__init__(table, CompactionSettings(), means)
         self.unsorted = unsorted
         self.slices = unsorted.slices
 
     def plan(self, timeline: Timeline) -> Plan | None:
+        """Return the slices that lack the order, with or without log files; None if none does."""
         return tuple(self.unsorted.find(timeline)) or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
@@ -118,7 +123,8 @@ class SortingCompaction(Compaction):
         return compaction_plan.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
-def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
+def _rewrite(table: Table, means: Means, unsorted: UnsortedSlices) -> ServiceResult:
+    """Sort a copy-on-write table in place, and return the result."""
     # If no property names the index and the key encoding, the new files have those of the old files.
     inferred = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
@@ -133,23 +139,31 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
         bytes=sum(result.size for result in results),
         file_groups=len(results),
         bytes_read=sum(result.unit.size for result in results),
-        skipped=_left_out(sorted_in_place.left_out, unsorted.held_partitions),
+        skipped=_left_out_in_words(sorted_in_place.left_out, unsorted.held_partitions),
     )
 
 
-def _left_out(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
-    changed = _named([f"the {group.words}" for group in groups])
-    held = _named([f"the partition {path!r}" for path in partitions])
-    reasons = [f"other writes changed {changed} meanwhile"] * bool(changed) + [f"a rescale holds {held}"] * bool(held)
+def _left_out_in_words(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
+    """Return which file groups and partitions a sort left out and why; empty if it left none out."""
+    changed_names = _some_names([f"the {group.words}" for group in groups])
+    held_names = _some_names([f"the partition {path!r}" for path in partitions])
+    reasons = [f"other writes changed {changed_names} meanwhile"] * bool(changed_names) + [
+        f"a rescale holds {held_names}"
+    ] * bool(held_names)
     return f"{' and '.join(reasons)}; the next sort looks at these" if reasons else ""
 
 
-def _named(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
+    """Return up to `_MOST_NAMED` names as a text, and the number of further names."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if names[_MOST_NAMED:] else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
+    """Return the order of a call, with the table's columns and curve where the call names none.
+
+    Raises `MissingOptionError` without columns, and `InvalidOptionError` for columns or a curve that cannot sort.
+    """
     table_columns = table.config.sort_by if by is None else None
     columns = by if by is not None else table_columns
     if not columns:
@@ -157,10 +171,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
             f"The table {table.path} is to be sorted, and neither the call nor the table's {SORT_BY} names a column.",
             "Name the columns by which queries choose rows: sort(by=[...]).",
         )
-    named = curve or (table.config.sort_curve if table_columns else None) or LINEAR
-    if named not in CURVES:
+    wanted_curve = curve or (table.config.sort_curve if table_columns else None) or LINEAR
+    if wanted_curve not in CURVES:
         raise InvalidOptionError(
-            f"The table {table.path} is to be sorted along the curve {named!r}, which pyhudi does not know.",
+            f"The table {table.path} is to be sorted along the curve {wanted_curve!r}, which pyhudi does not know.",
             f"Use {', '.join(CURVES)}.",
         )
     if len(set(columns)) < len(columns):
@@ -174,10 +188,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
         table.path,
         "by",
     )
-    return SortOrder(tuple(columns), named)
+    return SortOrder(tuple(columns), wanted_curve)
 
 
-def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
+def _note_order(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
     """Note the order in the properties before the first file is sorted, so that concurrent writes follow it, too."""
     if dry_run:
         properties = {**table.config.properties, **changes}

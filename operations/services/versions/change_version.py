@@ -31,7 +31,7 @@ from ...transaction.without_instant import set_properties
 from ...version_change import PropertyChange, VersionResult
 from ..means import Means
 from ..preconditions import refuse_restoring
-from .compact_whole import BegunMeanwhileError, compact_whole, has_work, slices_with_logs
+from .compact_whole import BegunMeanwhileError, compact_whole, has_unfinished_instants, slices_with_logs
 from .steps import VersionStep, spelling_of, step_of, warnings_of
 from .timeline_copy import TimelineCopy, remove_old_files
 from .unfinished import UnfinishedInstants
@@ -79,19 +79,25 @@ class _VersionCall:
 
     @property
     def unfinished(self) -> UnfinishedInstants:
+        """The pending instants that have to be finished before the step."""
         return UnfinishedInstants(self.table, self.step, self.means)
 
     def dry_result(self) -> VersionResult:
         """Return what `run` would do, without writing anything."""
         timeline = self.table.timeline()
         self._decode(timeline)
-        first = [unfinished.sentence for unfinished in self.unfinished.find(timeline)]
+        sentences = [unfinished.sentence for unfinished in self.unfinished.find(timeline)]
         spelling = spelling_of(self.table)
         changes = self.step.properties(self.table, self.table.config, spelling)
-        first += self._compaction(timeline)
-        return replace(self._result(changes, spelling), unfinished=tuple(first), dry=True)
+        sentences += self._compaction_in_words(timeline)
+        return replace(self._result(changes, spelling), unfinished=tuple(sentences), dry=True)
 
     def run(self) -> VersionResult:
+        """Finish pending instants, copy what the step copies, and change the version; return what was done.
+
+        Raises `ConcurrentWriteError` if writers begin again and again, or if other software changed the
+        properties.
+        """
         table = self.table
         timeline = table.timeline()
         self._decode(timeline)
@@ -99,12 +105,12 @@ class _VersionCall:
         spelling = spelling_of(table)
         changes = self.step.properties(table, table.config, spelling)
         # Describe the step before the compactions, after which there are no log files to describe.
-        planned = self._result(changes, spelling)
-        finished: list[str] = []
+        described = self._result(changes, spelling)
+        sentences: list[str] = []
         for _ in range(_ROUNDS):
-            finished += self.unfinished.finish()
+            sentences += self.unfinished.finish()
             try:
-                finished += self._compact()
+                sentences += self._compact()
                 copy, state = self._copy(changes)
                 set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state.completed)
             except BegunMeanwhileError:
@@ -117,21 +123,21 @@ class _VersionCall:
                 )
             remove_old_files(open_table(table.storage))
             logger.info("table %s: %s to version %d", table.path, self.step.name, self.step.after)
-            return replace(planned, unfinished=tuple(finished))
+            return replace(described, unfinished=tuple(sentences))
         raise ConcurrentWriteError(
             f"Writers began {_ROUNDS} times in a row while the {self.step.name} of the table {table.path} was about to "
             "be decided.",
             "Run it again while fewer writers are at work.",
         )
 
-    def _compaction(self, timeline: Timeline) -> list[str]:
+    def _compaction_in_words(self, timeline: Timeline) -> list[str]:
         """Return what a compaction of the whole table would do, as a sentence; nothing if there are no log files."""
         slices = slices_with_logs(timeline) if self.step.compacts(self.table) else ()
         return [f"Merge the log files of {len(slices):,} file slices into base files."] if slices else []
 
     def _compact(self) -> list[str]:
         """Merge the log files of the whole table if the step needs that, and return what was done."""
-        sentences = self._compaction(self.table.timeline())
+        sentences = self._compaction_in_words(self.table.timeline())
         if sentences:
             compact_whole(self.table, self.means)
         return sentences
@@ -143,7 +149,7 @@ class _VersionCall:
         copy = TimelineCopy.planned(self.table, changes)
         state = copy.state()
         copy.make()
-        if self._compaction(self.table.timeline()):
+        if self._compaction_in_words(self.table.timeline()):
             # A delta commit of Apache Hudi completed between the compaction and the copies.
             raise BegunMeanwhileError
         return copy, state
@@ -153,7 +159,9 @@ class _VersionCall:
     ) -> Mapping[str, str | None]:
         """Return the changes of the properties; raises if the timeline has changed since the copies."""
         refuse_restoring(ROLLBACK, timeline)
-        if has_work(timeline) or (copy is not None and not (copy.state().whole == state.whole and copy.is_whole())):
+        if has_unfinished_instants(timeline) or (
+            copy is not None and not (copy.state().whole == state.whole and copy.is_whole())
+        ):
             raise BegunMeanwhileError
         self._decode(timeline)
         # The metadata table would keep its old version, so it goes out of use.
@@ -161,6 +169,7 @@ class _VersionCall:
         return {**self.step.properties(self.table, stored, spelling), **unused}
 
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
+        """Return what the step changes, with warnings; the log files are read to count keys that show another row."""
         stored = self.table.config
         after = stored.with_changes(changes)
         warnings, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after, self.means)
@@ -177,21 +186,22 @@ class _VersionCall:
             self.step.before,
             self.step.after,
             tuple(properties),
-            bytes=self._bytes(changes),
+            bytes=self._bytes_to_write(changes),
             changed_keys=keys,
             warnings=warnings,
         )
 
-    def _bytes(self, changes: Mapping[str, str | None]) -> int:
-        copied = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
+    def _bytes_to_write(self, changes: Mapping[str, str | None]) -> int:
+        """Return how many bytes the call copies or merges."""
+        copied_bytes = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
         merged = slices_with_logs(self.table.timeline()) if self.step.compacts(self.table) else ()
-        return copied + sum(file_slice.size for file_slice in merged)
+        return copied_bytes + sum(file_slice.size for file_slice in merged)
 
     def _decode(self, timeline: Timeline) -> None:
         """Read each completed instant, so that the call stops before it carries over an unreadable one."""
-        fresh = [instant for instant in timeline.completed if instant.identity not in self.decoded]
+        unread_instants = [instant for instant in timeline.completed if instant.identity not in self.decoded]
         try:
-            for_each(self.table.storage, lambda instant: _read(timeline, instant), fresh)
+            for_each(self.table.storage, lambda instant: _refuse_unreadable(timeline, instant), unread_instants)
             if self.step.copies and not self.decoded:
                 TimelineCopy.planned(self.table, {}).check()
         except CorruptInstantError as error:
@@ -199,10 +209,10 @@ class _VersionCall:
                 f"The {self.step.name} of the table {self.table.path} stops before it changes anything: {error.what}",
                 "Put the file back from a backup, or roll its write back, then call it again; validate() shows more.",
             ) from error
-        self.decoded.update(instant.identity for instant in fresh)
+        self.decoded.update(instant.identity for instant in unread_instants)
 
 
-def _read(timeline: Timeline, instant: Instant) -> None:
+def _refuse_unreadable(timeline: Timeline, instant: Instant) -> None:
     """Raise `CorruptInstantError` for a completed instant that cannot be read, unless it is archived by now."""
     path = timeline.files.path(instant)
     if not read_record(timeline, instant) and instant.is_write and timeline.storage.exists(path):

@@ -33,20 +33,21 @@ class WholeCompaction(Compaction):
     _before_plan: frozenset[str] = frozenset()
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        if has_work(timeline):
+        """Return all slices with log files; raise `BegunMeanwhileError` if an instant has to be finished first."""
+        if has_unfinished_instants(timeline):
             # A delta commit that was planned before may append to slices that the plan ends.
             raise BegunMeanwhileError
         self._before_plan = frozenset(instant.identity for instant in timeline.instants)
         return tuple(self.slices.find(timeline)) or None
 
-    def missed(self, now: Timeline, made: Instant) -> bool:
+    def missed(self, now: Timeline, planned_instant: Instant) -> bool:
         """Return whether a write began since the plan was made: it may append to a slice that the plan ends.
 
         Apache Hudi puts a write on the timeline before it lists the plans, so later writes see this plan.
         """
-        planned = self._before_plan | {made.identity}
-        return super().missed(now, made) or any(
-            instant.is_write and instant.identity not in planned for instant in now.instants
+        identities_before = self._before_plan | {planned_instant.identity}
+        return super().missed(now, planned_instant) or any(
+            instant.is_write and instant.identity not in identities_before for instant in now.instants
         )
 
 
@@ -56,6 +57,7 @@ def compact_whole(table: Table, means: Means) -> None:
 
 
 def slices_with_logs(timeline: Timeline) -> Sequence[FileSlice]:
+    """Return the newest slices of the table that have log files."""
     return [file_slice for file_slice in open_view(timeline).all_slices() if file_slice.logs]
 
 
@@ -65,11 +67,11 @@ def clustering_of_logs(timeline: Timeline) -> Sequence[Instant]:
     if not holders:
         return []
     logged = ((file_slice.partition_path, file_slice.file_id) for file_slice in slices_with_logs(timeline))
-    held = {holders[group] for group in logged if group in holders}
-    return [instant for instant in timeline.pending if instant in held]
+    holding_clusterings = {holders[group] for group in logged if group in holders}
+    return [instant for instant in timeline.pending if instant in holding_clusterings]
 
 
-def has_work(timeline: Timeline) -> bool:
+def has_unfinished_instants(timeline: Timeline) -> bool:
     """Return whether an instant is pending that has to be finished first, whether or not its process lives."""
     works = (
         instant.action in {*WRITE_ACTIONS, *COMPACTING, INDEXING} and not says_what_it_holds(timeline, instant)

@@ -47,6 +47,7 @@ class VersionStep:
 
     @property
     def name(self) -> str:
+        """The call that takes the step: upgrade or downgrade."""
         return UPGRADE if self.before < self.after else DOWNGRADE
 
     def compacts(self, table: Table) -> bool:
@@ -107,26 +108,26 @@ def step_of(table: Table, name: str, to: int) -> VersionStep | None:
     Raises `InvalidOptionError` for a version that the call cannot reach, and `TableVersionError` for a table version
     from which there is no step.
     """
-    now = table.config.version
+    version = table.config.version
     reached = sorted({step.after for step in _STEPS.values() if step.name == name})
     if to not in reached:
         raise InvalidOptionError(
             f"The {name} of the table {table.path} was called with to={to}.",
             f"It leads to version {', '.join(map(str, reached))}; pyhudi brings no table to another version.",
         )
-    if now == to:
+    if version == to:
         return None
-    if now < _OLDEST:
+    if version < _OLDEST:
         raise TableVersionError(
-            f"The table {table.path} is of version {now}, which pyhudi does not {name} yet.",
+            f"The table {table.path} is of version {version}, which pyhudi does not {name} yet.",
             "Upgrade it with Apache Hudi 0.14 first, then use pyhudi.",
         )
-    step = _STEPS.get((now, to))
+    step = _STEPS.get((version, to))
     if step is None or step.name != name:
-        other = UPGRADE if name == DOWNGRADE else DOWNGRADE
+        other_name = UPGRADE if name == DOWNGRADE else DOWNGRADE
         raise InvalidOptionError(
-            f"The {name} of the table {table.path} to version {to} was called, and the table is of version {now}.",
-            f"Call HudiTable.{other}(to={to}).",
+            f"The {name} of the table {table.path} to version {to} was called, and the table is of version {version}.",
+            f"Call HudiTable.{other_name}(to={to}).",
         )
     return step
 
@@ -175,10 +176,10 @@ def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spel
             f"In {of_after} a class decides which row wins, {after.properties.get(key.PAYLOAD_CLASS)}: pyhudi neither "
             "merges the log files of such a table nor writes it"
         )
-    usual = key.FIELD_PREFIXED if step.after >= key.NEWEST_VERSION else key.VALUE_ONLY
-    if spelling is not None and spelling != usual:
+    usual_spelling = key.FIELD_PREFIXED if step.after >= key.NEWEST_VERSION else key.VALUE_ONLY
+    if spelling is not None and spelling != usual_spelling:
         warnings.append(
-            f"The table spells keys in the way {spelling}, and Apache Hudi by default in the way {usual} in "
+            f"The table spells keys in the way {spelling}, and Apache Hudi by default in the way {usual_spelling} in "
             f"{of_after}: it would write each key a second time"
         )
     return tuple(warnings)

@@ -43,19 +43,19 @@ def take_back_late(
     except CommitConflictError:
         new = open_table(old.storage)
         # Copied rollbacks and restores are older than the upgrade: a later instant may have the time that they name.
-        left, layout = left_timeline(new, copied), new.instants.layout
+        left_identities, layout = left_timeline(new, copied), new.instants.layout
         for path in made:
             instant = layout.parse(split(path)[1])
-            if instant is not None and (instant.identity in left or _is_double(new, instant)):
+            if instant is not None and (instant.identity in left_identities or _has_other_time(new, instant)):
                 old.storage.delete(path)
         for path, data in (deleted or {}).items():
             instant = layout.parse(split(path)[1])
-            if instant is not None and instant.identity not in left and not _is_double(new, instant):
+            if instant is not None and instant.identity not in left_identities and not _has_other_time(new, instant):
                 old.storage.create(path, data)
         raise
 
 
-def _is_double(new: Table, instant: Instant) -> bool:
+def _has_other_time(new: Table, instant: Instant) -> bool:
     """Return whether a completed instant also has a file with another completion time, chosen by the upgrade."""
     if instant.state != State.COMPLETED:
         return False
@@ -88,15 +88,17 @@ class TimelineCopy:
         return cls(Table.of(new.storage, new.config.with_changes(_FLAT)), new)
 
     def state(self) -> OldState:
+        """Return the state of the old timeline, by which a call sees whether it changed since the copy."""
         return state_of(self.old.storage, self.old.instants.layout)
 
     def size(self) -> int:
         """Return the size of the files whose instants are copied."""
         archived = self.old.storage.list(self.old.config.archive_folder, strict=False)
-        return sum(info.size for info in [*self._files(), *archived])
+        return sum(info.size for info in [*self._instant_files(), *archived])
 
     def check(self) -> None:
         """Raise `CorruptInstantError` for an archived write that cannot be read."""
+        # To make a row, the body of its instant is decoded.
         for _ in self._archived_rows(self._completion_times, frozenset()):
             pass
 
@@ -129,12 +131,16 @@ class TimelineCopy:
         if not stale:
             return
         storage, files = self.old.storage, self.old.instants
-        named = {instant.identity for instant in self._instants}
-        left = files.archived_or_undone(files.layout.format(instant) for instant in self._instants) | named
-        paths = [path for path, each in stale.items() if each.state != State.COMPLETED or each.identity in left]
+        listed_identities = {instant.identity for instant in self._instants}
+        left_identities = (
+            files.archived_or_undone(files.layout.format(instant) for instant in self._instants) | listed_identities
+        )
+        paths = [
+            path for path, each in stale.items() if each.state != State.COMPLETED or each.identity in left_identities
+        ]
         deleted = {path: storage.read(path) for path in paths if storage.exists(path)}
         storage.delete(*deleted)
-        take_back_late(self.old, frozenset(named), (), deleted)
+        take_back_late(self.old, frozenset(listed_identities), (), deleted)
 
     def _copies(self) -> Mapping[str, Instant]:
         """Return the states of instants in the new layout, by the paths of their files."""
@@ -149,17 +155,18 @@ class TimelineCopy:
         return {new.path(self._renamed(instant, times)): instant for instant in self._instants}
 
     def remove_old(self) -> None:
-        """Delete the old files of instants, except those left behind, and the old archive if all of it is copied."""
+        """Delete the old files of instants that the new timeline has, and the old archive if all of it is copied."""
         remove_old_instants(self.new)
         storage, archive = self.old.storage, self.old.archive
         if archive.is_there():
-            held = {instant.identity for instant in self.new.archive.instants()}
-            if held.issuperset(instant.identity for instant in archive.instants()):
+            copied_identities = {instant.identity for instant in self.new.archive.instants()}
+            if copied_identities.issuperset(instant.identity for instant in archive.instants()):
                 folder = self.old.config.archive_folder
                 storage.delete(*(join(folder, name) for name in sorted(archive.file_names())))
                 storage.delete(NOTE)
 
-    def _files(self) -> Iterator[FileInfo]:
+    def _instant_files(self) -> Iterator[FileInfo]:
+        """Yield the files of instants in the old timeline's folder."""
         files = self.old.instants
         for info in self.old.storage.list(files.folder, strict=False):
             if files.layout.parse(split(info.path)[1]) is not None:
@@ -169,11 +176,12 @@ class TimelineCopy:
     def _instants(self) -> Mapping[Instant, FileInfo]:
         """Each state of the instants on the timeline, with its file."""
         parse = self.old.instants.layout.parse
-        parsed = ((parse(split(info.path)[1]), info) for info in self._files())
+        parsed = ((parse(split(info.path)[1]), info) for info in self._instant_files())
         return {instant: info for instant, info in parsed if instant is not None}
 
     @cached_property
     def _completion_times(self) -> Mapping[str, str]:
+        """The completion time of each completed instant, archived instants included, by its identity."""
         zone = self.old.config.timezone
         changed_at = {instant: instant.completion_time for instant in self.old.archive.timed()}
         changed_at = {instant.at(State.COMPLETED): time for instant, time in changed_at.items()}
@@ -191,6 +199,7 @@ class TimelineCopy:
         return instant
 
     def _is_clustering(self, instant: Instant) -> bool:
+        """Return whether a replacecommit's plan is a clustering; False if the plan cannot be read."""
         try:
             plan = self.old.instants.read_replace_plan(instant)
         except CorruptInstantError:
@@ -198,6 +207,7 @@ class TimelineCopy:
         return plan is not None and plan.clustering_plan is not None
 
     def _copy(self, instant: Instant, path: str) -> None:
+        """Write an instant's file in the new layout to a path; nothing if the instant is gone from the timeline."""
         storage = self.old.storage
         try:
             data = storage.read(self.old.instants.path(instant))
@@ -205,7 +215,7 @@ class TimelineCopy:
             return  # The instant has left the timeline: the decision will not be made, and all is copied again.
         if instant.group in WRITE_ACTIONS and data and not data.startswith(MAGIC):
             try:
-                data = self._encoded(instant, data)
+                data = self._encoded_anew(instant, data)
             except CorruptInstantError:
                 # Apache Hudi leaves other content in the requested files of tables that came down from a newer version.
                 if instant.state == State.COMPLETED:
@@ -213,7 +223,8 @@ class TimelineCopy:
                 data = b""
         storage.write(path, data)
 
-    def _encoded(self, instant: Instant, data: bytes) -> bytes:
+    def _encoded_anew(self, instant: Instant, data: bytes) -> bytes:
+        """Return the body of an instant, given in JSON, in the form of the new version."""
         where = f"{instant.requested_time}.{instant.action} of the table {self.old.path}"
         from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/metadata/avro_codec.py)
 
@@ -228,6 +239,7 @@ class TimelineCopy:
         return self.new.format.codec.encode(model)
 
     def _copy_archive(self, times: Mapping[str, str]) -> None:
+        """Copy the archived instants that the new archive lacks."""
         archive = LsmArchive(self.new.storage, self.new.config.archive_folder)
         copied = frozenset(instant.identity for instant in archive.instants())
         for rows in self._archived_rows(times, copied):
@@ -238,6 +250,7 @@ class TimelineCopy:
             repair_archive(archive)
 
     def _archived_rows(self, times: Mapping[str, str], copied: frozenset[str]) -> Iterator[Sequence[Row]]:
+        """Yield parts of the archived instants as rows of the new archive, without those copied before."""
         # If instants were archived since the times were read, the timeline's state differs, and all is copied again.
         archived = [
             instant
@@ -249,6 +262,7 @@ class TimelineCopy:
             yield [*map(partial(self._row, times, self.old.archive.bodies(part)), part)]
 
     def _row(self, times: Mapping[str, str], bodies: Mapping[Instant, bytes], instant: Instant) -> Row:
+        """Return an archived instant as a row of the new archive; raise `CorruptInstantError` for a lost body."""
         body = bodies.get(instant)
         if body is None and instant.action in WRITE_ACTIONS:
             raise CorruptInstantError(
@@ -257,7 +271,7 @@ class TimelineCopy:
                 "Restore the archive from a backup.",
             )
         completed = self.new.instants.layout.completed(instant, times[instant.identity])
-        return Row(completed, self._encoded(instant, body) if body and instant.group in _IN_JSON else b"")
+        return Row(completed, self._encoded_anew(instant, body) if body and instant.group in _IN_JSON else b"")
 
 
 def remove_old_files(table: Table) -> None:
@@ -275,16 +289,16 @@ def completion_times(changed_at: Mapping[Instant, str | None]) -> Mapping[str, s
     """
     ordered = sorted(changed_at, key=lambda instant: (instant.requested_time, not instant.is_write, instant.group))
     writes = [instant.requested_time for instant in ordered if instant.is_write]
-    following = dict(pairwise([*writes, None]))
+    next_write = dict(pairwise([*writes, None]))
     times: dict[str, str] = {}
-    taken: set[str] = set()
+    taken_times: set[str] = set()
     for instant in ordered:
         requested, time = instant.requested_time, changed_at[instant]
-        until = following[requested] if instant.is_write else None
-        if time is None or time <= requested or (until is not None and time >= until):
-            time = free_time_after(requested, taken)
-        elif time in taken:
-            time = free_time_after(time, taken)
-        taken.add(time)
+        next_time = next_write[requested] if instant.is_write else None
+        if time is None or time <= requested or (next_time is not None and time >= next_time):
+            time = free_time_after(requested, taken_times)
+        elif time in taken_times:
+            time = free_time_after(time, taken_times)
+        taken_times.add(time)
         times[instant.identity] = time
     return times

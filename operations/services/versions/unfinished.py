@@ -15,7 +15,7 @@ from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ...meeting.concurrency import ROLLBACK
-from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
+from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way_error
 from ...rollback.rollback import roll_back
 from ...service_settings import CompactionSettings, LogCompactionSettings
 from ..compaction.compact import carry_out_pending
@@ -33,7 +33,7 @@ _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
 }
 
 
-class Way(Enum):
+class WayToFinish(Enum):
     """What a change of version does about a pending instant."""
 
     ROLL_BACK = auto()
@@ -42,11 +42,11 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedInstant:
     """A pending instant, and what is done about it first; ``sentence`` says it in words."""
 
     instant: Instant
-    way: Way
+    way: WayToFinish
     sentence: str
 
 
@@ -58,7 +58,7 @@ class UnfinishedInstants:
     step: VersionStep
     means: Means
 
-    def find(self, timeline: Timeline) -> Sequence[Unfinished]:
+    def find(self, timeline: Timeline) -> Sequence[UnfinishedInstant]:
         """Return what is done first, dead writes before plans.
 
         Raises `ConcurrentWriteError` if a process is at work on one of the instants, and `CorruptInstantError` for a
@@ -67,20 +67,24 @@ class UnfinishedInstants:
         refuse_restoring(ROLLBACK, timeline)
         sentences = {
             dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
-            for dead in dead_writes(ROLLBACK, self._others, timeline, "")
+            for dead in dead_writes(ROLLBACK, self._other_writers, timeline, "")
             if not says_what_it_holds(timeline, dead.victim)
         }
-        for rollback in self._others.condemned(timeline, ROLLBACK):
+        for rollback in self._other_writers.unfinished_rollbacks(timeline, ROLLBACK):
             if rollback.at_work:
-                raise in_the_way(timeline, rollback.victim)
+                raise in_the_way_error(timeline, rollback.victim)
             sentences[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
-        undone = [Unfinished(instant, Way.ROLL_BACK, sentence) for instant, sentence in sentences.items()]
+        undone = [
+            UnfinishedInstant(instant, WayToFinish.ROLL_BACK, sentence) for instant, sentence in sentences.items()
+        ]
         self._refuse_living_plans(timeline)
-        plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
+        plans = [
+            self._unfinished_plan(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING
+        ]
         clustered = [
-            Unfinished(
+            UnfinishedInstant(
                 instant,
-                Way.TAKE_BACK,
+                WayToFinish.TAKE_BACK,
                 f"Take back the clustering {instant.requested_time}, which holds file groups with log files.",
             )
             for instant in (clustering_of_logs(timeline) if self.step.compacts(self.table) else ())
@@ -91,39 +95,42 @@ class UnfinishedInstants:
         """Do what `find` returns, and return its sentences."""
         table = self.table
         to_finish = self.find(table.timeline())
-        if any(unfinished.way is Way.ROLL_BACK for unfinished in to_finish):
+        if any(unfinished.way is WayToFinish.ROLL_BACK for unfinished in to_finish):
             undo_dead_writes(table, self.means.patience)
         for unfinished in to_finish:
-            if unfinished.way is Way.TAKE_BACK:
+            if unfinished.way is WayToFinish.TAKE_BACK:
                 self._take_back(unfinished.instant)
         for action in sorted(
-            {unfinished.instant.action for unfinished in to_finish if unfinished.way is Way.CARRY_OUT}
+            {unfinished.instant.action for unfinished in to_finish if unfinished.way is WayToFinish.CARRY_OUT}
         ):
             carry_out_pending(table, _SETTINGS[action], self.means)
         timeline = table.timeline()
         identities = {unfinished.instant.identity for unfinished in to_finish}
         for unfinished in self.find(timeline) if to_finish else ():
             if unfinished.instant.identity in identities:
-                raise in_the_way(timeline, unfinished.instant)
+                raise in_the_way_error(timeline, unfinished.instant)
         return [unfinished.sentence for unfinished in to_finish]
 
     @cached_property
-    def _others(self) -> OtherWriters:
+    def _other_writers(self) -> OtherWriters:
+        """The writers of the pending instants, by whose signs of life dead writes are known."""
         return OtherWriters(self.table, self.means.patience)
 
     def _refuse_living_plans(self, timeline: Timeline) -> None:
+        """Raise `ConcurrentWriteError` if a process is at work on an indexing or a plan."""
         for instant in timeline.pending:
-            at_work = instant.action == INDEXING
+            is_at_work = instant.action == INDEXING
             is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
             if instant.state == State.INFLIGHT and is_planned:
-                at_work = self._others.suspect(instant).judge(may_wait=False).alive
-            if at_work:
-                raise in_the_way(timeline, instant)
+                is_at_work = self._other_writers.suspect(instant).judge(may_wait=False).alive
+            if is_at_work:
+                raise in_the_way_error(timeline, instant)
 
-    def _planned(self, timeline: Timeline, plan: Instant) -> Unfinished:
-        way = Way.CARRY_OUT if self._may_carry_out(timeline, plan) else Way.TAKE_BACK
-        verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
-        return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
+    def _unfinished_plan(self, timeline: Timeline, plan: Instant) -> UnfinishedInstant:
+        """Return a compaction's plan with what is done about it: carried out if pyhudi can, else taken back."""
+        way = WayToFinish.CARRY_OUT if self._may_carry_out(timeline, plan) else WayToFinish.TAKE_BACK
+        verb = "Carry out" if way is WayToFinish.CARRY_OUT else "Take back"
+        return UnfinishedInstant(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
 
     def _may_carry_out(self, timeline: Timeline, plan: Instant) -> bool:
         """Return whether a pending plan is carried out; otherwise it is taken back."""
@@ -157,7 +164,8 @@ class UnfinishedInstants:
         return True
 
     def _take_back(self, instant: Instant) -> None:
+        """Take back a compaction's plan, or roll back a clustering, whatever signs of life there are."""
         if instant.action in COMPACTING:
             take_back(self.table, instant)
         else:
-            roll_back(self._others, PlannedRollback(instant, certain=True))
+            roll_back(self._other_writers, PlannedRollback(instant, certain=True))

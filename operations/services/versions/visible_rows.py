@@ -43,46 +43,52 @@ def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
     before = table.config
     if before.table_type != key.MERGE_ON_READ or _rules(before) == _rules(after):
         return 0
-    ways = [config for config in (before, after) if _is_mergeable(config, table.path)]
-    if not ways:
+    configs = [config for config in (before, after) if _is_mergeable(config, table.path)]
+    if not configs:
         return None
-    ways += [] if len(ways) > 1 else [_in_other_mode(ways[0])]
+    configs += [] if len(configs) > 1 else [_in_other_mode(configs[0])]
     timeline = table.timeline()
     slices = [file_slice for file_slice in open_view(timeline).all_slices() if file_slice.logs]
     columns = latest_schema(before, timeline) if slices else None
     if columns is None:
         return 0
     schema = with_meta(columns)
-    shown = pa.schema([schema.field(name) for name in _COLUMNS])
-    terms = [MergeTerms(config, means.output.memory) for config in ways]
-    readers = [RowReader(table.storage, shown, schema, terms=each) for each in terms]
-    return _counted(readers, slices, means)
+    shown_schema = pa.schema([schema.field(name) for name in _COLUMNS])
+    terms = [MergeTerms(config, means.output.memory) for config in configs]
+    readers = [RowReader(table.storage, shown_schema, schema, terms=each) for each in terms]
+    return _count(readers, slices, means)
 
 
-def _counted(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Means) -> int | None:
+def _count(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Means) -> int | None:
+    """Return how many keys differ in all slices, counted in the engine's tasks or in this process.
+
+    Return None if the engine runs no tasks and the slices are too large for this process.
+    """
     count = partial(_changed_in, readers)
     if means.executor is not None:
         try:
             return sum(means.executor(count, slices))
         except NoTasksError:
-            own = means.without_tasks
+            own_means = means.without_tasks
             size = sum(file_slice.size for file_slice in slices)
-            if own is None or (own.most_bytes is not None and size > own.most_bytes):
+            if own_means is None or (own_means.most_bytes is not None and size > own_means.most_bytes):
                 return None
     return sum(map(count, slices))
 
 
 def _changed_in(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
+    """Return how many keys of one slice show different rows to the two readers."""
     return _differing(*(_rows(reader, file_slice) for reader in readers))
 
 
 def _rules(config: TableConfig) -> tuple[object, ...]:
     """Return the properties that decide which row of a key wins."""
-    left = (config.delete_marker, config.partial_update_mode, config.unavailable_value)
-    return config.merge_mode, config.ordering_fields, *left
+    marker_properties = (config.delete_marker, config.partial_update_mode, config.unavailable_value)
+    return config.merge_mode, config.ordering_fields, *marker_properties
 
 
 def _is_mergeable(config: TableConfig, path: str) -> bool:
+    """Return whether pyhudi knows the rules by which a table of these properties merges rows."""
     try:
         check_mergeable(config, path)
     except UnsupportedTableError:
@@ -92,20 +98,22 @@ def _is_mergeable(config: TableConfig, path: str) -> bool:
 
 def _in_other_mode(config: TableConfig) -> TableConfig:
     """Return the properties with the other merge mode, in the newest version, in which the mode alone decides."""
-    alone = {option: text for option, text in config.properties.items() if option not in _NAME_THE_MODE}
+    without_mode = {option: text for option, text in config.properties.items() if option not in _NAME_THE_MODE}
     ordering = ",".join(config.ordering_fields)
     mode = {key.MERGE_MODE: _OTHER_MODE[config.merge_mode], key.VERSION: str(key.NEWEST_VERSION)}
-    return TableConfig({**alone, **mode, key.ORDERING_FIELDS: ordering})
+    return TableConfig({**without_mode, **mode, key.ORDERING_FIELDS: ordering})
 
 
 def _rows(reader: RowReader, file_slice: FileSlice) -> pa.Table:
+    """Return the key and the sequence number of each row that a reader shows of a slice."""
     return pa.Table.from_batches(reader.read(Split((whole(file_slice),))), reader.schema)
 
 
-def _differing(rows: pa.Table, others: pa.Table) -> int:
+def _differing(rows: pa.Table, other_rows: pa.Table) -> int:
     """Return how many keys have a row in either table that the other table lacks."""
     names = list(_COLUMNS)
-    alone = [
-        a.join(b, keys=names, join_type="left anti").column(RECORD_KEY) for a, b in ((rows, others), (others, rows))
+    missing_keys = [
+        a.join(b, keys=names, join_type="left anti").column(RECORD_KEY)
+        for a, b in ((rows, other_rows), (other_rows, rows))
     ]
-    return len(pc.unique(pa.chunked_array([chunk for keys in alone for chunk in keys.chunks], pa.string())))
+    return len(pc.unique(pa.chunked_array([chunk for keys in missing_keys for chunk in keys.chunks], pa.string())))

@@ -8,7 +8,7 @@ from typing import Any
 from pyhudi.operations.meeting.concurrency import COMPACTION
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.means import Means
-from pyhudi.operations.services.sorting.in_place import Unsorted
+from pyhudi.operations.services.sorting.in_place import UnsortedSlices
 from pyhudi.operations.services.sorting.sort import SortingCompaction, sort
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
@@ -35,7 +35,7 @@ def schedule(path: Path | str, *by: str) -> str:
     update_config(storage, {SORT_BY: ",".join(by)})
     table = open_table(storage)
     assert table.config.sort_order is not None
-    service = SortingCompaction(table, MEANS, Unsorted(storage, table.config.sort_order, None, COMPACTION))
+    service = SortingCompaction(table, MEANS, UnsortedSlices(storage, table.config.sort_order, None, COMPACTION))
     made = service.schedule()
     assert made is not None
     return made[0].requested_time

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyhudi.errors import ConcurrentWriteError
-from pyhudi.operations.rollback.rollback import carry_on
+from pyhudi.operations.rollback.rollback import carry_out_rollback
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
@@ -216,7 +216,7 @@ def _(some: Scene) -> str:
 def _(some: Scene) -> str:
     def undone() -> None:
         found = some.rollback(some.instants[-1], names_files=False)
-        carry_on(open_table(some.storage), some.timeline(), found.requested_time)
+        carry_out_rollback(open_table(some.storage), some.timeline(), found.requested_time)
 
     return while_read(some, undone)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import ConcurrentWriteError
-from pyhudi.operations.rollback.rollback import carry_on
+from pyhudi.operations.rollback.rollback import carry_out_rollback
 from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean as run_clean
@@ -115,7 +115,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
     def _(some: Scene) -> str:
         def undone() -> None:
             found = some.rollback(some.instants[-1])
-            carry_on(open_table(some.storage), some.timeline(), found.requested_time)
+            carry_out_rollback(open_table(some.storage), some.timeline(), found.requested_time)
 
         return while_carried_out(some, undone)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.read_rows import ReadRows
-from pyhudi.operations.rollback.rollback import carry_on
+from pyhudi.operations.rollback.rollback import carry_out_rollback
 from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean as run_clean
@@ -384,7 +384,7 @@ def _rolled_back(state: str) -> None:
             # Its plan names no files, so that only the write that it undoes tells what is taken from mine.
             found = some.rollback(some.instants[-1], names_files=False)
             if state == "completed":
-                carry_on(open_table(some.storage), some.timeline(), found.requested_time)
+                carry_out_rollback(open_table(some.storage), some.timeline(), found.requested_time)
 
         return some.commits(some.plan(COLOCATED), K1, after=happens)
 

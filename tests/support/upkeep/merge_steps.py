@@ -138,7 +138,7 @@ def assert_merged(merge: Merge, table: Path, before: Rows, name: str) -> None:
     merge.check(table, name)
     # What a process leaves that fails once all is done, the next write removes.
     storage = open_storage(str(table))
-    sweep(open_table(storage), IMPATIENT, own="")
+    sweep(open_table(storage), IMPATIENT, own_time="")
     left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
     assert [path for path in left if path.is_file()] == [], name
     assert_whole(table, deep=True, tolerated=())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.operations.service_settings import ArchiveSettings
-from pyhudi.operations.services.archivable import candidates, cut
+from pyhudi.operations.services.archivable import archivable_prefix, candidates
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.made.timelines import timeline_of
@@ -103,9 +103,9 @@ def test_what_the_archive_holds_goes_however_few_are_left() -> None:
 def test_what_turned_up_since_is_in_the_way() -> None:
     wanted = [done(number) for number in (10, 20, 30)]
 
-    assert [one.requested_time for one in cut(timeline(done(15)), wanted)] == ["010"]
-    assert cut(timeline(commits=0), wanted) == ()
-    assert [*cut(timeline(), wanted)] == wanted
+    assert [one.requested_time for one in archivable_prefix(timeline(done(15)), wanted)] == ["010"]
+    assert archivable_prefix(timeline(commits=0), wanted) == ()
+    assert [*archivable_prefix(timeline(), wanted)] == wanted
 
 
 @pytest.mark.parametrize(

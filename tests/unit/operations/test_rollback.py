@@ -117,7 +117,7 @@ def test_an_empty_folder_is_removed_and_never_sealed(storage: Storage) -> None:
     folder = Path(storage.path) / owner.Claim(storage, AT).folder
     (folder / "aside").mkdir(parents=True)
 
-    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
+    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own_time="")
 
     assert not folder.exists()
     assert not owner.Seal(storage, AT).is_set()
@@ -126,7 +126,7 @@ def test_an_empty_folder_is_removed_and_never_sealed(storage: Storage) -> None:
 def test_scratch_of_an_archiving_is_swept_like_a_write_but_never_sealed(storage: Storage) -> None:
     storage.write(f"{owner.ROOT}/merging/1_1_1.parquet", b"half")
 
-    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
+    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own_time="")
 
     assert "merging" not in storage.look(owner.ROOT).folders
     assert not owner.Seal(storage, "merging").is_set()
