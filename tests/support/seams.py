@@ -278,7 +278,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "order rows of partial updates": "table.merging.laying:PartialMerge._in_order",
     "refuse rows after the delete of their key": "table.merging.laying:PartialMerge._check_none_revived",
     "look up keys of partial updates": "writer.known_keys:KnownKeys.rows",
-    "make whole rows of partial updates": "writer.known_keys:WholeRows._laid",
+    "make whole rows of partial updates": "writer.known_keys:WholeRows._overlaid",
     "refuse unknown keys of partial updates": "writer.known_keys:check_known",
     # --- indexes
     "bucket of each key": "index.bucket:BucketIndex.buckets_in",
@@ -291,7 +291,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "footers in memory": "index.bloom:FOOTERS",
     "keys that a base file holds": "index.bloom:hits_of_base",
     "keys that log files hold": "index.slice_keys:SliceKeys.hits_of_logs",
-    "wanted keys within a range": "index.slice_keys:WantedKeys._between",
+    "wanted keys within a range": "index.slice_keys:WantedKeys._within_bounds",
     "order the keys of a lookup": "index.lookup:unique_in_order",
     "search for the keys of rows": "index.lookup:_KeyedSearch.of",
     "note further copies of keys": "index.lookup:_HitsOfRows._add_copies",
@@ -306,7 +306,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "clock of lookups": "index.lookup:time",
     # --- small files
     "small file": "index.small_files:SmallFile",
-    "room in small files": "index.small_files:_rooms",
+    "room in small files": "index.small_files:_free_rows",
     "sizes of file groups": "index.small_files:GroupSizes.of",
     "share of each key": "index.small_files:Shares.take",
     # --- where rows go
