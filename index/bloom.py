@@ -27,21 +27,26 @@ class BloomIndex(TableLookup):
     reads_ranges: ClassVar[bool] = True
 
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
-        """Log files have no filters, so their keys are always read."""
+        """Return which wanted keys a slice holds; the keys of log files are always read, as they have no filters."""
         base = keys.slice.base
         hits = Hits.none() if base is None else self._look_at_base(keys, base, wanted)
         return hits + keys.hits_of_logs(wanted)
 
     def _look_at_base(self, keys: SliceKeys, file: BaseFile, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys a base file holds.
+
+        The cached range and filter exclude the file, or some keys, first. Its footer comes next, and its keys are read
+        only if some may be in it.
+        """
         storage, by_range = keys.storage, self.settings.prunes_by_ranges
         # The cache may have dropped the filter; the range alone may exclude the file.
-        cached = FOOTERS.peek(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
-        possible = cached.possible(wanted.filtered, by_range=by_range)
+        cached_footer = FOOTERS.peek(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
+        possible = cached_footer.possible(wanted.filtered, by_range=by_range)
         if not len(possible):
             return Hits.none()
         with ExitStack() as stack:
             base = stack.enter_context(open_base(storage, file))
-            if cached.filter is None:
+            if cached_footer.filter is None:
                 footer = FOOTERS.keep(storage, file, base.parquet)
                 possible = KeyFooter(footer.range).possible(wanted.filtered, by_range=by_range)
                 if storage.remote or len(possible) <= max(FEW, base.rows // _MANY):

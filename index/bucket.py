@@ -84,11 +84,12 @@ class BucketIndex:
         Raises as `buckets`, and `UnsupportedTableError` for a partition whose number is unknown.
         """
         hashes = self.hashes(record_keys, parts)
-        named = paths.dictionary.to_pylist()  # O(partitions)
-        counts = [self.count_of(path) for path in named]
+        partitions = paths.dictionary.to_pylist()  # O(partitions)
+        counts = [self.count_of(path) for path in partitions]
         if None in counts:
             raise UnsupportedTableError(
-                f"The partition {named[counts.index(None)]!r} has no number of buckets on which Java and Python agree.",
+                f"The partition {partitions[counts.index(None)]!r} has no number of buckets on which Java and "
+                "Python agree.",
                 "Write it with Apache Hudi, or give its partition columns values without an end of a line.",
             )
         if len(set(counts)) < 2:
@@ -133,8 +134,8 @@ class BucketIndex:
         bucket, count = self.number_of(group), self.count_of(group.partition_path)
         if count is None:
             return np.zeros(0, np.int64)
-        wrong = hashes_to_buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
-        return np.flatnonzero(wrong).astype(np.int64)
+        is_misfit = hashes_to_buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
+        return np.flatnonzero(is_misfit).astype(np.int64)
 
     def prunes(self, record_keys: pa.Array) -> Callable[[FileGroupId], bool]:
         """Return a test of file groups that are of other buckets than all of some keys; raises as `buckets`.
@@ -156,19 +157,25 @@ class BucketIndex:
         return bucket_of(group.file_id)
 
     def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
+        """Return the file group of a new bucket, whose id begins with the bucket's number."""
         return FileGroupId(partition_path, new_bucket_file_id(instant_time, partition_path, number))
 
     def rival_key(self, group: FileGroupId) -> str:
+        """Return the bucket, as two writers may open two file groups for it.
+
+        The file group if its id holds no bucket.
+        """
         bucket = bucket_of(group.file_id)
         return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
 
 
 def _low_bits(hashes: Buckets) -> Hashes:
+    """Return Java's hashes without their sign bit, as ``hash & Integer.MAX_VALUE`` does."""
     return np.asarray(hashes.view(np.uint32) & np.uint32(0x7FFFFFFF))
 
 
 def hashes_to_buckets(hashes: Hashes, count: int) -> Buckets:
-    """Turn hashes into buckets, in the same array."""
+    """Turn hashes into buckets, in the same memory: the hashes are gone."""
     hashes %= np.uint32(count)
     return np.asarray(hashes.view(np.int32))
 

@@ -34,6 +34,8 @@ class Room:
 
 @dataclass(slots=True)
 class GatheredKeys:
+    """Takes the keys that a lookup of one slice reads, as long as there is room, so that the process can keep them."""
+
     room: Room
     _base: list[KeyHashes] = field(default_factory=list)
     _logs: list[KeyHashes] = field(default_factory=list)
@@ -46,11 +48,13 @@ class GatheredKeys:
         return self._has_base
 
     def of_base(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
+        """Yield the keys of a base file unchanged, and gather them; only after `takes_base` returned True."""
         for keys in batches:
             self._base.append(KeyHashes.of(keys))
             yield keys
 
     def of_log(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
+        """Yield the keys of a log block unchanged, and gather them; without room for them, `all_keys` returns None."""
         for keys in batches:
             if self._lacks_some or not self.room.take(BYTES_OF_A_KEY * len(keys)):
                 self._lacks_some = True

@@ -37,8 +37,8 @@ class KeyParser(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
-    """m pieces of record keys, in the order of the keys and of the text, as byte offsets.
+class _KeyPieces:
+    """The m pieces of n record keys, each a field's name and value, as byte offsets in the order of the text.
 
     Attributes:
         start: Where a piece's name begins.
@@ -55,7 +55,7 @@ class _Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
+class _Separators:
     """Every comma and colon of n record keys, by byte offset; ``bounds[i]`` to ``bounds[i + 1]`` are those of key i."""
 
     at: Offsets
@@ -64,11 +64,12 @@ class _Marks:
     bounds: Offsets
 
     @classmethod
-    def of(cls, texts: _Texts) -> _Marks:
-        at = np.flatnonzero((texts.data == _COMMA) | (texts.data == _COLON))
-        bounds = np.searchsorted(at, texts.offsets)
+    def of(cls, texts: _KeyTexts) -> _Separators:
+        """Find the commas and colons of record keys."""
+        offsets = np.flatnonzero((texts.data == _COMMA) | (texts.data == _COLON))
+        bounds = np.searchsorted(offsets, texts.offsets)
         row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        return cls(at, texts.data[at] == _COLON, row, bounds)
+        return cls(offsets, texts.data[offsets] == _COLON, row, bounds)
 
     def colons_before(self) -> Offsets:
         """Return for each mark, and for the end, how many colons precede it in all keys."""
@@ -76,16 +77,19 @@ class _Marks:
         np.cumsum(self.is_colon, out=counted[1:])
         return counted
 
-    def of_rows(self, rows: Mask) -> _Marks:
+    def of_rows(self, rows: Mask) -> _Separators:
+        """Return the marks of chosen keys alone; the others then have none."""
         if rows.all():
             return self
-        keep = rows[self.row]
+        is_of_rows = rows[self.row]
         counts = np.where(rows, np.diff(self.bounds), 0)
-        return _Marks(self.at[keep], self.is_colon[keep], self.row[keep], _bounds(counts))
+        return _Separators(
+            self.at[is_of_rows], self.is_colon[is_of_rows], self.row[is_of_rows], _bounds_of_counts(counts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
+class _KeyTexts:
     """n record keys, one after another; `offsets` has n + 1 elements."""
 
     data: Bytes
@@ -102,51 +106,51 @@ class _Texts:
         pieces = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(self.data))
         return pieces.take(pa.array(np.arange(0, len(edges), 2)))
 
-    def cut_1(self) -> _Pieces | None:
-        """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
+    def cut_as_release_1(self) -> _KeyPieces | None:
+        """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once there was a colon.
 
-        1.2.0 never returns from a key whose last piece is of an unwanted field and holds a second colon; here that
-        piece ends.
+        None if no key has a comma: then each key is its own only value. 1.2.0 never returns from a key whose last piece
+        is of an unwanted field and holds a second colon; here that piece ends.
         """
         if not (self.data == _COMMA).any():
             return None
-        offsets, marks = self.offsets, _Marks.of(self)
+        offsets, marks = self.offsets, _Separators.of(self)
         colons = np.diff(marks.colons_before()[marks.bounds])
         composite = (colons > 0) & (np.diff(marks.bounds) > colons)
         marks = marks.of_rows(composite)
         colons_before = marks.colons_before()
         colons_in_row_before = colons_before[:-1] - colons_before[marks.bounds[:-1]][marks.row]
 
-        follows = np.zeros(len(marks.at), np.bool_)
-        follows[:-1] = marks.is_colon[1:] & (marks.row[1:] == marks.row[:-1])
-        separates = ~marks.is_colon & follows & (colons_in_row_before > 0)
-        opens = marks.is_colon & (colons_in_row_before == 0)
-        opens[1:] |= separates[:-1]
+        precedes_colon = np.zeros(len(marks.at), np.bool_)
+        precedes_colon[:-1] = marks.is_colon[1:] & (marks.row[1:] == marks.row[:-1])
+        separates = ~marks.is_colon & precedes_colon & (colons_in_row_before > 0)
+        begins_value = marks.is_colon & (colons_in_row_before == 0)
+        begins_value[1:] |= separates[:-1]
 
-        row = marks.row[opens]
+        row = marks.row[begins_value]
         start = offsets[:-1][row]
         end = offsets[1:][row]
-        first = np.ones(len(row), np.bool_)
-        first[1:] = row[1:] != row[:-1]
+        is_first = np.ones(len(row), np.bool_)
+        is_first[1:] = row[1:] != row[:-1]
         separators = marks.at[separates]
-        start[~first] = separators + 1
-        end[:-1][~first[1:]] = separators
-        return _Pieces(row, start, marks.at[opens], end, ~composite)
+        start[~is_first] = separators + 1
+        end[:-1][~is_first[1:]] = separators
+        return _KeyPieces(row, start, marks.at[begins_value], end, ~composite)
 
-    def cut_0(self) -> _Pieces:
+    def cut_as_release_0(self) -> _KeyPieces:
         """Cut keys as 0.15 does: at every comma, a piece at its first colon, and without empty pieces at the end."""
-        offsets, marks = self.offsets, _Marks.of(self)
+        offsets, marks = self.offsets, _Separators.of(self)
         composite = np.diff(marks.colons_before()[marks.bounds]) > 0
         marks = marks.of_rows(composite)
 
         rows = np.flatnonzero(composite)
         commas = np.bincount(marks.row[~marks.is_colon], minlength=len(composite))
-        bounds = _bounds(np.where(composite, commas + 1, 0))
+        bounds = _bounds_of_counts(np.where(composite, commas + 1, 0))
         is_first = np.zeros(bounds[-1], np.bool_)
         is_first[bounds[:-1][rows]] = True
         is_last = np.roll(is_first, -1)
-        start = _merged(is_first, offsets[:-1][rows], marks.at[~marks.is_colon] + 1)
-        end = _merged(is_last, offsets[1:][rows], marks.at[~marks.is_colon])
+        start = _interleaved(is_first, offsets[:-1][rows], marks.at[~marks.is_colon] + 1)
+        end = _interleaved(is_last, offsets[1:][rows], marks.at[~marks.is_colon])
         row = np.repeat(rows, commas[rows] + 1)
 
         colons = np.append(marks.at[marks.is_colon], len(self.data))
@@ -158,7 +162,7 @@ class _Texts:
         last_filled = np.zeros(len(composite), np.int64)
         last_filled[rows] = filled[np.searchsorted(filled, bounds[1:][rows]) - 1]
         keep = np.arange(len(row)) <= last_filled[row]
-        return _Pieces(row[keep], start[keep], colon[keep], end[keep], ~composite)
+        return _KeyPieces(row[keep], start[keep], colon[keep], end[keep], ~composite)
 
 
 def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
@@ -169,34 +173,34 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
     commas and colons; a key that holds none of the fields is its own only value. Under ``RELEASE_0`` only a key without
     a colon is its own only value; others are cut at every comma, and pieces without a colon are values too.
     """
-    texts = _Texts(*string_buffers(record_keys))
-    cut = texts.cut_0 if parser is KeyParser.RELEASE_0 else texts.cut_1
-    pieces = cut() if (texts.data == _COLON).any() else None
+    texts = _KeyTexts(*string_buffers(record_keys))
+    cut_keys = texts.cut_as_release_0 if parser is KeyParser.RELEASE_0 else texts.cut_as_release_1
+    pieces = cut_keys() if (texts.data == _COLON).any() else None
     offsets = texts.offsets
     if pieces is None or pieces.whole.all():
         return pa.LargeListArray.from_arrays(np.arange(len(offsets)), record_keys)
-    named = pieces.colon >= 0
-    keep = ~named
+    has_name = pieces.colon >= 0
+    is_wanted = ~has_name
     if fields:
-        names = texts.spans(pieces.start[named], pieces.colon[named])
+        names = texts.spans(pieces.start[has_name], pieces.colon[has_name])
         wanted = pc.is_in(names, value_set=pa.array(fields, pa.large_string()))
-        keep[named] = wanted.to_numpy(zero_copy_only=False)
+        is_wanted[has_name] = wanted.to_numpy(zero_copy_only=False)
     else:
-        keep[:] = True
-    row, named = pieces.row[keep], named[keep]
-    start = np.where(named, pieces.colon[keep] + 1, pieces.start[keep])
-    end = pieces.end[keep]
+        is_wanted[:] = True
+    row, has_name = pieces.row[is_wanted], has_name[is_wanted]
+    start = np.where(has_name, pieces.colon[is_wanted] + 1, pieces.start[is_wanted])
+    end = pieces.end[is_wanted]
 
     counts = np.bincount(row, minlength=len(record_keys))
-    whole = pieces.whole if parser is KeyParser.RELEASE_0 else counts == 0
-    bounds = _bounds(np.where(whole, 1, counts))
+    is_own_value = pieces.whole if parser is KeyParser.RELEASE_0 else counts == 0
+    bounds = _bounds_of_counts(np.where(is_own_value, 1, counts))
     is_whole = np.zeros(bounds[-1], np.bool_)
-    is_whole[bounds[:-1][whole]] = True
+    is_whole[bounds[:-1][is_own_value]] = True
     values = texts.spans(
-        _merged(is_whole, offsets[:-1][whole], start),
-        _merged(is_whole, offsets[1:][whole], end),
+        _interleaved(is_whole, offsets[:-1][is_own_value], start),
+        _interleaved(is_whole, offsets[1:][is_own_value], end),
     )
-    return pa.LargeListArray.from_arrays(bounds, _without_placeholders(values, _merged(is_whole, False, named)))
+    return pa.LargeListArray.from_arrays(bounds, _without_placeholders(values, _interleaved(is_whole, False, has_name)))
 
 
 def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.Array] | None:
@@ -223,15 +227,16 @@ def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
     return values
 
 
-def _merged(chosen: Mask, where_chosen: Any, elsewhere: Any) -> np.ndarray[Any, Any]:
-    """Take the elements of one array, in order, where chosen, and those of another array elsewhere."""
+def _interleaved(chosen: Mask, where_chosen: Any, elsewhere: Any) -> np.ndarray[Any, Any]:
+    """Return an array with the elements of one array, in order, where ``chosen``, and of another array elsewhere."""
     merged = np.empty(len(chosen), np.asarray(elsewhere).dtype)
     merged[chosen] = where_chosen
     merged[~chosen] = elsewhere
     return merged
 
 
-def _bounds(counts: Offsets) -> Offsets:
+def _bounds_of_counts(counts: Offsets) -> Offsets:
+    """Return where each of some groups begins, and the end of the last, given the number of elements of each."""
     bounds = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     return bounds

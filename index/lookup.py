@@ -61,9 +61,9 @@ class TableLookup(LookupIndex):
 
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
         """Yield which rows are looked for in which slices: here the rows of each partition in its own slices."""
-        parted = dict(by_partition(rows))
-        slices = for_each(view.storage, view.slices, parted)
-        for positions, file_slices in zip(parted.values(), slices, strict=True):
+        rows_by_partition = dict(by_partition(rows))
+        slices = for_each(view.storage, view.slices, rows_by_partition)
+        for positions, file_slices in zip(rows_by_partition.values(), slices, strict=True):
             yield KeySearch(positions, tuple(file_slices.values()))
 
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
@@ -75,14 +75,17 @@ class TableLookup(LookupIndex):
         return self.tag_by(rows, view, look)
 
     def look_here(self, units: Sequence[tuple[pa.StringArray, SliceKeys]]) -> list[Hits]:
-        """Return which keys each slice holds, by threads of this process; units of one search share their array."""
+        """Return which keys each slice holds, looked up in threads of this process.
+
+        Units of one search share their array of keys.
+        """
         # All units of a search share one array of keys, so it is prepared once.
-        apart = {id(keys): keys for keys, _ in units}
-        ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
+        key_arrays = {id(keys): keys for keys, _ in units}
+        wanted_by_array = {each: WantedKeys.of(keys) for each, keys in key_arrays.items()}
 
         def find(number: int) -> Hits:
             keys, of_slice = units[number]
-            return self.hits(of_slice, ready[id(keys)])
+            return self.hits(of_slice, wanted_by_array[id(keys)])
 
         # Updates mostly hit young files, and files with hits take longest: start with the youngest.
         order = sorted(range(len(units)), key=lambda number: units[number][1].slice.base_time, reverse=True)
@@ -97,7 +100,7 @@ class TableLookup(LookupIndex):
 
         `look` gets pairs of keys and a slice; pairs of one search share their array and come together.
         """
-        began = time.monotonic()
+        start_time = time.monotonic()
         gathered = _HitsOfRows(len(rows))
         searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view)]
         units = [(search, file_slice) for search in searches for file_slice in search.file_slices]
@@ -107,7 +110,7 @@ class TableLookup(LookupIndex):
             hits[id(search)].append((file_slice.group, seen))
         for search in searches:
             gathered.add(search, hits[id(search)])
-        return gathered.tags(_figures(looks, time.monotonic() - began))
+        return gathered.tags(_figures_of(looks, time.monotonic() - start_time))
 
 
 class EverywhereLookup(TableLookup):
@@ -156,6 +159,7 @@ class _KeyedSearch:
 
     @classmethod
     def of(cls, search: KeySearch, rows: KeyedRows) -> _KeyedSearch:
+        """Return a search with the unique keys of its rows in byte order."""
         positions = np.arange(len(rows)) if search.rows is None else search.rows
         keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
         unique, key_of_row = unique_in_order(keys)
@@ -175,34 +179,35 @@ class _HitsOfRows:
     def add(self, search: _KeyedSearch, hits: Sequence[tuple[FileGroupId, Hits]]) -> None:
         """Add the hits of one search; the first slice that holds a key is its home, further slices hold copies."""
         home = np.full(len(search.keys), NOT_FOUND, np.int32)
-        again: list[tuple[Positions, int]] = []
+        copies: list[tuple[Positions, int]] = []
         for group, seen in hits:
             if not len(seen.positions):
                 continue
             code = self._groups.setdefault(group, len(self._groups))
             if seen.repeats:
                 self._repeating.add(code)
-            first = home[seen.positions] == NOT_FOUND
-            home[seen.positions[first]] = code
-            if not first.all():
-                again.append((seen.positions[~first], code))
+            is_first_hit = home[seen.positions] == NOT_FOUND
+            home[seen.positions[is_first_hit]] = code
+            if not is_first_hit.all():
+                copies.append((seen.positions[~is_first_hit], code))
         self._codes[search.rows] = home[search.key_of_row]
-        if again:
-            self._add_copies(search, again)
+        if copies:
+            self._add_copies(search, copies)
 
-    def _add_copies(self, search: _KeyedSearch, again: Sequence[tuple[Positions, int]]) -> None:
-        """Join (key, further slice) with (key, row), which gives the rows of each copy."""
-        keys = np.concatenate([positions for positions, _ in again])
-        codes = np.repeat([code for _, code in again], [len(positions) for positions, _ in again]).astype(np.int32)
+    def _add_copies(self, search: _KeyedSearch, copies: Sequence[tuple[Positions, int]]) -> None:
+        """Note the rows of keys that further slices hold, by joining (key, further slice) with (key, row)."""
+        keys = np.concatenate([positions for positions, _ in copies])
+        codes = np.repeat([code for _, code in copies], [len(positions) for positions, _ in copies]).astype(np.int32)
         order = np.argsort(search.key_of_row, kind="stable")
         ordered = search.key_of_row[order]
         starts, ends = np.searchsorted(ordered, keys), np.searchsorted(ordered, keys, side="right")
         lengths = ends - starts
-        at = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
-        self._copied.append(search.rows[order[at]])
+        order_positions = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
+        self._copied.append(search.rows[order[order_positions]])
         self._copy_codes.append(np.repeat(codes, lengths))
 
     def tags(self, figures: LookupFigures) -> Tags:
+        """Return where all rows are, once all searches are added."""
         groups, repeating = tuple(self._groups), frozenset(self._repeating)
         if not self._copied:
             return Tags(groups, self._codes, figures, repeating=repeating)
@@ -210,7 +215,8 @@ class _HitsOfRows:
         return Tags(groups, self._codes, figures, copied, codes, repeating)
 
 
-def _figures(looks: Sequence[Hits], seconds: float) -> LookupFigures:
+def _figures_of(looks: Sequence[Hits], seconds: float) -> LookupFigures:
+    """Return what the looks into all slices cost together."""
     return LookupFigures(
         files=len(looks),
         candidates=sum(seen.was_read for seen in looks),

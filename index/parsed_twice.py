@@ -57,15 +57,19 @@ class ParsedTwiceIndex(BucketIndex):
         return replace(self, numbers=None).buckets_in(paths, record_keys, parts)
 
     def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
-        first, second = (self._by(release) for release in _RELEASES)
+        """Return the bucket of each key; stored rows decide if the two releases choose different buckets.
+
+        Raises `BucketMisfitError` if they do not tell which of the two buckets it is.
+        """
+        first, second = (self._index_of_release(release) for release in _RELEASES)
         buckets = first.buckets_in(paths, record_keys, parts)
         if self._agree(record_keys, parts):
             return buckets
-        others = second.buckets_in(paths, record_keys, parts)
-        differing = np.flatnonzero(buckets != others)
+        buckets_of_0 = second.buckets_in(paths, record_keys, parts)
+        differing = np.flatnonzero(buckets != buckets_of_0)
         if len(differing):
             at = pa.array(differing)
-            by_release = [buckets[differing], others[differing]]
+            by_release = [buckets[differing], buckets_of_0[differing]]
             doubts = KeyDoubts(plain(record_keys).take(at).cast(pa.string()), paths.take(at), by_release)
             buckets[differing] = np.choose(self._stored_keys.choice(doubts), by_release)
         return buckets
@@ -78,22 +82,22 @@ class ParsedTwiceIndex(BucketIndex):
         self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
     ) -> Buckets:
         """Return the new bucket of each key by the release that put it into the file group; by 1.x if both would."""
-        hashes = self._by(KeyParser.RELEASE_1).hashes(record_keys, parts)
+        hashes = self._index_of_release(KeyParser.RELEASE_1).hashes(record_keys, parts)
         if not self._agree(record_keys, parts):
-            others = self._by(KeyParser.RELEASE_0).hashes(record_keys, parts)
+            hashes_of_0 = self._index_of_release(KeyParser.RELEASE_0).hashes(record_keys, parts)
             bucket = self.number_of(source)
-            hashes = np.where((hashes % old != bucket) & (others % old == bucket), others, hashes)
+            hashes = np.where((hashes % old != bucket) & (hashes_of_0 % old == bucket), hashes_of_0, hashes)
         return hashes_to_buckets(hashes, new)
 
     def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
         """Return the hashes of the keys by each release, one array if all are equal."""
-        first, second = (self._by(release) for release in _RELEASES)
+        first, second = (self._index_of_release(release) for release in _RELEASES)
         hashes = (first.hashes(record_keys),)
         return hashes if self._agree(record_keys) else (*hashes, second.hashes(record_keys))
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return the positions of the keys that neither release puts into the file group."""
-        first, second = (self._by(release).misfits(record_keys, group) for release in _RELEASES)
+        first, second = (self._index_of_release(release).misfits(record_keys, group) for release in _RELEASES)
         return np.intersect1d(first, second, assume_unique=True)
 
     def _agree(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> bool:
@@ -103,7 +107,8 @@ class ParsedTwiceIndex(BucketIndex):
         data, _ = string_buffers(plain(record_keys))
         return not (data == _COLON).any()
 
-    def _by(self, release: KeyParser) -> BucketIndex:
+    def _index_of_release(self, release: KeyParser) -> BucketIndex:
+        """Return the index by the rule of one release, which never asks stored rows."""
         return BucketIndex(self.bucket_count, self.record_key_fields, self.hash_fields, release, self.numbers)
 
 
@@ -139,56 +144,57 @@ class _StoredKeys:
 
     def choice(self, doubts: KeyDoubts) -> Choice:
         """Return for each key whose rule it follows: 0 for 1.x, 1 for 0.x; `BucketMisfitError` if nothing tells."""
-        held = [self._held(doubts, buckets) for buckets in doubts.by_release]
-        twice = np.flatnonzero(held[0] & held[1])
-        if len(twice):
+        stored = [self._are_stored(doubts, buckets) for buckets in doubts.by_release]
+        stored_twice = np.flatnonzero(stored[0] & stored[1])
+        if len(stored_twice):
             raise BucketMisfitError(
-                f"{doubts.at(int(twice[0]))}, and the table{self._where} has it in both.",
+                f"{doubts.at(int(stored_twice[0]))}, and the table{self._table_words} has it in both.",
                 "Delete one of the two rows with the release of Apache Hudi that wrote it, or rewrite the table with "
                 "mode overwrite.",
             )
-        choice = np.where(held[0], 0, np.where(held[1], 1, _NEITHER))
-        new = np.flatnonzero(choice == _NEITHER)
-        if len(new):
-            choice[new] = self._rule_of_new_keys(doubts, int(new[0]))
+        choice = np.where(stored[0], 0, np.where(stored[1], 1, _NEITHER))
+        new_keys = np.flatnonzero(choice == _NEITHER)
+        if len(new_keys):
+            choice[new_keys] = self._rule_of_new_keys(doubts, int(new_keys[0]))
         return choice
 
     @property
-    def _where(self) -> str:
+    def _table_words(self) -> str:
         return "" if self._view is None else f" {self._view.storage.path}"
 
     @cached_property
     def _view(self) -> FileView | None:
         return None if self.index.numbers is None else self.index.numbers.view()
 
-    def _held(self, doubts: KeyDoubts, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return whether each key is stored in the bucket beside it."""
-        held = np.zeros(len(buckets), np.bool_)
+    def _are_stored(self, doubts: KeyDoubts, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return whether each key is stored in the bucket of ``buckets`` at its position."""
+        are_stored = np.zeros(len(buckets), np.bool_)
         codes = doubts.paths.indices.to_numpy(zero_copy_only=False)
         places = codes.astype(np.int64) << 32 | buckets
         for place in np.unique(places).tolist():  # O(file groups)
-            stored = self._by_bucket(doubts.named[place >> 32]).get(place & 0xFFFFFFFF)
+            stored = self._keys_of_partition(doubts.named[place >> 32]).get(place & 0xFFFFFFFF)
             if stored is not None:
                 rows = np.flatnonzero(places == place)
                 keys = doubts.keys.take(pa.array(rows))
                 wanted = WantedKeys.of(keys.unique().sort())
-                held[rows] = np.isin(wanted.probe.find(keys), stored.hits(wanted).positions)
-        return held
+                are_stored[rows] = np.isin(wanted.probe.find(keys), stored.hits(wanted).positions)
+        return are_stored
 
     @cached_property
-    def _numbered(self) -> dict[str, dict[int, SliceKeys]]:
+    def _keys_by_bucket(self) -> dict[str, dict[int, SliceKeys]]:
         """The keys of each file slice by partition path and bucket, of partitions that rows go to."""
         return {}
 
-    def _by_bucket(self, partition_path: str) -> dict[int, SliceKeys]:
-        if partition_path not in self._numbered:
-            numbered = (
+    def _keys_of_partition(self, partition_path: str) -> dict[int, SliceKeys]:
+        """Return the keys of each bucket's slice in a partition; they are opened when they are read."""
+        if partition_path not in self._keys_by_bucket:
+            slices_by_bucket = (
                 (self.index.number_of(file_slice.group), file_slice) for file_slice in self._slices(partition_path)
             )
-            self._numbered[partition_path] = {
-                bucket: self._keys_of(file_slice) for bucket, file_slice in numbered if bucket is not None
+            self._keys_by_bucket[partition_path] = {
+                bucket: self._keys_of(file_slice) for bucket, file_slice in slices_by_bucket if bucket is not None
             }
-        return self._numbered[partition_path]
+        return self._keys_by_bucket[partition_path]
 
     def _slices(self, partition_path: str) -> Iterable[FileSlice]:
         return () if self._view is None else self._view.slices(partition_path).values()
@@ -209,13 +215,17 @@ class _StoredKeys:
             return rules.pop()
         why = "follow both rules" if rules else "show neither"
         raise BucketMisfitError(
-            f"{doubts.at(row)}. The stored keys of the table{self._where} {why}, so that another writer may "
+            f"{doubts.at(row)}. The stored keys of the table{self._table_words} {why}, so that another writer may "
             "not find the row.",
             "Write such keys with the release of Apache Hudi that wrote the table, or rewrite the table with mode "
             f"overwrite and {key.INDEX_TYPE}={key.SIMPLE}.",
         )
 
     def _rules_of_stored(self, paths: Sequence[str]) -> set[int]:
+        """Return which rules stored keys follow, by some slices, those of the given partitions first.
+
+        It is empty if none of these keys tells the rules apart.
+        """
         rules: set[int] = set()
         for file_slice in islice(self._nearest_first(paths), _SLICES_LOOKED_INTO):
             group = file_slice.group
@@ -232,6 +242,7 @@ class _StoredKeys:
         return {}
 
     def _rules_of(self, file_slice: FileSlice) -> set[int]:
+        """Return which rules put keys of a slice where they are, by keys that the two rules put into two buckets."""
         rules: set[int] = set()
         count, bucket = self.index.count_of(file_slice.partition_path), self.index.number_of(file_slice.group)
         keys_of = self._keys_of(file_slice)
@@ -240,7 +251,7 @@ class _StoredKeys:
             if len(candidates) > 1:
                 buckets = [hashes_to_buckets(hashes, count or 1) for hashes in candidates]
                 differ = buckets[0] != buckets[1]
-                rules |= {rule for rule, own in enumerate(buckets) if np.any(differ & (own == bucket))}
+                rules |= {rule for rule, of_rule in enumerate(buckets) if np.any(differ & (of_rule == bucket))}
         return rules
 
     def _nearest_first(self, paths: Sequence[str]) -> Iterator[FileSlice]:

@@ -69,8 +69,8 @@ def index_for(
     if kind in _LOOKUPS:
         return _LOOKUPS[kind](config, settings or LookupSettings())
     if kind == BUCKET:
-        return _bucket(config, numbers)
-    return _offered(kind, config)(config, settings or LookupSettings())
+        return _bucket_index(config, numbers)
+    return _offered_factory(kind, config)(config, settings or LookupSettings())
 
 
 def noted_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Index | None:
@@ -90,7 +90,7 @@ def placing_index_for(config: TableConfig, numbers: NumberOfBuckets | None = Non
     Reads prune file groups by it, and by the numbers of buckets of their moment. They load no index of another package,
     which may need options of its own.
     """
-    return _bucket(config, numbers) if has_buckets(config) else None
+    return _bucket_index(config, numbers) if has_buckets(config) else None
 
 
 def computed_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> ComputedIndex:
@@ -118,12 +118,17 @@ def is_offered(kind: str) -> bool:
 
 
 def _offers(kind: str) -> set[EntryPoint]:
+    """Return the entry points of installed packages that offer an index of this name."""
     from importlib.metadata import entry_points  # noqa: PLC0415 (slow, and a built-in index needs none)
 
     return {entry for entry in entry_points(group=ENTRY_POINTS) if entry.name.upper() == kind}
 
 
-def _offered(kind: str, config: TableConfig) -> IndexFactory:
+def _offered_factory(kind: str, config: TableConfig) -> IndexFactory:
+    """Return what makes an index of another package.
+
+    Raises `OptionConflictError` if several packages offer it, and `UnsupportedTableError` if none does.
+    """
     offers = _offers(kind)
     if len(offers) > 1:
         raise OptionConflictError(
@@ -142,7 +147,12 @@ def _offered(kind: str, config: TableConfig) -> IndexFactory:
     return factory
 
 
-def _bucket(config: TableConfig, numbers: NumberOfBuckets | None = None) -> BucketIndex:
+def _bucket_index(config: TableConfig, numbers: NumberOfBuckets | None = None) -> BucketIndex:
+    """Return the bucket index of a table, or `ParsedTwiceIndex` if two releases may have written its keys.
+
+    Raises `UnsupportedTableError` for another engine of buckets, `MissingOptionError` without a number of buckets, and
+    `TableConfigError` for properties that contradict each other.
+    """
     for option in (key.BUCKET_ENGINE, BUCKET_EXPRESSIONS):
         value = config.properties.get(option)
         if value and (option, value.upper()) != (key.BUCKET_ENGINE, "SIMPLE"):

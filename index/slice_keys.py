@@ -50,6 +50,7 @@ class WantedKeys:
         return len(self.keys)
 
     def part(self, positions: Positions) -> WantedKeys:
+        """Return some of the keys, given their ascending positions."""
         return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
@@ -57,11 +58,11 @@ class WantedKeys:
         if not len(self) or not len(keys):
             return keys
         sample = keys.take(pa.array(np.linspace(0, len(keys) - 1, _SAMPLE, dtype=np.int64)))
-        if pc.all(self._between(sample)).as_py():  # O(1)
+        if pc.all(self._within_bounds(sample)).as_py():  # O(1)
             return keys
-        return keys.filter(self._between(keys))
+        return keys.filter(self._within_bounds(keys))
 
-    def _between(self, keys: pa.StringArray) -> pa.BooleanArray:
+    def _within_bounds(self, keys: pa.StringArray) -> pa.BooleanArray:
         return pc.and_(pc.greater_equal(keys, self.keys[0]), pc.less_equal(keys, self.keys[-1]))
 
 
@@ -81,6 +82,7 @@ class Hits:
 
     @classmethod
     def none(cls, nbytes: int = 0) -> Hits:
+        """Return no hits, for a file that was excluded after so many bytes were read."""
         return cls(np.zeros(0, np.int64), nbytes)
 
     def at(self, positions: Positions) -> Hits:
@@ -88,6 +90,7 @@ class Hits:
         return replace(self, positions=positions[self.positions])
 
     def __add__(self, other: Hits) -> Hits:
+        """Return the hits in the base file and in the log files of one slice together."""
         if not other.was_read and not other.bytes:
             return self
         positions = np.union1d(self.positions, other.positions)
@@ -108,17 +111,19 @@ class SliceKeys:
     gathered: GatheredKeys | None = None
 
     def of_base(self) -> Iterator[pa.StringArray]:
+        """Yield the record keys of the base file; none if there is no base file."""
         base = self.slice.base
         if base is not None:
             with open_base(self.storage, base) as reader:
-                yield from _keys(reader.batches(_KEYS), f"The base file {base.path}")
+                yield from _checked_keys(reader.batches(_KEYS), f"The base file {base.path}")
 
     def of_logs(self) -> Iterator[pa.StringArray]:
         """Yield the record keys of rows in log files."""
-        for keys in self._of_blocks():
+        for keys in self._keys_of_blocks():
             yield from keys
 
     def hits(self, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys the slice holds, in its base file or its log files."""
         of_logs = self.hits_of_logs(wanted)
         base = self.slice.base
         if base is None:
@@ -129,16 +134,17 @@ class SliceKeys:
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:
         """Return which wanted keys are in rows of log files, deleted or not: a later insert has to meet that delete."""
         logs = self.slice.logs
-        blocks = self._of_blocks() if self.gathered is None else map(self.gathered.of_log, self._of_blocks())
+        blocks = self._keys_of_blocks() if self.gathered is None else map(self.gathered.of_log, self._keys_of_blocks())
         positions_of_blocks = [_positions_of(keys, wanted)[0] for keys in blocks]
         positions = np.unique(np.concatenate(positions_of_blocks)) if positions_of_blocks else np.zeros(0, np.int64)
         return Hits(positions, sum(log.size for log in logs), bool(positions_of_blocks))
 
-    def _of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
+    def _keys_of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
+        """Yield the record keys of each data block that counts."""
         for block in effective_blocks([read_log(self.storage, log) for log in self.slice.logs], self.sees):
             if block.is_data:
                 shown = f"{block.shown[:1].upper()}{block.shown[1:]}"
-                yield _keys(BlockContent(self.storage, block).rows(_KEYS), shown)
+                yield _checked_keys(BlockContent(self.storage, block).rows(_KEYS), shown)
 
 
 def hits_of_base(
@@ -152,14 +158,15 @@ def hits_of_base(
     leaves = leaves_of(base.parquet, (RECORD_KEY,))
     chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
     nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
-    keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
+    keys = _checked_keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
     if gathered is not None and gathers:
         keys = gathered.of_base(keys)
     positions, repeats = _positions_of(keys, wanted)
     return Hits(positions, nbytes, bool(groups), repeats=repeats)
 
 
-def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringArray]:
+def _checked_keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringArray]:
+    """Yield the key column of batches; raise `NullKeyError` if a key is null."""
     for batch in batches:
         keys = batch.column(RECORD_KEY)
         if keys.null_count:
@@ -174,11 +181,13 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
 def _positions_of(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> tuple[Positions, bool]:
     """Return the positions of the wanted keys that batches hold, ascending, and whether any key comes several times."""
     positions_of_batches = [wanted.probe.find(wanted.near(keys)) for keys in batches]
-    met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in positions_of_batches)])
-    if _MANY * len(met) < len(wanted):
-        positions = np.unique(met)
+    positions_of_hits = np.concatenate(
+        [np.zeros(0, np.int64), *(positions[positions >= 0] for positions in positions_of_batches)]
+    )
+    if _MANY * len(positions_of_hits) < len(wanted):
+        positions = np.unique(positions_of_hits)
     else:
-        held = np.zeros(len(wanted), np.bool_)
-        held[met] = True
-        positions = np.flatnonzero(held)
-    return positions, len(positions) < len(met)
+        is_held = np.zeros(len(wanted), np.bool_)
+        is_held[positions_of_hits] = True
+        positions = np.flatnonzero(is_held)
+    return positions, len(positions) < len(positions_of_hits)

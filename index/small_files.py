@@ -36,14 +36,18 @@ def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
     """
     newest = timeline.writes[: -_NEWEST - 1 : -1]
     bytes_and_rows = for_each(timeline.files.storage, lambda instant: _bytes_and_rows(timeline, instant), newest)
-    much = [
+    large_commits = [
         (written, rows) for written, rows in bytes_and_rows if rows and written > sizes.telling * max(sizes.small, 0)
     ]
-    rows = sum(rows for _, rows in much)
-    return sum(written for written, _ in much) / rows if rows else float(max(sizes.record_bytes, 1))
+    rows = sum(rows for _, rows in large_commits)
+    return sum(written for written, _ in large_commits) / rows if rows else float(max(sizes.record_bytes, 1))
 
 
 def _bytes_and_rows(timeline: Timeline, instant: Instant) -> tuple[int, int]:
+    """Return the bytes and rows of the base files that a commit wrote.
+
+    Zeros for a clustering or an unreadable commit.
+    """
     try:
         body = timeline.files.read_commit(instant)
     except (StorageError, CorruptInstantError) as error:
@@ -71,7 +75,7 @@ _HASHES = 1 << 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class SmallFile:
-    """A base file that new rows may join; order is by size in bytes."""
+    """A base file that new rows may join; files compare by their size in bytes."""
 
     size: int
     file_id: str
@@ -153,29 +157,35 @@ def deal(
 
     Shares are of hashes, so a file group's real number of rows varies about its quota.
     """
-    full = max(int(sizes.largest / record_bytes), 1)
+    rows_of_full_file = max(int(sizes.largest / record_bytes), 1)
     return {
-        path: _deal(path, rows, _rooms(groups.small.get(path, ()), sizes, record_bytes), full, instant_time)
+        path: _shares_of_partition(
+            path, rows, _free_rows(groups.small.get(path, ()), sizes, record_bytes), rows_of_full_file, instant_time
+        )
         for path, rows in new_rows.items()
         if rows > 0
     }
 
 
-def _rooms(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
+def _free_rows(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
+    """Return how many more rows each small file takes, without those that take none."""
     rooms = {file.file_id: int((sizes.largest - file.size) / record_bytes) for file in small}
     return {file_id: room for file_id, room in rooms.items() if room > 0}
 
 
-def _deal(path: str, rows: int, rooms: Mapping[str, int], full: int, instant_time: str) -> Shares:
+def _shares_of_partition(
+    path: str, rows: int, rooms: Mapping[str, int], rows_of_full_file: int, instant_time: str
+) -> Shares:
+    """Return the shares of one partition's new rows: of the small files, then of new file groups for the rest."""
     quotas: list[tuple[str, int | None, int]] = []
-    left = rows
+    rows_left = rows
     for file_id, room in rooms.items():
-        if not left:
+        if not rows_left:
             break
-        quotas.append((file_id, None, min(room, left)))
-        left -= min(room, left)
-    for number in range(math.ceil(left / full)):
-        quota = min(full, left - number * full)
+        quotas.append((file_id, None, min(room, rows_left)))
+        rows_left -= min(room, rows_left)
+    for number in range(math.ceil(rows_left / rows_of_full_file)):
+        quota = min(rows_of_full_file, rows_left - number * rows_of_full_file)
         quotas.append((new_file_id(instant_time, path, number), number, quota))
     shares: list[Share] = []
     dealt = 0

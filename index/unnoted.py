@@ -52,8 +52,8 @@ class UnnotedIndex(SimpleIndex):
         """
         at = pa.array(absent)
         keys, _ = unique_in_order(rows.record_keys.take(at))
-        own = set(rows.paths.take(at).unique().dictionary_decode().to_pylist())  # O(partitions)
-        slices = [file_slice for file_slice in view.all_slices() if own != {file_slice.partition_path}]
+        own_partitions = set(rows.paths.take(at).unique().dictionary_decode().to_pylist())  # O(partitions)
+        slices = [file_slice for file_slice in view.all_slices() if own_partitions != {file_slice.partition_path}]
         candidates = self._candidates(keys, slices, view)
         if len(candidates) > self.settings.most_elsewhere:
             raise self.too_many(f"{len(keys):,}", keys[0].as_py(), view)  # one value, for the error
@@ -64,8 +64,8 @@ class UnnotedIndex(SimpleIndex):
                 row = pc.index(rows.record_keys.take(at), key).as_py()  # O(1)
                 path = rows.paths[int(absent[row])].as_py()  # one value, for the error
                 raise self.key_elsewhere(key, path, file_slice.partition_path, view)
-        read = sum(hits.was_read for hits in looks)
-        return LookupFigures(len(slices), len(candidates), read, sum(hits.bytes for hits in looks))
+        slices_read = sum(hits.was_read for hits in looks)
+        return LookupFigures(len(slices), len(candidates), slices_read, sum(hits.bytes for hits in looks))
 
     def _candidates(self, keys: pa.StringArray, slices: Sequence[FileSlice], view: FileView) -> list[FileSlice]:
         """Return the slices that may hold some of the keys by their footers; one too many ends the search."""
@@ -82,8 +82,8 @@ class UnnotedIndex(SimpleIndex):
         candidates: list[FileSlice] = []
         for start in range(0, len(slices), _FOOTERS_AT_ONCE):
             part = slices[start : start + _FOOTERS_AT_ONCE]
-            may = for_each(view.storage, may_hold, part, computes=True)
-            candidates += [file_slice for file_slice, may_be in zip(part, may, strict=True) if may_be]
+            may_hold_keys = for_each(view.storage, may_hold, part, computes=True)
+            candidates += [file_slice for file_slice, may_be in zip(part, may_hold_keys, strict=True) if may_be]
             if len(candidates) > self.settings.most_elsewhere:
                 break
         return candidates

@@ -49,7 +49,7 @@ class _Node:
 def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predicate, ...]:
     """Return predicates that every row satisfies for which an expression holds by pyarrow's rules."""
     try:
-        return necessary(_term(_tree(expression), schema))
+        return necessary(_term(_read_tree(expression), schema))
     except (pa.ArrowException, IndexError, KeyError, RecursionError, TypeError, ValueError):
         # Arrow does not serialize every expression, and another version may do it otherwise.
         return ()
@@ -58,12 +58,13 @@ def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predica
 def equal_columns(expression: pc.Expression) -> list[tuple[str, str]]:
     """Return pairs of columns that are equal, by pyarrow's rules, in every row for which an expression holds."""
     try:
-        return list(_equal_columns(_tree(expression)))
+        return list(_equal_columns(_read_tree(expression)))
     except (pa.ArrowException, IndexError, KeyError, RecursionError, TypeError, ValueError):
         return []
 
 
 def _equal_columns(node: _Node) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of columns that a conjunction compares for equality."""
     if node.call in ("and", "and_kleene"):
         for argument in node.arguments:
             yield from _equal_columns(argument)
@@ -78,12 +79,13 @@ def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
         column = column_in(schema, node.name)
         return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
     if node.call in _COMPARES and len(node.arguments) == 2:
-        return _compared(_COMPARES[node.call], *node.arguments, schema)
-    read = _READERS.get(node.call or "")
-    return UNKNOWN if read is None else read(node, schema)
+        return _comparison(_COMPARES[node.call], *node.arguments, schema)
+    reader = _READERS.get(node.call or "")
+    return UNKNOWN if reader is None else reader(node, schema)
 
 
-def _compared(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> SqlTerm:
+def _comparison(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> SqlTerm:
+    """Return a comparison of a column with a constant, on whichever side the column is."""
     if left.name is None:
         left, right, op = right, left, _MIRRORED[op]
     column = None if left.name is None else column_in(schema, left.name)
@@ -93,35 +95,40 @@ def _compared(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> Sql
     return only_if_true(term) if is_floating else term
 
 
-def _of_logic(op: str) -> Callable[[_Node, pa.Schema], SqlTerm]:
+def _logic_reader(op: str) -> Callable[[_Node, pa.Schema], SqlTerm]:
+    """Return what reads a call that joins conditions by an operator."""
     return lambda node, schema: joined(op, [_term(argument, schema) for argument in node.arguments])
 
 
-def _negated(node: _Node, schema: pa.Schema) -> SqlTerm:
+def _negation(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Read the negation of a condition."""
     return NotTerm(_term(node.arguments[0], schema))
 
 
-def _null(node: _Node, schema: pa.Schema) -> SqlTerm:
-    column = _column(node, schema)
+def _null_test(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Read a test for null; it is unknown for a column of floats if NaN counts as null."""
+    column = _argument_column(node, schema)
     if column is None or (node.options.get("nan_is_null") and pa.types.is_floating(column.kind)):
         return UNKNOWN
     return NullTerm(column)
 
 
-def _valid(node: _Node, schema: pa.Schema) -> SqlTerm:
-    column = _column(node, schema)
+def _not_null_test(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Read a test for values that are not null."""
+    column = _argument_column(node, schema)
     return UNKNOWN if column is None else NotTerm(NullTerm(column))
 
 
-def _among(node: _Node, schema: pa.Schema) -> SqlTerm:
-    column, values = _column(node, schema), node.options.get("value_set")
+def _set_lookup(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Read a lookup in a set of values; it is unknown if the set has a null that matches no null."""
+    column, values = _argument_column(node, schema), node.options.get("value_set")
     if values is None or (values.null_count and node.options.get("null_matching_behavior") != _MATCH):
         return UNKNOWN
     term = among_values(column, values, null_is_value=True)
     return only_if_true(term) if column is not None and pa.types.is_floating(column.kind) else term
 
 
-def _chosen(node: _Node, schema: pa.Schema) -> SqlTerm:
+def _choice(node: _Node, schema: pa.Schema) -> SqlTerm:
     """Read a choice that is false or null if its condition does not hold, as DuckDB writes ``IN``."""
     condition, value, other = node.arguments
     if other.constant is None or other.constant.as_py():  # one value
@@ -130,28 +137,34 @@ def _chosen(node: _Node, schema: pa.Schema) -> SqlTerm:
 
 
 _READERS: dict[str, Callable[[_Node, pa.Schema], SqlTerm]] = {
-    **dict.fromkeys(("and", "and_kleene"), _of_logic("AND")),
-    **dict.fromkeys(("or", "or_kleene"), _of_logic("OR")),
-    "invert": _negated,
-    "is_null": _null,
-    "is_valid": _valid,
-    "is_in": _among,
-    "if_else": _chosen,
+    **dict.fromkeys(("and", "and_kleene"), _logic_reader("AND")),
+    **dict.fromkeys(("or", "or_kleene"), _logic_reader("OR")),
+    "invert": _negation,
+    "is_null": _null_test,
+    "is_valid": _not_null_test,
+    "is_in": _set_lookup,
+    "if_else": _choice,
 }
 
 
-def _column(node: _Node, schema: pa.Schema) -> ColumnTerm | None:
+def _argument_column(node: _Node, schema: pa.Schema) -> ColumnTerm | None:
+    """Return the column that is the first argument of a call; None for any other argument."""
     name = node.arguments[0].name
     return None if name is None else column_in(schema, name)
 
 
-def _tree(expression: pc.Expression) -> _Node:
+def _read_tree(expression: pc.Expression) -> _Node:
+    """Return the tree of an expression, from the form in which pyarrow pickles it."""
     _, (pickled,) = expression.__reduce__()
     with pa.ipc.open_file(pickled) as reader:
-        return _node(deque(_metadata(reader.schema)), reader.get_batch(0))
+        return _read_node(deque(_metadata(reader.schema)), reader.get_batch(0))
 
 
-def _node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Node:
+def _read_node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Node:
+    """Take the next node with all its arguments off the front of ``parts``.
+
+    Raises ValueError for a kind of node that this reader does not know.
+    """
     kind, value = parts.popleft()
     if kind == "literal":
         return _Node(constant=constants.column(int(value))[0])
@@ -167,15 +180,16 @@ def _node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Node:
     options: dict[str, Any] = {}
     while parts[0][0] != "end":
         if parts[0][0] == "options":
-            given = constants.column(int(parts.popleft()[1]))[0]
-            options = {name: _option(scalar) for name, scalar in given.items()}
+            call_options = constants.column(int(parts.popleft()[1]))[0]
+            options = {name: _option(scalar) for name, scalar in call_options.items()}
         else:
-            arguments.append(_node(parts, constants))
+            arguments.append(_read_node(parts, constants))
     parts.popleft()
     return _Node(call=value, arguments=tuple(arguments), options=options)
 
 
 def _option(scalar: pa.Scalar) -> Any:
+    """Return the value of an option of a call; a list as an Arrow array."""
     return scalar.values if pa.types.is_list(scalar.type) else scalar.as_py()  # one value
 
 

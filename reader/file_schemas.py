@@ -28,6 +28,7 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
     parse = lru_cache(maxsize=None)(arrow_schema)
 
     def schema_of(instant_time: str) -> pa.Schema:
+        """Return the data columns that a write states, or else those of the footer of one of its base files."""
         instant = timeline.find(instant_time)
         if instant is not None and instant.state == State.COMPLETED and instant.is_write:
             text = schema_text(timeline, instant, of_files=True)

@@ -78,6 +78,7 @@ def among_values(column: ColumnTerm | None, values: pa.Array, *, null_is_value: 
 
 
 def joined(op: str, parts: Iterable[SqlTerm]) -> SqlTerm:
+    """Return conditions joined by ``AND`` or ``OR``."""
     return LogicTerm("AND" if op == "AND" else "OR", tuple(parts))
 
 

@@ -24,19 +24,19 @@ from .window import Window
 
 
 def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
-    """Return the lost files whose file groups no archived replacecommit took away.
+    """Return the lost files whose file groups no archived replacecommit replaced.
 
     A clean may stay on the timeline for longer than the replacecommit whose files it deleted. It still names the files,
     and nothing on the timeline says any more that the table does not need them.
     """
-    waiting = list(lost)
-    first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
-    since = min((file.named_time for file in waiting if file.named_time < first), default="")
-    if not since:
-        return waiting
+    lost_files = list(lost)
+    first_write = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
+    oldest_time = min((file.named_time for file in lost_files if file.named_time < first_write), default="")
+    if not oldest_time:
+        return lost_files
     replacing = [
         instant
-        for instant in archive.instants(since, first)
+        for instant in archive.instants(oldest_time, first_write)
         if instant.replaces and timeline.is_committed(instant.requested_time)
     ]
     replaced_at: dict[tuple[str, str], str] = {}
@@ -46,10 +46,10 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
         replaced_at |= {
             (path, file_id): instant.requested_time for path, ids in commit.replaced.items() for file_id in ids
         }
-    return [file for file in waiting if replaced_at.get((_partition(file), file.file_id), "") < file.named_time]
+    return [file for file in lost_files if replaced_at.get((_partition_of(file), file.file_id), "") < file.named_time]
 
 
-def _partition(file: DataFile) -> str:
+def _partition_of(file: DataFile) -> str:
     return file.path.rpartition("/")[0]
 
 
@@ -67,6 +67,7 @@ class Moment:
 
     @classmethod
     def of_request(cls, timeline: Timeline, time: str) -> Moment:
+        """Return the moment with the instants that were requested until a time."""
         return cls(timeline.as_of_request(time), time)
 
 
@@ -126,22 +127,25 @@ class ListedFiles:
         """Yield the base files that are listed with another size than their writes state."""
         for partition, bases in read_written(self.seen.timeline).newest.items():
             listed = {info.path: info.size for info in self.listings.get(partition, ())}
-            begin = f"{partition}/" if partition else ""
-            paths = ((begin + base.name, base.size) for base in bases.values() if base.size)
+            folder_prefix = f"{partition}/" if partition else ""
+            paths = ((folder_prefix + base.name, base.size) for base in bases.values() if base.size)
             yield from (path for path, size in paths if listed.get(path, size) != size)
 
-    def taken(self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None) -> list[DataFile]:
-        """Return those of a moment's lost files that cleans removed.
+    def removed_by_cleans(
+        self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None
+    ) -> list[DataFile]:
+        """Return those of a moment's lost files that cleans, or newer writes, made superfluous.
 
         ``now`` is a timeline read after the files were listed. Raises MissingFileError for a file that is gone without
         a clean or a newer write, StorageError for a file that was rolled back.
         """
-        named = {file.path for files in self._cleaned_since(moment).values() for file in files}
-        by_cleans = [file for file in lost if file.path in named]
-        others = [file for file in lost if file.path not in named]
-        return [*by_cleans, *superseded(moment.timeline, others, now)]
+        cleaned_paths = {file.path for files in self._cleaned_since(moment).values() for file in files}
+        by_cleans = [file for file in lost if file.path in cleaned_paths]
+        not_cleaned = [file for file in lost if file.path not in cleaned_paths]
+        return [*by_cleans, *superseded(moment.timeline, not_cleaned, now)]
 
     def _cleaned_since(self, moment: Moment) -> Mapping[str, tuple[DataFile, ...]]:
+        """Return the files, by partition, that cleans after a moment removed."""
         return cleaned_since(self.cleans, self.now, moment.timeline, moment.time)
 
 
@@ -157,6 +161,7 @@ class SliceFilter:
     written: Callable[[DataFile], bool] = lambda file: True
 
     def narrowed(self, partition: Callable[[str], bool], file: Callable[[DataFile], bool]) -> SliceFilter:
+        """Return a filter of the slices that satisfy two more tests, of the partition and of the file."""
         return SliceFilter(
             lambda path: self.partition(path) and partition(path),
             lambda data_file: file(data_file) and self.file(data_file),
@@ -164,6 +169,10 @@ class SliceFilter:
         )
 
     def written_in(self, window: Window | None, timeline: Timeline) -> SliceFilter:
+        """Return a filter of the slices to which the commits of a window wrote.
+
+        A window of all rows does not narrow this filter.
+        """
         if window is None or window.times is None:
             return self
         times, rule = {instant.requested_time for instant in window.instants}, slice_rule(timeline)
@@ -172,14 +181,18 @@ class SliceFilter:
     def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
         """Return the files of a moment that no longer exist."""
         view, partitions = files.at(moment)
-        lost = [file for path in partitions if self.partition(path) for file in self._lost(view, path)]
+        lost = [file for path in partitions if self.partition(path) for file in self._lost_files(view, path)]
         return without_long_replaced(files.seen.table.archive, moment.timeline, lost)
 
     def slices(self, files: ListedFiles, moment: Moment) -> list[FileSlice]:
+        """Return the wanted slices that a moment shows."""
         view, partitions = files.at(moment)
-        return [file_slice for path in partitions if self.partition(path) for file_slice in self._slices(view, path)]
+        return [
+            file_slice for path in partitions if self.partition(path) for file_slice in self._wanted_slices(view, path)
+        ]
 
-    def _slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
+    def _wanted_slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
+        """Return the slices of a partition with a file that passes both tests of files."""
         slices = view.slices(partition_path).values()
         return [
             file_slice
@@ -187,12 +200,13 @@ class SliceFilter:
             if any(self.file(file) and self.written(file) for file in file_slice.data_files)
         ]
 
-    def _lost(self, view: FileView, partition_path: str) -> list[DataFile]:
+    def _lost_files(self, view: FileView, partition_path: str) -> list[DataFile]:
+        """Return the lost files of a partition that wanted slices need."""
         lost = [file for file in view.lost(partition_path) if self.file(file)]
         if all(map(self.written, lost)):
             return lost
         # Without its base file a slice would show rows that the base file beats; without a log file, deleted rows.
-        groups = {file_slice.file_id for file_slice in self._slices(view, partition_path)}
+        groups = {file_slice.file_id for file_slice in self._wanted_slices(view, partition_path)}
         groups |= {file.file_id for file in lost if self.written(file)}
         return [file for file in lost if file.file_id in groups]
 

@@ -32,51 +32,58 @@ def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     history = with_archived(seen.table.archive, seen.timeline)
     if history is None:
         return None
-    then = history.as_of_request(time)
-    times = [instant.requested_time for instant in then.writes]
+    shown_timeline = history.as_of_request(time)
+    times = [instant.requested_time for instant in shown_timeline.writes]
     if not times:
         return None
     try:
         if not undone(history).isdisjoint(times):
             return None
-        read_written(then)
+        read_written(shown_timeline)
     except SilentArchiveError:
         return None
     return history
 
 
-def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) -> Instant:
-    """Return the first completed write from a time on as of which the whole table can be shown.
+def first_readable_write(seen: SeenTable, after: str, wanted: SliceFilter | None = None) -> Instant:
+    """Return the first completed write from a time on as of which the whole table can be read.
 
     ``after`` is before the first write of the timeline.
     """
     wanted = wanted or SliceFilter()
-    first = seen.timeline.writes[0].requested_time
+    first_time = seen.timeline.writes[0].requested_time
     history = with_archived(seen.table.archive, seen.timeline)
-    begun = [instant for instant in history.writes if after <= instant.requested_time < first] if history else []
-    if history is not None and begun and reach_back(seen, begun[0].requested_time) is not None:
+    archived_writes = (
+        [instant for instant in history.writes if after <= instant.requested_time < first_time] if history else []
+    )
+    if history is not None and archived_writes and reach_back(seen, archived_writes[0].requested_time) is not None:
         try:
-            then = SeenTable(seen.table, history.as_of_request(after))
-            files = ListedFiles.find(then, history, after)
+            shown = SeenTable(seen.table, history.as_of_request(after))
+            files = ListedFiles.find(shown, history, after)
         except SilentArchiveError:
             files = None
-        archived = files and _first_whole_archived(files, history, wanted, after, first)
+        archived = files and _first_readable_archived_write(files, history, wanted, after, first_time)
         if archived:
             return archived
-    return next_whole(ListedFiles.find(seen, seen.timeline, first), wanted, first)
+    return next_readable_write(ListedFiles.find(seen, seen.timeline, first_time), wanted, first_time)
 
 
-def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
-    """Return the first write requested from a time on as of which no file is lost, or else the newest."""
+def next_readable_write(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
+    """Return the first write requested from a time on as of which no file is lost.
+
+    The newest write if there is no such write.
+    """
     timeline = files.seen.timeline
-    later = [instant for instant in timeline.writes if instant.requested_time >= time]
-    whole = (
-        instant for instant in later if not wanted.lost(files, Moment.of_request(timeline, instant.requested_time))
+    later_writes = [instant for instant in timeline.writes if instant.requested_time >= time]
+    readable = (
+        instant
+        for instant in later_writes
+        if not wanted.lost(files, Moment.of_request(timeline, instant.requested_time))
     )
-    return next(whole, later[-1])
+    return next(readable, later_writes[-1])
 
 
-def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
+def first_unknown_write(files: ListedFiles, wanted: SliceFilter) -> str:
     """Return the least time in the name of a file whose write is unknown; "" if there is none.
 
     The write may be missing from the archive, or may never have completed. ``files`` are of a moment among archived
@@ -86,18 +93,22 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
     write_times = {instant.requested_time for instant in history.instants if instant.is_write}
     listed = (data_file(info.path) for infos in files.listings.values() for info in infos)
     cleaned = (file for found in files_of(clean for _, clean in files.cleans).values() for file in found)
-    asked = [
+    files_to_explain = [
         file
         for file in (*listed, *cleaned)
         if file is not None and wanted.partition(file.path.rpartition("/")[0]) and wanted.file(file)
     ]
-    return min(files.seen.table.format.makers(asked, history) - write_times, default="")
+    return min(files.seen.table.format.makers(files_to_explain, history) - write_times, default="")
 
 
-def _first_whole_archived(
+def _first_readable_archived_write(
     files: ListedFiles, history: Timeline, wanted: SliceFilter, after: str, before: str
 ) -> Instant | None:
-    end = first_untold(files, wanted)
+    """Return the first archived write from ``after`` on, before ``before``, as of which no file is lost.
+
+    None if there is none before the first unknown write.
+    """
+    end = first_unknown_write(files, wanted)
     end = min(end, before) if end else before
     present = {info.path for infos in files.listings.values() for info in infos}
 
@@ -107,7 +118,7 @@ def _first_whole_archived(
         return wants and path not in present
 
     try:
-        for instant in _whole(history, end, is_lost):
+        for instant in _readable_writes(history, end, is_lost):
             time = instant.requested_time
             if time >= after and not wanted.lost(files, Moment.of_request(history, time)):
                 return instant
@@ -116,33 +127,33 @@ def _first_whole_archived(
     return None
 
 
-def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
+def _readable_writes(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
     """Yield the writes before a time as of which the newest slices lack no file that the writes name."""
-    groups: dict[tuple[str, str], _Newest] = defaultdict(partial(_Newest, log_names(history)))
-    replaced: set[tuple[str, str]] = set()
-    broken: set[tuple[str, str]] = set()
+    groups: dict[tuple[str, str], _NewestSlice] = defaultdict(partial(_NewestSlice, log_names(history)))
+    replaced_groups: set[tuple[str, str]] = set()
+    broken_groups: set[tuple[str, str]] = set()
     for instant in history.writes:
         if instant.requested_time >= end:
             return
         body = history.files.read_written_files(instant)
-        touched: set[tuple[str, str]] = set()
+        written_groups: set[tuple[str, str]] = set()
         for partition, stats in body.stats.items():
             for file_id, base in bases_in(stats).items():
-                touched.add((partition, file_id))
+                written_groups.add((partition, file_id))
                 groups[partition, file_id].begin(base.name)
             for file_id, name, _ in logs_in(stats, instant, body.by_pyhudi):
-                touched.add((partition, file_id))
+                written_groups.add((partition, file_id))
                 groups[partition, file_id].append(name, instant)
         for partition, ids in body.replaced.items():
-            replaced.update((partition, file_id) for file_id in ids)
-        lacking = {group for group in touched if any(map(is_lost, groups[group].paths(group[0])))}
-        broken = (broken - touched | lacking) - replaced
-        if not broken:
+            replaced_groups.update((partition, file_id) for file_id in ids)
+        lacking_groups = {group for group in written_groups if any(map(is_lost, groups[group].paths(group[0])))}
+        broken_groups = (broken_groups - written_groups | lacking_groups) - replaced_groups
+        if not broken_groups:
             yield instant
 
 
 @dataclass(slots=True)
-class _Newest:
+class _NewestSlice:
     """The newest slice of a file group, as the writes so far name its files."""
 
     names: LogNames
@@ -150,11 +161,13 @@ class _Newest:
     logs: dict[str, Instant] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
+        """Take a newer base file; of the log files those stay that belong to it."""
         if time_in(name) >= time_in(self.base):
             self.base = name
             self.logs = {log: write for log, write in self.logs.items() if self.names.fits(log, write, time_in(name))}
 
     def append(self, name: str, instant: Instant) -> None:
+        """Take a log file, unless it belongs to an older base file."""
         if self.names.fits(name, instant, time_in(self.base)):
             self.logs[name] = instant
 

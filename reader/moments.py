@@ -9,7 +9,7 @@ from ..table.seen_table import SeenTable
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .listed_files import Moment
-from .long_past import first_whole, reach_back
+from .long_past import first_readable_write, reach_back
 from .query import AS_OF, BEGIN, END, AsOf, Changes, Query, is_beginning, resolve
 from .window import plan_window
 
@@ -25,7 +25,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
         if now.writes and time < now.writes[0].requested_time:
             history = reach_back(seen, time)
             if history is None:
-                raise _before_the_first(query.time, first_whole(seen, time), seen.table.path)
+                raise _before_timeline_error(query.time, first_readable_write(seen, time), seen.table.path)
             return Moment(history.as_of_request(time), time, history=history)
         return Moment(now.as_of_request(time), min(time, latest))
     begin = None if is_beginning(query.begin) else resolve(query.begin, zone)
@@ -35,20 +35,22 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
             f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
             f"Give {END} a later time than {BEGIN}.",
         )
-    gone = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
-    _check_reach(query, end, gone, seen.table.path)
-    window = plan_window([*gone, *now.writes], begin, end)
+    archived_writes = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
+    _check_reach(query, end, archived_writes, seen.table.path)
+    window = plan_window([*archived_writes, *now.writes], begin, end)
     return Moment(now, latest, window) if end is None else Moment(now.as_of_completion(end), min(end, latest), window)
 
 
 def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant, ...]:
+    """Return the archived instants that are no longer on the timeline."""
     # An instant is archived before its files leave the active timeline.
     active = {instant.requested_time for instant in now.instants}
     return tuple(instant for instant in archived if instant.requested_time not in active)
 
 
-def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where: str) -> None:
-    archived_until = max((instant.visible_since for instant in gone), default="")
+def _check_reach(query: Changes, end: str | None, archived_writes: Iterable[Instant], where: str) -> None:
+    """Raise UnreadableTimeError if a window ends before the last archived commit."""
+    archived_until = max((instant.visible_since for instant in archived_writes), default="")
     if end is not None and end < archived_until:
         raise UnreadableTimeError(
             f"The table {where} cannot be shown as it was at {query.end}, the window's end: commits until "
@@ -57,7 +59,8 @@ def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where
         )
 
 
-def _before_the_first(asked: str, first: Instant, where: str) -> UnreadableTimeError:
+def _before_timeline_error(asked: str, first: Instant, where: str) -> UnreadableTimeError:
+    """Return the error of a time before the timeline, which the archive does not show; ``first`` is readable."""
     return UnreadableTimeError(
         f"The table {where} cannot be shown as of {asked}, which is before its timeline begins, and its "
         f"archive does not show that time. The first instant that can be read whole is {first.requested_time}.",

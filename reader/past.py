@@ -20,7 +20,7 @@ from ..timeline.instants import Instant
 from ..timeline.metadata.codec import InstantBody
 from ..timeline.timeline import Timeline
 from .listed_files import ListedFiles, Moment, SliceFilter
-from .long_past import first_untold, first_whole, next_whole
+from .long_past import first_readable_write, first_unknown_write, next_readable_write
 from .query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .window import Window, plan_window
 
@@ -63,37 +63,41 @@ class ShownSlices:
         if window is not None and not window.instants:
             return ReadSlices([], 0)
         if moment.history is not None:
-            return self._of_long_ago(moment.history)
-        partitions = None if window is None or window.times is None else self._written_in(window)
+            return self._slices_of_long_ago(moment.history)
+        partitions = None if window is None or window.times is None else self._partitions_written_in(window)
         wanted = self.wanted.written_in(window, self.seen.timeline)
-        files, lost = self._listed(partitions, wanted)
-        lost = files.taken(lost, moment)
+        files, lost = self._listed_files(partitions, wanted)
+        lost = files.removed_by_cleans(lost, moment)
         if not lost:
             return self._wanted_slices(files)
-        gone, met = _cleaning_text(lost), met_at_file(lost[0].path)
+        reason, met = _cleaning_text(lost), met_at_file(lost[0].path)
         if isinstance(self.query, AsOf):
-            raise self._no_such_past(self.query.time, gone, next_whole(files, self.wanted, moment.time), met)
+            raise self._past_error(self.query.time, reason, next_readable_write(files, self.wanted, moment.time), met)
         if window is None or window.end is None:
             raise UnreadableTimeError(
-                f"The table {self._path} cannot be shown any more as it was when this DataFrame was made: {gone}.",
+                f"The table {self._path} cannot be shown any more as it was when this DataFrame was made: {reason}.",
                 "Make the DataFrame anew.",
                 met=met,
             )
-        raise self._no_such_window(files, window, lost)
+        raise self._window_error(files, window, lost)
 
-    def _listed(self, partitions: frozenset[str] | None, wanted: SliceFilter) -> tuple[ListedFiles, Sequence[DataFile]]:
+    def _listed_files(
+        self, partitions: frozenset[str] | None, wanted: SliceFilter
+    ) -> tuple[ListedFiles, Sequence[DataFile]]:
         """Return the files, and the lost files; only the store can tell that a file is lost."""
-        find = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
+        list_files = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
         listing = self._metadata_listing()
-        files = find(listing)
+        files = list_files(listing)
         lost = wanted.lost(files, self.moment)
-        doubted = None if files.by_folders else next(chain(files.other_sizes(), (file.path for file in lost)), None)
-        if doubted is None:
+        doubted_path = (
+            None if files.by_folders else next(chain(files.other_sizes(), (file.path for file in lost)), None)
+        )
+        if doubted_path is None:
             return files, lost
-        files = find()
+        files = list_files()
         lost = wanted.lost(files, self.moment)
-        if listing is not None and doubted not in {file.path for file in lost}:
-            listing.doubt(doubted)
+        if listing is not None and doubted_path not in {file.path for file in lost}:
+            listing.doubt(doubted_path)
         return files, lost
 
     def _metadata_listing(self) -> MetadataListing | None:
@@ -116,41 +120,43 @@ class ShownSlices:
 
     @property
     def _needed(self) -> Callable[[str], bool] | None:
+        """Which partitions a query with a condition may need; None for all."""
         return None if self.every is None else self.wanted.partition
 
-    def _of_long_ago(self, history: Timeline) -> ReadSlices:
+    def _slices_of_long_ago(self, history: Timeline) -> ReadSlices:
         """Return the slices of a moment before the timeline's first write."""
         moment, met = self.moment, None
-        gone = "its archive does not say what was cleaned since"
+        reason = "its archive does not say what was cleaned since"
         try:
             files = ListedFiles.find(
                 SeenTable(self.seen.table, moment.timeline), history, moment.time, needed=self._needed
             )
-            untold = first_untold(files, self.wanted)
-            if untold and untold <= moment.time:
-                gone = f"nothing tells whether the write {untold}, of which there are files, was complete"
+            unknown_write = first_unknown_write(files, self.wanted)
+            if unknown_write and unknown_write <= moment.time:
+                reason = f"nothing tells whether the write {unknown_write}, of which there are files, was complete"
             else:
                 lost = self.wanted.lost(files, moment)
                 if not lost:
                     return self._wanted_slices(files)
-                gone = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
-                files.taken(lost, moment, files.now)
-                gone, met = _cleaning_text(lost), met_at_file(lost[0].path)
+                reason = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
+                files.removed_by_cleans(lost, moment, files.now)
+                reason, met = _cleaning_text(lost), met_at_file(lost[0].path)
         except SilentArchiveError as error:
             logger.info("table %s: %s", self._path, error)
-        spelled = self.query.time if isinstance(self.query, AsOf) else moment.time
-        raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted), met)
+        query_time = self.query.time if isinstance(self.query, AsOf) else moment.time
+        raise self._past_error(query_time, reason, first_readable_write(self.seen, moment.time, self.wanted), met)
 
     def _wanted_slices(self, files: ListedFiles) -> ReadSlices:
+        """Return the wanted slices, and the number of all slices if it is to be counted."""
         moment = self.moment
         wanted = self.wanted.written_in(moment.window, moment.timeline).slices(files, moment)
         if self.every is None or not self.counts:
             return ReadSlices(wanted, len(wanted))
         listed = self.every.narrowed(files.listings.__contains__, lambda file: True)
-        every = listed.written_in(moment.window, moment.timeline).slices(files, moment)
-        return ReadSlices(wanted, len(every) + files.unlisted(moment.timeline))
+        all_slices = listed.written_in(moment.window, moment.timeline).slices(files, moment)
+        return ReadSlices(wanted, len(all_slices) + files.unlisted(moment.timeline))
 
-    def _written_in(self, window: Window) -> frozenset[str] | None:
+    def _partitions_written_in(self, window: Window) -> frozenset[str] | None:
         """Return the partitions that a window's commits wrote to; None to look at all partitions.
 
         Raises UnreadableTimeError if they are unknown, and the query does not allow a full scan.
@@ -164,14 +170,15 @@ class ShownSlices:
         )
         archived = [instant for instant in window.instants if instant.requested_time not in active]
         bodies = self.seen.table.archive.bodies(archived)
-        untold = [instant for instant in archived if instant not in bodies]
-        if untold and isinstance(self.query, Changes) and self.query.full_scan:
+        unknown_commits = [instant for instant in archived if instant not in bodies]
+        if unknown_commits and isinstance(self.query, Changes) and self.query.full_scan:
             return None
-        if untold:
+        if unknown_commits:
             raise UnreadableTimeError(
                 f"The changes of the table {self._path} since {window.begin} are unknown: the archive does not say "
-                f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
-                f"{max(instant.visible_since for instant in untold)}.",
+                f"what the {unknown_commits[-1].action} {unknown_commits[-1].requested_time} wrote, so that the "
+                f"first readable begin is "
+                f"{max(instant.visible_since for instant in unknown_commits)}.",
                 f"Give {BEGIN} that time or a later time, or {FULL_SCAN}=true to look for its rows in the whole table.",
             )
         codec = timeline.files.codec
@@ -181,29 +188,31 @@ class ShownSlices:
         ]
         return frozenset(partition for commit in commits for partition in commit.stats)
 
-    def _no_such_past(
-        self, time: str, gone: str, following: Instant, met: MetInstant | None = None
+    def _past_error(
+        self, time: str, reason: str, following: Instant, met: MetInstant | None = None
     ) -> UnreadableTimeError:
+        """Return the error of a time that cannot be shown, for a reason; ``following`` is the next readable write."""
         return UnreadableTimeError(
-            f"The table {self._path} cannot be shown as of {time}: {gone}. The first instant after it that "
+            f"The table {self._path} cannot be shown as of {time}: {reason}. The first instant after it that "
             f"can be read whole is {following.requested_time}.",
             f"Give {AS_OF}={following.requested_time} or a later time, and let the cleaner keep more instants.",
             met=met,
         )
 
-    def _no_such_window(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
+    def _window_error(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
         """Return an error that suggests a begin for the window's end, and an end for its begin."""
         written = {instant.requested_time: instant.visible_since for instant in window.instants}
         last = window.end or ""
         # For a file of an older write, the time since which no query needs it is unknown here.
         timeline = self.seen.timeline
         begin = max(written.get(maker, last) for maker in self.seen.table.format.makers(lost, timeline))
-        everything = ListedFiles.find(self.seen, files.now, last)
+        files_of_all = ListedFiles.find(self.seen, files.now, last)
         writes_by_time = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}
 
         def is_whole(end: str) -> bool:
+            """Return whether the window can be read if it ends at another time."""
             wanted = self.wanted.written_in(plan_window(writes_by_time.values(), window.begin, end), timeline)
-            return not wanted.lost(everything, Moment(timeline.as_of_completion(end), end))
+            return not wanted.lost(files_of_all, Moment(timeline.as_of_completion(end), end))
 
         ends = sorted(instant.visible_since for instant in timeline.writes if instant.visible_since > last)
         end = next(filter(is_whole, ends), None)
@@ -219,4 +228,5 @@ class ShownSlices:
 
 
 def _cleaning_text(lost: Sequence[DataFile]) -> str:
+    """Return the words for lost files in an error."""
     return f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"

@@ -46,4 +46,5 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def _escaped(choice: str) -> str:
+    """Return the characters of a choice as an expression's choice takes them."""
     return choice.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace("^", "\\^")

@@ -35,6 +35,8 @@ class SlicePart:
 
 @dataclass(frozen=True, slots=True)
 class Split:
+    """The parts of files that one task reads."""
+
     parts: tuple[SlicePart, ...]
 
 
@@ -50,7 +52,7 @@ def plan_splits(
     would read all logs, nor are files whose footer is unknown. The largest part goes first, each to the task that has
     least so far (Graham's LPT rule).
     """
-    parts = [part for file_slice in slices for part in _parts(file_slice, row_groups, split_size)]
+    parts = [part for file_slice in slices for part in _parts_of_slice(file_slice, row_groups, split_size)]
     total = sum(part.size + OPEN_COST for part in parts)
     count = min(len(parts), max(least_tasks, -(-total // split_size)))
     tasks: list[list[SlicePart]] = [[] for _ in range(count)]
@@ -68,12 +70,16 @@ def plan_splits(
 
 
 def whole(file_slice: FileSlice) -> SlicePart:
+    """Return a slice as one part, to be read by a single task."""
     stated = 0 if file_slice.base is None else file_slice.base.stated
     merged = file_slice if file_slice.logs else None
     return SlicePart(file_slice.files[0], file_slice.partition_path, None, file_slice.size, merged, stated)
 
 
-def _parts(file_slice: FileSlice, groups_by_path: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[SlicePart]:
+def _parts_of_slice(
+    file_slice: FileSlice, groups_by_path: Mapping[str, Sequence[RowGroup]], split_size: int
+) -> list[SlicePart]:
+    """Return the parts of a slice: groups of row groups of at most ``split_size`` bytes, or the slice as a whole."""
     row_groups = None if file_slice.logs else groups_by_path.get(file_slice.base_file.path)
     if row_groups is None:
         return [whole(file_slice)]

@@ -66,6 +66,7 @@ def is_beginning(text: str) -> bool:
 
 
 def resolve(text: str, zone: str) -> str:
+    """Return the instant time that a text of the user names; InvalidOptionError if it is no time."""
     try:
         return query_time(text, zone)
     except ValueError as error:

@@ -77,40 +77,48 @@ def necessary(term: SqlTerm) -> tuple[Predicate, ...]:
     if isinstance(term, LogicTerm):
         if term.op == "AND":
             return tuple(predicate for part in term.parts for predicate in necessary(part))
-        return _any_of(term)
+        return _alternatives(term)
     if isinstance(term, CompareTerm):
         compare = _compare(term)
         return () if compare is None else (compare,)
     if isinstance(term, NullTerm) and _is_column(term.part):
-        return (IsNull(_name(term.part)),)
+        return (IsNull(_name_of_column(term.part)),)
     if isinstance(term, LikeTerm) and _is_column(term.part):
-        return _like(term)
+        return _prefix_of_pattern(term)
     if isinstance(term, ColumnTerm) and _is_column(term):
         return (Compare(term.name, "=", True),)
-    return _denied(term.part) if isinstance(term, NotTerm) else ()
+    return _if_false(term.part) if isinstance(term, NotTerm) else ()
 
 
-def _any_of(term: LogicTerm) -> tuple[Predicate, ...]:
+def _alternatives(term: LogicTerm) -> tuple[Predicate, ...]:
+    """Return what all rows satisfy for which one of the joined conditions holds.
+
+    Nothing if no predicates follow from one of them.
+    """
     alternatives = tuple(necessary(part) for part in term.parts)
     if not all(alternatives):
         return ()
-    values = _among(alternatives)
+    values = _values_of_alternatives(alternatives)
     return (values,) if values is not None else (AnyOf(alternatives),)
 
 
-def _among(alternatives: tuple[tuple[Predicate, ...], ...]) -> OneOf | None:
+def _values_of_alternatives(alternatives: tuple[tuple[Predicate, ...], ...]) -> OneOf | None:
     """Return the values that a single column may have; None if the alternatives say anything else."""
-    alone = [predicate for alternative in alternatives for predicate in alternative if len(alternative) == 1]
-    equal = [predicate for predicate in alone if isinstance(predicate, Compare) and predicate.op == "="]
-    if len(equal) < len(alternatives) or len({predicate.column for predicate in equal}) > 1:
+    single_predicates = [
+        predicate for alternative in alternatives for predicate in alternative if len(alternative) == 1
+    ]
+    equalities = [
+        predicate for predicate in single_predicates if isinstance(predicate, Compare) and predicate.op == "="
+    ]
+    if len(equalities) < len(alternatives) or len({predicate.column for predicate in equalities}) > 1:
         return None
-    return OneOf(equal[0].column, tuple(predicate.value for predicate in equal))
+    return OneOf(equalities[0].column, tuple(predicate.value for predicate in equalities))
 
 
-def _denied(term: SqlTerm) -> tuple[Predicate, ...]:
+def _if_false(term: SqlTerm) -> tuple[Predicate, ...]:
     """Return predicates that every row satisfies for which a condition is false."""
     if isinstance(term, NullTerm) and _is_column(term.part):
-        return (IsNotNull(_name(term.part)),)
+        return (IsNotNull(_name_of_column(term.part)),)
     if isinstance(term, NotTerm):
         return necessary(term.part)
     if isinstance(term, CompareTerm) and term.op in _NEGATED:
@@ -118,21 +126,23 @@ def _denied(term: SqlTerm) -> tuple[Predicate, ...]:
     if isinstance(term, ColumnTerm) and _is_column(term):
         return (Compare(term.name, "=", False),)
     if isinstance(term, LogicTerm) and term.op == "OR":
-        denied = tuple(predicate for part in term.parts for predicate in _denied(part))
-        unequal = [predicate for predicate in denied if isinstance(predicate, Compare) and predicate.op == "!="]
-        if len(unequal) == len(term.parts) and len({predicate.column for predicate in unequal}) == 1:
-            return (NoneOf(unequal[0].column, tuple(predicate.value for predicate in unequal)),)
-        return denied
+        predicates = tuple(predicate for part in term.parts for predicate in _if_false(part))
+        inequalities = [
+            predicate for predicate in predicates if isinstance(predicate, Compare) and predicate.op == "!="
+        ]
+        if len(inequalities) == len(term.parts) and len({predicate.column for predicate in inequalities}) == 1:
+            return (NoneOf(inequalities[0].column, tuple(predicate.value for predicate in inequalities)),)
+        return predicates
     if isinstance(term, LogicTerm):
-        alternatives = tuple(_denied(part) for part in term.parts)
+        alternatives = tuple(_if_false(part) for part in term.parts)
         return (AnyOf(alternatives),) if all(alternatives) else ()
     return ()
 
 
 def _compare(term: CompareTerm) -> Compare | None:
     """Return a comparison of a column with a constant that its type has; None for any other."""
-    said: Any = "=" if term.op == "<=>" else term.op
-    for column, constant, op in ((term.left, term.right, said), (term.right, term.left, _MIRRORED[said])):
+    operator: Any = "=" if term.op == "<=>" else term.op
+    for column, constant, op in ((term.left, term.right, operator), (term.right, term.left, _MIRRORED[operator])):
         if isinstance(column, ColumnTerm) and _is_column(column) and isinstance(constant, ConstantTerm):
             value = _in_type_of(column.kind, constant.value)
             return None if value is None else Compare(column.name, op, value)
@@ -150,19 +160,25 @@ def _in_type_of(kind: pa.DataType, value: Any) -> Any:
     return None if value is None or comparable(value, kind) is None else value
 
 
-def _like(term: LikeTerm) -> tuple[Predicate, ...]:
+def _prefix_of_pattern(term: LikeTerm) -> tuple[Predicate, ...]:
+    """Return the text with which all texts of a pattern begin, as a predicate.
+
+    Nothing if the pattern begins with a wildcard.
+    """
     prefix = ""
     for character in term.pattern:  # O(characters of the pattern)
         if character in "%_\\":
             break
         prefix += character
-    return (StartsWith(_name(term.part), prefix),) if prefix else ()
+    return (StartsWith(_name_of_column(term.part), prefix),) if prefix else ()
 
 
 def _is_column(term: SqlTerm) -> bool:
+    """Return whether a term is a column of the table, and no field inside of a struct."""
     return isinstance(term, ColumnTerm) and not term.fields
 
 
-def _name(term: SqlTerm) -> str:
+def _name_of_column(term: SqlTerm) -> str:
+    """Return the name of the only column of a term."""
     (name,) = term.columns
     return name

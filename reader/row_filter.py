@@ -55,6 +55,8 @@ def read_where(where: Where, schema: pa.Schema, path: str) -> RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class PredicateFilter:
+    """A filter of rows that satisfy all of some predicates."""
+
     predicates: tuple[Predicate, ...]
 
     @property
@@ -93,6 +95,7 @@ class ExpressionFilter:
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema, path: str) -> ExpressionFilter:
+        """Return the filter of an expression; InvalidOptionError if it does not fit the columns."""
         empty = schema.empty_table()
         try:
             empty.filter(expression)

@@ -48,6 +48,8 @@ _HOW = "where=... opens only those that can hold the wanted rows, and explain(wh
 
 @dataclass(frozen=True, slots=True)
 class MergeTerms:
+    """By which properties of the table log files are merged, and in how many bytes of memory."""
+
     config: TableConfig
     memory: int = GIB
 
@@ -75,19 +77,21 @@ def scan(
     for each in filters:
         each.holds(pa.RecordBatch.from_pylist([], compared))
     all_predicates = tuple(predicate for each in filters for predicate in each.predicates)
-    asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
+    columns_read = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
     if snapshot.config.table_type == MERGE_ON_READ:
         threads = min(threads, merge_memory // _LEAST_OF_A_MERGE)
     terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
-    reader = RowReader(snapshot.storage, asked, snapshot.schema, all_predicates, snapshot.times, terms)
+    reader = RowReader(snapshot.storage, columns_read, snapshot.schema, all_predicates, snapshot.times, terms)
 
     def rows_of(file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows and columns of one slice."""
         for batch in reader.read(Split((whole(file_slice),))):
             matching = reduce(lambda rows, each: rows.filter(each.holds(rows)), filters, batch)
             if matching.num_rows:
-                yield matching.select(schema.names) if len(asked) > len(schema) else matching
+                yield matching.select(schema.names) if len(columns_read) > len(schema) else matching
 
     def rows() -> Iterator[pa.RecordBatch]:
+        """Yield the rows; the slices are found when the first row is read."""
         slices = snapshot.slices_of_keys(all_predicates)
         if advises and not all_predicates:
             advise_condition(snapshot, len(slices), _HOW)
@@ -107,7 +111,7 @@ def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
     return pa.schema([snapshot.schema.field(name) for name in names])
 
 
-def _of_entries(memory: int) -> int:
+def _memory_for_entries(memory: int) -> int:
     """Return how much of a merge's memory log entries may take."""
     return max(min(int(memory * _ENTRIES_SHARE), memory - _IN_FLIGHT), _LEAST_ENTRIES)
 
@@ -160,7 +164,7 @@ class RowReader:
         columns; strings may then come as dictionaries.
         """
         terms = self.terms or MergeTerms(load_config(self.storage))
-        asked = self._columns_to_read()
+        columns = self._columns_to_read()
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             merged = MergedSlice(
                 self.storage,
@@ -169,46 +173,50 @@ class RowReader:
                 self.table_schema,
                 # The slice holds only log files that the query shows, and tells which instants' blocks count.
                 every,
-                memory=_of_entries(terms.memory),
+                memory=_memory_for_entries(terms.memory),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )
-            safe = Pruning(terms.config, self.table_schema, self._conjuncts).safe_before_merging()
+            safe_predicates = Pruning(terms.config, self.table_schema, self._conjuncts).safe_before_merging()
             # Log files may hold other keys than the base file, so its keys do not skip them.
-            key_search = replace(search or self._search(terms), predicates=tuple(safe))
+            key_search = replace(search or self._search(terms), predicates=tuple(safe_predicates))
             shown = file_slice.files[0]
             rows = merged.batches(
-                asked,
+                columns,
                 row_groups=lambda file: key_search.row_groups(file, shown),
-                dictionaries=frozenset() if wanted is None else frozenset(asked.names),
+                dictionaries=frozenset() if wanted is None else frozenset(columns.names),
                 wanted=wanted,
             )
             yield from self._wanted_rows(rows)
 
     def _base_file_rows(self, part: SlicePart, search: Search) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a base file, of the row groups that the search leaves and the part has."""
         with BaseFileReader(self.storage, part.path, stated=part.stated) as reader:
             matching = search.row_groups(reader.parquet, part.path)
             groups = [number for number in matching if part.row_groups is None or number in part.row_groups]
             if not groups:
                 return
-            asked = self._columns_to_read()
-            if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(asked.names):
+            columns = self._columns_to_read()
+            if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(columns.names):
                 # If the file lacks all wanted columns, read the record key to count its rows.
-                asked = asked.append(pa.field(RECORD_KEY, pa.string()))
-            rows = batch_rows(reader.parquet, asked)
-            yield from self._wanted_rows(reader.batches(asked, batch_rows=rows, row_groups=groups))
+                columns = columns.append(pa.field(RECORD_KEY, pa.string()))
+            rows = batch_rows(reader.parquet, columns)
+            yield from self._wanted_rows(reader.batches(columns, batch_rows=rows, row_groups=groups))
 
     @property
     def _conjuncts(self) -> list[Predicate]:
+        """The predicates, with that on the times of commits if only some commits are wanted."""
         return [*self.predicates, *([] if self.times is None else [self.times.predicate()])]
 
     def _search(self, terms: MergeTerms | None) -> Search:
         return Search.of(self._conjuncts, self.table_schema, None if terms is None else terms.config)
 
     def _columns_to_read(self) -> pa.Schema:
+        """Return the wanted columns, and the commit time if it decides about rows."""
         extra = [] if self.times is None or COMMIT_TIME in self.schema.names else [pa.field(COMMIT_TIME, pa.string())]
         return pa.schema([*self.schema, *extra])
 
     def _wanted_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the wanted commits, in the wanted columns."""
         for batch in batches:
             rows = batch if self.times is None else batch.filter(self.times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:

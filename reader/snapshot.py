@@ -99,12 +99,13 @@ class Snapshot:
         Raises UnreadableTimeError if a clean removed a file among them, or the archive lacks what a commit of the
         window wrote.
         """
-        return self._in_partitions(predicates, partial(self._search, predicates), counts=False).slices
+        return self._slices_in_partitions(predicates, partial(self._search, predicates), counts=False).slices
 
     def _search(self, predicates: Sequence[Predicate]) -> Search:
+        """Return the search for rows that satisfy predicates."""
         return Search.of(predicates, self.schema, self.config)
 
-    def _in_partitions(
+    def _slices_in_partitions(
         self, predicates: Sequence[Predicate], search: Callable[[], Search], *, counts: bool
     ) -> SlicesToRead:
         """Return the slices that partitions and buckets leave; ``counts`` says whether to count all slices.
@@ -159,7 +160,7 @@ class Snapshot:
         With ``counts``, or a log at level info, the steps also count slices of partitions that were not listed.
         """
         search_once = cache(partial(self._search, predicates))
-        listed = self._in_partitions(predicates, search_once, counts=counts or logger.isEnabledFor(logging.INFO))
+        listed = self._slices_in_partitions(predicates, search_once, counts=counts or logger.isEnabledFor(logging.INFO))
         if not predicates:
             return listed
         search = search_once()
@@ -233,11 +234,11 @@ def open_snapshot(
     table = open_table(open_storage(path, storage_options))
     check_supported(table.config, table.path, writing=False)
     now = table.timeline()
-    seen = SeenTable(table, now if watermark is None else _as_of(table, now, watermark))
+    seen = SeenTable(table, now if watermark is None else _timeline_at(table, now, watermark))
     moment = find_moment(seen, query)
     if schema is None:
-        latest = isinstance(query, Changes) and not query.schema_of_end
-        schema = _columns(table, seen.timeline if latest else moment.timeline)
+        takes_latest_columns = isinstance(query, Changes) and not query.schema_of_end
+        schema = _stated_columns(table, seen.timeline if takes_latest_columns else moment.timeline)
     if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:
         raise UnreadableTimeError(
             f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
@@ -248,7 +249,11 @@ def open_snapshot(
     return Snapshot(seen, now, moment, metadata, schema, query, bases_alone, file_search)
 
 
-def _columns(table: Table, timeline: Timeline) -> pa.Schema:
+def _stated_columns(table: Table, timeline: Timeline) -> pa.Schema:
+    """Return the columns that a timeline states, the meta columns first.
+
+    These alone, with a warning, if it states none.
+    """
     schema = latest_schema(table.config, timeline)
     if schema is None:
         # Apache Hudi's TRUNCATE TABLE makes such a table if it was not made by CREATE TABLE.
@@ -260,14 +265,14 @@ def _columns(table: Table, timeline: Timeline) -> pa.Schema:
     return with_meta(schema)
 
 
-def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
+def _timeline_at(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
     """Return the timeline as of a watermark; raises UnreadableTimeError if one of its writes was rolled back since."""
     seen = table.archive.seen_at(now, watermark)
-    for gone in now.vanished(seen):
-        if not table.archive.holds(gone):
+    for vanished_time in now.vanished(seen):
+        if not table.archive.holds(vanished_time):
             raise UnreadableTimeError(
                 f"The table {table.path} cannot be shown any more as it was when this DataFrame was made: the write "
-                f"{gone} was rolled back since.",
+                f"{vanished_time} was rolled back since.",
                 "Make the DataFrame anew.",
             )
     return now.as_of(seen)

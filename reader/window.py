@@ -30,9 +30,11 @@ class CommitTimes:
     less: tuple[str, ...] = ()
 
     def predicate(self) -> Predicate:
+        """Return a predicate that all rows of the window satisfy, and few others."""
         return Compare(COMMIT_TIME, ">=", self.least)
 
     def mask(self, times: pa.Array) -> pa.BooleanArray:
+        """Return which rows, by their commit times, belong to the window."""
         belongs = pc.greater_equal(times, self.least)
         return pc.and_(belongs, pc.invert(pc.is_in(times, pa.array(self.less)))) if self.less else belongs
 
@@ -51,15 +53,18 @@ class Window:
 
 
 def plan_window(writes: Iterable[Instant], begin: str | None, end: str | None) -> Window:
-    until = sorted(
+    """Return the window of completed writes after ``begin`` and until ``end``; None for no bound."""
+    writes_until_end = sorted(
         (instant for instant in writes if end is None or instant.visible_since <= end),
         key=lambda instant: instant.requested_time,
     )
     if begin is None:
-        return Window(begin, end, tuple(until), None)
-    inside = tuple(instant for instant in until if instant.visible_since > begin)
-    if not inside:
+        return Window(begin, end, tuple(writes_until_end), None)
+    writes_of_window = tuple(instant for instant in writes_until_end if instant.visible_since > begin)
+    if not writes_of_window:
         return Window(begin, end, (), None)
-    least = inside[0].requested_time
-    earlier = (instant.requested_time for instant in until if instant.visible_since <= begin)
-    return Window(begin, end, inside, CommitTimes(least, tuple(time for time in earlier if time > least)))
+    least = writes_of_window[0].requested_time
+    earlier_times = (instant.requested_time for instant in writes_until_end if instant.visible_since <= begin)
+    return Window(
+        begin, end, writes_of_window, CommitTimes(least, tuple(time for time in earlier_times if time > least))
+    )

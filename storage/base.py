@@ -63,7 +63,7 @@ class ListedFolder:
 
 
 class Staged(Protocol):
-    """A data file that grows aside, out of readers' sight."""
+    """A data file in the making: it grows outside of the folder that readers list, until it is published."""
 
     @property
     def stream(self) -> Any:
@@ -163,10 +163,10 @@ class Storage(Protocol):
         """
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> Staged:
-        """Begin a file that grows in the folder ``aside`` and becomes visible at ``path`` once it is whole.
+        """Begin a file that grows unseen in the folder ``aside``, and becomes visible at ``path`` once it is whole.
 
-        With ``durable``, its bytes outlast a power cut from `Staged.publish` on, and its name from `flush` of its
-        folder on.
+        No reader lists the folder. With ``durable``, its bytes outlast a power cut from `Staged.publish` on, and its
+        name from `flush` of its folder on.
         """
 
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:

@@ -38,9 +38,10 @@ class SeekableInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        return bytes(self._next(size))
+        return bytes(self._next_bytes(size))
 
-    def _next(self, size: int | None) -> Any:
+    def _next_bytes(self, size: int | None) -> Any:
+        """Return up to ``size`` bytes from the position, and move it; all to the end for None or a negative size."""
         start = min(self._position, self._size)
         end = self._size if size is None or size < 0 else min(self._size, start + size)
         data = self._between(start, end)
@@ -58,7 +59,7 @@ def open_part(source: Any, offset: int, size: int) -> Any:
         part = part_of(source, offset, size)
         source.close()
         return part
-    return pa.PythonFile(_Part(source, offset, size), mode="r")
+    return pa.PythonFile(_PartOfFile(source, offset, size), mode="r")
 
 
 def part_of(source: Any, offset: int, size: int) -> Any:
@@ -66,10 +67,12 @@ def part_of(source: Any, offset: int, size: int) -> Any:
     if size <= _READ_WHOLE:
         source.seek(offset)
         return pa.BufferReader(source.read_buffer(size))
-    return pa.PythonFile(_Part(source, offset, size, stays_open=True), mode="r")
+    return pa.PythonFile(_PartOfFile(source, offset, size, stays_open=True), mode="r")
 
 
-class _Part(SeekableInput):
+class _PartOfFile(SeekableInput):
+    """A range of bytes of an open file as a file."""
+
     def __init__(self, source: Any, offset: int, size: int, *, stays_open: bool = False) -> None:
         super().__init__(size)
         self._source = source
@@ -78,7 +81,7 @@ class _Part(SeekableInput):
 
     def read_buffer(self, size: int) -> Any:
         """Return the next bytes without a copy. pyarrow calls the method by this name."""
-        return self._next(size)
+        return self._next_bytes(size)
 
     def close(self) -> None:
         if not self.closed and not self._stays_open:

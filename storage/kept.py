@@ -9,6 +9,7 @@ Value = TypeVar("Value")
 
 
 def keep(values: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Keep a value under a key, and drop the values that were kept first while there are more than ``most``."""
     values.pop(key, None)
     values[key] = value
     while len(values) > most:

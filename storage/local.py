@@ -128,11 +128,17 @@ class LocalStorage:
                     links.append(name)
                 else:
                     files.append(name)
-        shown = tuple(sorted(links))
-        for name in shown:
+        link_names = tuple(sorted(links))
+        for name in link_names:
             self._warn_once(join(folder, name))
         return _LocalFolder(
-            files, tuple(sorted(folders)), shown, unfinished_files, self._at(folder), self._full_path(folder), folder
+            files,
+            tuple(sorted(folders)),
+            link_names,
+            unfinished_files,
+            self._at(folder),
+            self._full_path(folder),
+            folder,
         )
 
     def exists(self, path: str) -> bool:
@@ -254,12 +260,17 @@ class LocalStorage:
                     _remove_empty(self._entry(folder))
 
     def publish(self, temporary: Path, path: str) -> None:
+        """Move a temporary file to its final path, for `LocalStaged`."""
         target = self._entry(path)
         make_folder(target.parent, durable=self.durable)
         self._drop_sidecar(path)
         temporary.replace(target)
 
     def _create(self, path: str, target: Path, data: bytes, *, durable: bool) -> bool:
+        """Create a file by a hard link from a temporary file; False if the path has a file.
+
+        In place if the file system has no links.
+        """
         temporary = target.parent / temporary_name()
         write_new(temporary, data, durable=durable, folders=self.durable)
         try:
@@ -413,6 +424,7 @@ class _Compared:
     steady_s: float
 
     def holds(self) -> bool:
+        """Return whether the comparison is recent, and this machine's clock was not set since."""
         passed_s = time.monotonic() - self.steady_s
         return passed_s <= _COMPARED_S and abs(time.time() - self.clock_s - passed_s) <= _STEP_S
 
@@ -432,6 +444,7 @@ def _clock_offset(root: str) -> float:
 
 
 def _stamp_of_new_file(folder: Path) -> float | None:
+    """Return the time that the file system gives a new file; None if this process may not make a file there."""
     path = folder / temporary_name()
     try:
         with path.open("xb") as file:
@@ -444,6 +457,7 @@ def _stamp_of_new_file(folder: Path) -> float | None:
 
 
 def _remove_empty(folder: Path) -> None:
+    """Remove a folder if it is empty; a folder with content, or an absent folder, is no error."""
     try:
         folder.rmdir()
     except OSError as error:

@@ -41,6 +41,7 @@ class _Files:
             del self.keys[bisect.bisect_left(self.keys, key)]
 
     def below(self, prefix: str) -> list[str]:
+        """Return the keys with a prefix, in their order."""
         if not prefix:
             return self.keys.copy()
         # Keys with the prefix sort before the prefix whose last character is replaced by the next.

@@ -69,6 +69,7 @@ class ObjectInput(SeekableInput):
         super().__init__(size)
 
     def _between(self, start: int, end: int) -> bytes:
+        """Return bytes of the object, from its tail in memory as far as that reaches, the rest by a request."""
         kept_from = self._size - len(self._tail)
         if start >= kept_from:
             return self._tail[start - kept_from : end - kept_from]
@@ -92,6 +93,7 @@ class ObjectStaged:
         self.stream: Any = self._sink
 
     def publish(self) -> int:
+        """Make the object visible: by one request if it fits into one part, else by completing the upload."""
         sink = self._sink
         sink.close()
         try:
@@ -109,6 +111,7 @@ class ObjectStaged:
         return sink.size
 
     def discard(self) -> None:
+        """Give up the parts that were sent; a failure is logged, as the parts are invisible."""
         upload, self._sink.upload = self._sink.upload, None
         self._sink.close()
         if upload is None:
@@ -145,14 +148,15 @@ class _Sink(io.RawIOBase):
         self.size += count
         if len(self.waiting) > PART:
             try:
-                self._send()
+                self._send_parts()
             except PyHudiError:
                 raise
             except Exception as error:
                 raise failed("write", self._shown, error) from error
         return count
 
-    def _send(self) -> None:
+    def _send_parts(self) -> None:
+        """Send the whole parts among the waiting bytes, and begin the upload before the first part."""
         if self.upload is None:
             self.upload = self._client.upload(self._key, uuid.uuid4().hex)
         whole = len(self.waiting) // PART * PART

@@ -133,8 +133,8 @@ class ObjectStorage:
         prefix = self._prefix(folder)
         with self._errors("list", folder):
             listing = self._client().list(prefix, delimited=True)
-        names = {folder[len(prefix) :].rstrip("/") for folder in listing.prefixes} - {""}
-        return ListedFolder(tuple(self._files(listing.objects)), tuple(sorted(names)))
+        folder_names = {folder[len(prefix) :].rstrip("/") for folder in listing.prefixes} - {""}
+        return ListedFolder(tuple(self._files(listing.objects)), tuple(sorted(folder_names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -254,6 +254,10 @@ def _client(connect: Connect, bucket: str, options: Options) -> ObjectClient:
 
 
 def _forget_clients() -> None:
+    """Give a forked child process clients of its own.
+
+    The parent's are kept, since closing them would close shared sockets.
+    """
     global _clients, _lock
     _of_parents.append(_clients)
     _clients, _lock = {}, threading.Lock()

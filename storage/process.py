@@ -62,13 +62,13 @@ def this_process() -> Process:
 
 def responsible_process() -> Process:
     """Return the nearest ancestor that is a Java machine (Spark's driver or executor), else this process itself."""
-    own = this_process()
-    ancestor: Process | None = own
+    this = this_process()
+    ancestor: Process | None = this
     while ancestor is not None and ancestor.pid > 0:
         if ancestor.name == "java":
             return ancestor
         ancestor = _describe(ancestor.parent) if ancestor.parent else None
-    return own
+    return this
 
 
 def find_process(pid: int) -> Process | None:
@@ -85,6 +85,7 @@ def find_process(pid: int) -> Process | None:
 
 
 def _describe(pid: int) -> Process | None:
+    """Return what ``/proc`` says of a process; None if it has no such process, or the system has no ``/proc``."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

@@ -58,17 +58,17 @@ class RemoteStorage:
         return replace(self, path=above) if above.count("/") > 2 else None
 
     def uri(self, path: str) -> str:
-        return self._at(path)
+        return self._absolute(path)
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with self._errors("read", path, absence=True):
-            data = bytes(self._files().cat_file(self._at(path), end=most + 1))
-            check_size(self._at(path), len(data), most)
+            data = bytes(self._files().cat_file(self._absolute(path), end=most + 1))
+            check_size(self._absolute(path), len(data), most)
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
         with self._errors("open", path, absence=True):
-            return pa.PythonFile(self._files().open(self._at(path), "rb"), mode="r")
+            return pa.PythonFile(self._files().open(self._absolute(path), "rb"), mode="r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         with self._errors("list", folder):
@@ -130,10 +130,11 @@ class RemoteStorage:
         )
 
     def _files(self) -> Any:
-        with self._hidden():
+        with self._hidden_secrets():
             return self._connected()
 
     def _connected(self) -> Any:
+        """Return fsspec's file system for the path, or raise what the user can do about it."""
         try:
             return fsspec.filesystem(self.scheme, **dict(self.options))
         except ImportError as error:
@@ -148,19 +149,21 @@ class RemoteStorage:
                 or "Correct the path, install the fsspec package for that scheme, or give the options that it needs.",
             ) from error
         except OSError as error:
-            reached = failed("reach", self.path, error)
-            raise StorageError(reached.what, _INSTEAD.get(self.scheme, reached.todo)) from error
+            reach_error = failed("reach", self.path, error)
+            raise StorageError(reach_error.what, _INSTEAD.get(self.scheme, reach_error.todo)) from error
 
-    def _at(self, path: str) -> str:
+    def _absolute(self, path: str) -> str:
         check_inside(path)
         return join(self.path, path)
 
     def _relative(self, name: str) -> str:
+        """Return an entry's path below the table, given its full name."""
         root = str(self._files()._strip_protocol(self.path)).strip("/")
         return name.strip("/")[len(root) :].strip("/")
 
     def _entries(self, folder: str, *, recursive: bool) -> _Entries:
-        files, where = self._files(), self._at(folder)
+        """Return what fsspec lists in a folder, without the folder itself; none if it is absent."""
+        files, where = self._files(), self._absolute(folder)
         # A cached listing would hide instants that completed since.
         files.invalidate_cache()
         try:
@@ -170,6 +173,7 @@ class RemoteStorage:
         return [entry for entry in entries if self._relative(entry["name"]) != folder]
 
     def _files_among(self, entries: _Entries) -> _Infos:
+        """Return the files among entries, sorted by path, without checksum sidecars."""
         files = ((self._relative(entry["name"]), entry) for entry in entries if entry["type"] == "file")
         infos = (
             FileInfo(at, int(entry["size"] or 0), _modified(entry))
@@ -179,22 +183,23 @@ class RemoteStorage:
         return sorted(infos, key=lambda info: info.path)
 
     def _info(self, path: str) -> dict[str, Any] | None:
+        """Return what the store says of a path now; None if it is absent."""
         with self._errors("look at", path):
             files = self._files()
             files.invalidate_cache()
             try:
-                info: dict[str, Any] = files.info(self._at(path))
+                info: dict[str, Any] = files.info(self._absolute(path))
             except FileNotFoundError:
                 return None
             return info
 
     @contextmanager
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
-        with self._hidden(), storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception):
+        with self._hidden_secrets(), storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception):
             yield
 
     @contextmanager
-    def _hidden(self) -> Iterator[None]:
+    def _hidden_secrets(self) -> Iterator[None]:
         """Hide secrets in errors that are raised inside, and in their causes."""
         try:
             yield

@@ -52,10 +52,10 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
             f"Tables on S3 need the package s3fs, which cannot be imported ({error}).",
             "Install pyhudi[s3] on the driver and on all executors.",
         ) from error
-    given = client_options(options)
-    session = AioSession(profile=given.pop("profile", None))
+    arguments = client_options(options)
+    session = AioSession(profile=arguments.pop("profile", None))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
-    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, session=session, **given), secrets_of(options))
+    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, session=session, **arguments), secrets_of(options))
 
 
 def parse_time(value: Any) -> datetime:
@@ -85,7 +85,7 @@ class S3Client:
         self._bucket = bucket
         self.secrets = secrets
         self._files = files
-        self._moment: tuple[float, float] | None = None
+        self._server_moment: tuple[float, float] | None = None
         self._refuses_to_replace = False
 
     def get(self, key: str, most: int) -> bytes:
@@ -105,8 +105,8 @@ class S3Client:
 
         async def fetch() -> bytes:
             ranges = [(at, min(end, at + _RANGE)) for at in range(start, end, _RANGE)]
-            asked = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
-            return b"".join([data for data, _ in await asyncio.gather(*asked)])
+            downloads = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
+            return b"".join([data for data, _ in await asyncio.gather(*downloads)])
 
         with self.own_errors():
             return self._wait(fetch())
@@ -156,17 +156,17 @@ class S3Client:
     def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
         objects: _Stats = []
         prefixes: _Keys = []
-        asked: dict[str, Any] = {"Prefix": prefix}
-        asked |= {"Delimiter": "/"} if delimited else {}
-        asked |= {} if most is None else {"MaxKeys": most}
+        parameters: dict[str, Any] = {"Prefix": prefix}
+        parameters |= {"Delimiter": "/"} if delimited else {}
+        parameters |= {} if most is None else {"MaxKeys": most}
         while True:
-            answer = self._ask("list_objects_v2", **asked)
+            answer = self._ask("list_objects_v2", **parameters)
             for entry in answer.get("Contents", ()):
                 objects.append(Stat(entry["Key"], entry["Size"], entry["LastModified"].timestamp()))
             prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated") or most is not None:
                 return Listing(objects, prefixes)
-            asked["ContinuationToken"] = answer["NextContinuationToken"]
+            parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
     def upload(self, key: str, stamp: str) -> _Upload:
         return _Upload(self, key, stamp)
@@ -184,14 +184,18 @@ class S3Client:
 
     def now(self) -> float:
         """Return the date of the store's last answer plus the time since then."""
-        if self._moment is None:
+        if self._server_moment is None:
             self._ask("head_bucket")
-        if self._moment is None:
+        if self._server_moment is None:
             raise OSError("its answers bear no date")
-        server_s, here = self._moment
+        server_s, here = self._server_moment
         return server_s + time.monotonic() - here
 
     def _put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
+        """Put an object by one conditional request; False if the key has an object.
+
+        A conflict with another request is tried again.
+        """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._ask("put_object", Key=key, Body=data, Metadata={STAMP: stamp}, IfNoneMatch="*")
@@ -217,12 +221,14 @@ class S3Client:
         except CorruptFileError:
             raise
         except Exception as error:
-            meaning = _meaning(error)
+            meaning = _os_error_of(error)
             if tells(error, self.secrets):
                 raise type(meaning)(hide(str(meaning), self.secrets)) from None
             raise meaning from error
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the event loop of s3fs, and return its result."""
+
         async def run() -> T:
             return await work
 
@@ -230,6 +236,7 @@ class S3Client:
         return result
 
     def begin(self, method: str, parameters: Mapping[str, Any]) -> Future[dict[str, Any]]:
+        """Send a request without waiting for its answer, which the future gets."""
         return asyncio.run_coroutine_threadsafe(self.ask(method, parameters), self._files.loop)
 
     async def ask(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,6 +252,10 @@ class S3Client:
     async def _download(
         self, key: str, parameters: Mapping[str, Any], most: int | None = None
     ) -> tuple[bytes, dict[str, Any]]:
+        """Return the bytes of an object, or of the range that the parameters name, and the answer.
+
+        A body that breaks off is fetched again; CorruptFileError if the object has more than ``most`` bytes.
+        """
         for attempt in range(1, _ATTEMPTS + 1):
             answer = await self.ask("get_object", {"Key": key, **parameters})
             try:
@@ -263,9 +274,13 @@ class S3Client:
         raise AssertionError
 
     def _note_server_time(self, answer: Mapping[str, Any]) -> None:
+        """Remember the date of an answer with this machine's clock at that moment.
+
+        An answer without a date changes nothing.
+        """
         date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date:
-            self._moment = parsedate_to_datetime(date).timestamp(), time.monotonic()
+            self._server_moment = parsedate_to_datetime(date).timestamp(), time.monotonic()
 
 
 _Stats = list[Stat]
@@ -338,7 +353,8 @@ def _answer_of(error: BaseException) -> dict[str, Any] | None:
     return None
 
 
-def _meaning(error: Exception) -> OSError:
+def _os_error_of(error: Exception) -> OSError:
+    """Return the OSError that an error of s3fs means; UnclearAnswer if the request may have succeeded."""
     answer = _answer_of(error)
     if answer is None:
         return UnclearAnswer(f"{type(error).__name__}: {error}")

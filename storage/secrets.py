@@ -30,6 +30,7 @@ def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def hide(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text with stars in place of each secret."""
     for secret in secrets:
         # Clients quote values by ``repr``.
         for spelling in {secret, repr(secret)[1:-1]}:
@@ -39,7 +40,7 @@ def hide(text: str, secrets: tuple[str, ...]) -> str:
 
 def tells(error: BaseException, secrets: tuple[str, ...]) -> bool:
     """Return whether an error or any of its causes quotes a secret."""
-    return any(hide(text, secrets) != text for text in map(str, _chain(error)))
+    return any(hide(text, secrets) != text for text in map(str, _causes(error)))
 
 
 def refuse_password(path: str) -> None:
@@ -57,20 +58,21 @@ def _leaves(text: str) -> set[str]:
     if not text.lstrip().startswith("{"):
         return set()
     try:
-        waiting: list[Any] = [json.loads(text)]
+        unvisited: list[Any] = [json.loads(text)]
     except (ValueError, RecursionError):
         return set()
     texts: set[str] = set()
-    while waiting:
-        value = waiting.pop()
+    while unvisited:
+        value = unvisited.pop()
         if isinstance(value, str):
             texts.add(value)
         elif isinstance(value, dict | list):
-            waiting += value.values() if isinstance(value, dict) else value
+            unvisited += value.values() if isinstance(value, dict) else value
     return texts
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, as a traceback shows them."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

@@ -36,7 +36,7 @@ def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, co
 # How often a thread whose result waits looks whether the caller has gone.
 _POLL_S = 0.1
 # For how long the end of the process waits for a thread that reads.
-_END_S = 60.0
+_END_WAIT_S = 60.0
 
 
 def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
@@ -68,24 +68,24 @@ def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: 
             yield from read(item)
         return
     results: Queue[R | _End] = Queue(threads)
-    shared, over = SharedItems(items), Event()
+    shared, is_over = SharedItems(items), Event()
     for _ in range(threads):
         # The caller may never take the rest. A process that ends does not wait for daemon threads.
-        thread = Thread(target=_read_all, args=(read, shared, results, over), name="pyhudi-read", daemon=True)
-        _READING[thread] = over
+        thread = Thread(target=_read_all, args=(read, shared, results, is_over), name="pyhudi-read", daemon=True)
+        _READING[thread] = is_over
         thread.start()
-    left = threads
+    running_threads = threads
     try:
-        while left:
+        while running_threads:
             result = results.get()
             if not isinstance(result, _End):
                 yield result
             elif result.error is not None:
                 raise result.error
             else:
-                left -= 1
+                running_threads -= 1
     finally:
-        over.set()
+        is_over.set()
 
 
 class SharedItems(Iterator[T]):
@@ -114,14 +114,18 @@ _READING: dict[Thread, Event] = {}
 @atexit.register
 def _end_reads() -> None:
     """End the threads that read: if Python stops a thread inside of Arrow, the process is aborted."""
-    reading = list(_READING.items())
-    for _, over in reading:
+    events_by_thread = list(_READING.items())
+    for _, over in events_by_thread:
         over.set()
-    for thread, _ in reading:
-        thread.join(_END_S)
+    for thread, _ in events_by_thread:
+        thread.join(_END_WAIT_S)
 
 
 def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Queue[R | _End], over: Event) -> None:
+    """Read items in a thread until it has read all, or the caller takes no more.
+
+    The last result is an `_End`, with the error if there was one.
+    """
     end = _End()
     try:
         for item in items:
@@ -136,7 +140,7 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
 
 
 def _put(result: R | _End, results: Queue[R | _End], over: Event) -> bool:
-    """Wait until there is room for a result; False if the caller takes no more."""
+    """Wait until there is room for a result; False if the caller takes no more results."""
     while not over.is_set():
         try:
             results.put(result, timeout=_POLL_S)

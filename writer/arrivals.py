@@ -25,6 +25,7 @@ class Arrivals:
     arrived: int = 0
 
     def stamped(self, rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> Iterator[pa.RecordBatch]:
+        """Yield rows with their meta columns in front, in the columns of a file's ``schema``."""
         for start in range(0, rows.num_rows, ARRIVAL_ROWS):
             batch = rows.slice(start, ARRIVAL_ROWS)
             count = batch.num_rows
@@ -42,6 +43,7 @@ class Arrivals:
 
 
 def encoded_as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return a column dictionary-encoded if the wanted type is, else as it is."""
     if pa.types.is_dictionary(wanted) and not pa.types.is_dictionary(column.type):
         return column.dictionary_encode()
     return column

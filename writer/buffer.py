@@ -24,6 +24,8 @@ Flush = Callable[[Route, Sequence[pa.RecordBatch]], bool]
 
 @dataclass(slots=True)
 class _Buffer:
+    """The rows of one route in memory."""
+
     batches: list[pa.RecordBatch] = field(default_factory=list)
     nbytes: int = 0
 
@@ -51,6 +53,10 @@ class RowBuffers:
         self.rows = 0
 
     def add(self, route: Route, rows: pa.RecordBatch) -> None:
+        """Take rows of a route.
+
+        If the route or the task then exceeds its bound, hand routes to ``flush`` or the spill.
+        """
         buffer = self._buffers.setdefault(route, _Buffer())
         size = rows.nbytes + _COLUMN_OVERHEAD * rows.num_columns
         buffer.batches.append(rows)
@@ -65,34 +71,42 @@ class RowBuffers:
             self._flush([max(self._buffers, key=lambda route: self._buffers[route].nbytes)])
 
     def spill_all(self) -> SpillFile | None:
+        """Spill all rows in memory, and return the spill; None if no row was spilled."""
         if self._buffers:
             self._flush(list(self._buffers))
         return self.finish_spill()
 
     def finish_spill(self) -> SpillFile | None:
+        """End the spill, and return it; None if no row was spilled."""
         return None if self._spill is None else self._spill.publish()
 
     def take(self, route: Route) -> list[pa.RecordBatch]:
+        """Return the rows of a route that are in memory, and forget them."""
         buffer = self._buffers.pop(route, _Buffer())
         self._nbytes -= buffer.nbytes
         return buffer.batches
 
     def routes(self) -> list[Route]:
+        """Return the routes that have rows in memory."""
         return list(self._buffers)
 
     def discard(self) -> None:
+        """Delete the unfinished spill, if there is one."""
         if self._spill is not None:
             self._spill.discard()
 
     def _flush(self, routes: list[Route]) -> None:
-        taken = {route: self.take(route) for route in routes}
+        """Free the memory of routes: ``flush`` takes their rows, and the spill those that it refuses."""
+        batches_by_route = {route: self.take(route) for route in routes}
         if self._flush_to is not None:
-            taken = {route: batches for route, batches in taken.items() if not self._flush_to(route, batches)}
-        if not taken:
+            batches_by_route = {
+                route: batches for route, batches in batches_by_route.items() if not self._flush_to(route, batches)
+            }
+        if not batches_by_route:
             return
         if self._spill is None:
             self._spill = self._open_spill()
-        self._spill.append(taken)
+        self._spill.append(batches_by_route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +125,14 @@ class GroupRows:
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
     def flushes(self) -> Iterator[list[pa.RecordBatch]]:
+        """Yield the rows as they left memory: the batches of each spilled piece, then those still in memory."""
         for reader, piece in self.pieces:
             yield list(reader.batches(piece))
         if self.memory:
             yield list(self.memory)
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
+        """Return all rows if they have at most so many Arrow bytes, else None."""
         return list(self.batches()) if self.nbytes <= nbytes else None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -147,5 +163,6 @@ class Gathered:
         return sorted({*self._spilled, *self._buffers.routes()})
 
     def take(self, route: Route) -> GroupRows:
+        """Return the rows of a route, and free those in memory."""
         spilled = self._spilled.get(route, GroupRows())
         return GroupRows(spilled.pieces, tuple(self._buffers.take(route)))

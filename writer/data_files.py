@@ -62,6 +62,7 @@ class FileFormat:
     sorters: int = 1
 
     def sorter(self) -> RowSorter | None:
+        """Return what sorts the rows of a base file; None if they stay in the order in which they come."""
         return None if self.order is None else RowSorter(self.order, self.output.memory // self.sorters)
 
     @property
@@ -74,9 +75,9 @@ class FileFormat:
 
         The number is a power of two: a part of the rows of that size ends where a curve leaves a part of the cube.
         """
-        worth = min(nbytes // (_LEAST_OF_A_COLUMN * len(with_meta(self.schema))), _ROW_GROUPS)
+        worthwhile = min(nbytes // (_LEAST_OF_A_COLUMN * len(with_meta(self.schema))), _ROW_GROUPS)
         needed = -(-nbytes // self.output.row_group_bytes)
-        return max(1 << max(worth, 1).bit_length() - 1, 1 << max(needed - 1, 0).bit_length())
+        return max(1 << max(worthwhile, 1).bit_length() - 1, 1 << max(needed - 1, 0).bit_length())
 
     @property
     def sorted_by(self) -> tuple[str, ...]:
@@ -139,7 +140,10 @@ class DataFiles:
 
 
 class NewFile(ABC):
-    """A data file that grows aside until it is published; leaving the context before discards it."""
+    """A data file in the making, in a folder that no reader lists.
+
+    `publish` makes it visible; leaving the context before discards it.
+    """
 
     kind: ClassVar[FileKind]
     version = 0
@@ -170,21 +174,25 @@ class NewFile(ABC):
         marker = marker_of(self.kind, previous)
         size = self._publisher.publish(self._staged, self.group.partition_path, self.path, marker)
         counts = self._counts(previous) if counts is None else counts
-        made = self.path, size, self.rows, counts, self.version
-        return WrittenFile(self.group, self.kind, previous, *made, statistics=self.statistics)
+        fields = self.path, size, self.rows, counts, self.version
+        return WrittenFile(self.group, self.kind, previous, *fields, statistics=self.statistics)
 
     def discard(self) -> None:
+        """Give the file up; a published file stays."""
         self._abandon()
         self._staged.discard()
 
     @abstractmethod
-    def _counts(self, previous: FileSlice | None) -> MergeCounts: ...
+    def _counts(self, previous: FileSlice | None) -> MergeCounts:
+        """Return what the rows of the file count as if the caller of `publish` does not say."""
 
     @abstractmethod
-    def _close(self) -> None: ...
+    def _close(self) -> None:
+        """Write the waiting rows, end the file, and set ``statistics``."""
 
     @abstractmethod
-    def _abandon(self) -> None: ...
+    def _abandon(self) -> None:
+        """Free the memory and temporary files of the unfinished file."""
 
 
 class BaseOutput(NewFile):
@@ -218,6 +226,7 @@ class BaseOutput(NewFile):
         return self._file.rows
 
     def expected(self, more: int) -> int:
+        """Return the file's expected bytes if it gets ``more`` rows."""
         return self._file.expected(more)
 
     def keep(self, batch: pa.RecordBatch) -> None:
@@ -235,6 +244,7 @@ class BaseOutput(NewFile):
         self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), from_previous=True)
 
     def arrive(self, rows: pa.RecordBatch) -> None:
+        """Add incoming rows with new meta columns; ValueError for a file without an instant for them."""
         arrivals = self._arrivals
         if arrivals is None:
             raise ValueError("this file takes no incoming rows: it has no instant for them")
@@ -247,10 +257,15 @@ class BaseOutput(NewFile):
 
     @cached_property
     def _schema(self) -> pa.Schema:
+        """The columns of the file.
+
+        Fixed once the first rows have come, as these tell the dictionary-encoded columns.
+        """
         return file_schema(self._form.schema, self._dictionaries or frozenset())
 
     @cached_property
     def _file(self) -> BaseFileWriter:
+        """The Parquet writer, made with the first rows."""
         return BaseFileWriter(
             self._staged.stream,
             self._schema,
@@ -281,6 +296,7 @@ class BaseOutput(NewFile):
         self.statistics = None if bounds is None else PackedBounds.of(bounds)
 
     def _write_sorted(self, sorter: RowSorter) -> None:
+        """Write the rows in order; in the order of the table, row groups end where the sorter's parts end."""
         if not self._form.keeps_order:
             for batch in sorter.batches():
                 self._file.write(batch)
@@ -342,16 +358,19 @@ class LogOutput(NewFile):
         return self._blocks.size >= self._format.file_bytes
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows, with their meta columns set, to the open block."""
         columns = [encoded_as(batch.column(column.name), column.type) for column in self._schema]
         self._blocks.add_rows(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self._rows += batch.num_rows
 
     def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
+        """Add the rows of each entry, and yield its deletes, which the caller adds later."""
         for rows, gone in entries:
             self.add_rows(rows)
             yield gone
 
     def add_deletes(self, gone: Deletes) -> None:
+        """Write a block of deletes; it ends the open block of rows."""
         self._blocks.add_deletes(gone)
         self._deletes += len(gone)
 
@@ -359,6 +378,7 @@ class LogOutput(NewFile):
         self._blocks.close()
 
     def _counts(self, previous: FileSlice | None) -> MergeCounts:
+        """Count the rows as updates of an existing file group, else as inserts."""
         rows = MergeCounts(inserts=self._rows) if previous is None else MergeCounts(updates=self._rows)
         return replace(rows, deletes=self._deletes)
 
@@ -374,6 +394,7 @@ class LogOutput(NewFile):
 def write_base_file(
     files: DataFiles, previous: FileSlice, form: FileFormat, merged: Generator[pa.RecordBatch]
 ) -> WrittenFile:
+    """Write and publish the base file that a service makes of merged rows of a slice."""
     with BaseOutput(files, previous.group, form, None) as output, closing(merged):
         for batch in merged:
             output.keep(batch)
@@ -402,6 +423,7 @@ def write_log_file(
 
 
 def by_blocks(all_deletes: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
+    """Yield deletes joined into as many blocks as their bytes need; empty deletes are left out."""
     waiting: list[Deletes] = []
     for deletes in all_deletes:
         if len(deletes):

@@ -29,6 +29,7 @@ class ForeignRows:
     keys: KeyGenerator | None
 
     def checked(self, batches: Generator[pa.RecordBatch], file_slice: FileSlice) -> Generator[pa.RecordBatch]:
+        """Yield batches of a slice unchanged, after checking the bucket and the spelling of each key."""
         file = file_slice.data_files[-1]
         with closing(batches):
             for rows in batches:
@@ -40,11 +41,12 @@ class ForeignRows:
 
 
 def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFile) -> None:
+    """Raise `BucketMisfitError` if a key of a file belongs to another file group by the index."""
     misfits = index.misfits(keys, group)
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
         raise BucketMisfitError(
-            f"The {_named(file)} holds the record key {key!r}, which does not belong to {index.rival_key(group)}.",
+            f"The {_file_words(file)} holds the record key {key!r}, which does not belong to {index.rival_key(group)}.",
             "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
             "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
         )
@@ -58,27 +60,27 @@ def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> 
     """
     stored = rows.column(RECORD_KEY)
     try:
-        made = keys.record_keys(rows)
+        expected_keys = keys.record_keys(rows)
     except NullKeyError as error:
         first = stored[0].as_py()  # one value, for the error
-        raise _spelt_otherwise(first, "refuses, because its columns are null or empty", file) from error
-    others = np.flatnonzero(np.asarray(pc.not_equal(stored, made)))
-    if len(others):
-        first = int(others[0])
-        key, own = stored[first].as_py(), made[first].as_py()  # one value each, for the error
-        raise _spelt_otherwise(key, f"spells {own!r}", file)
+        raise _other_spelling_error(first, "refuses, because its columns are null or empty", file) from error
+    differing = np.flatnonzero(np.asarray(pc.not_equal(stored, expected_keys)))
+    if len(differing):
+        first = int(differing[0])
+        key, expected_key = stored[first].as_py(), expected_keys[first].as_py()  # one value each, for the error
+        raise _other_spelling_error(key, f"spells {expected_key!r}", file)
 
 
-def _named(file: DataFile) -> str:
+def _file_words(file: DataFile) -> str:
     """Return the words for a file in an error, with the instants that wrote it if these are known."""
-    stated = file.stated if isinstance(file, LogFile) else None
-    makers = (file.instant_time,) if isinstance(file, BaseFile) else () if stated is None else stated.makers
+    stated_log = file.stated if isinstance(file, LogFile) else None
+    makers = (file.instant_time,) if isinstance(file, BaseFile) else () if stated_log is None else stated_log.makers
     return f"{file.kind} {file.path}" + (f", written by instant {', '.join(makers)}," if makers else "")
 
 
-def _spelt_otherwise(key: str, ours: str, file: DataFile) -> UnsupportedTableError:
+def _other_spelling_error(key: str, ours: str, file: DataFile) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"The {_named(file)} holds the record key {key!r} for a row "
+        f"The {_file_words(file)} holds the record key {key!r} for a row "
         f"whose key pyhudi {ours}, so that an upsert would not find it.",
         "Write the table with the engine that wrote it so far, or rewrite the table with mode overwrite.",
     )

@@ -71,13 +71,13 @@ class GroupWriter:
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> WrittenFile:
         """Merge, write and publish one file group, for at least one row; `sequence` is as in `Arrivals`."""
         with ExitStack() as stack:
-            alone = job.file_slice is not None and not job.file_slice.logs
-            base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
+            has_no_logs = job.file_slice is not None and not job.file_slice.logs
+            base = stack.enter_context(self._open(job.previous)) if has_no_logs and job.previous is not None else None
             if base is not None:
                 base.refuse_newer()
             output = stack.enter_context(self._output(job, sequence, base))
             encounter = self._encounter(job)
-            with closing(encounter.meet(rows, self._base(job, base))) as all_met:
+            with closing(encounter.meet(rows, self._base_rows(job, base))) as all_met:
                 for met in all_met:
                     (output.arrive if met.arrived else output.keep)(met.rows)
             counts = encounter.counts
@@ -86,6 +86,7 @@ class GroupWriter:
             return output.publish(job.file_slice, counts)
 
     def _encounter(self, job: FileGroupWrite) -> Encounter:
+        """Return what merges the incoming rows of a file group with its stored rows."""
         laying = self.laying
         return Encounter(
             self.spec,
@@ -98,6 +99,10 @@ class GroupWriter:
         )
 
     def _output(self, job: FileGroupWrite, sequence: str, base: BaseFileReader | None) -> BaseOutput:
+        """Return the new base file.
+
+        ``base`` is the open file whose rows it keeps, None if it keeps merged rows or has none.
+        """
         return BaseOutput(
             self.files,
             job.group,
@@ -108,13 +113,19 @@ class GroupWriter:
         )
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
+        """Open the previous base file, decoding only the columns that decide which row of a key wins."""
         # All other columns pass through encoded.
         looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields}
         if self.laying is not None:
             looked_into |= {*self.laying.columns}
         return open_base(self.files.storage, previous, plain=looked_into)
 
-    def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
+    def _base_rows(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
+        """Yield the stored rows of a file group, none of a new group.
+
+        Log files are merged in. Rows of a file that another engine wrote are checked, as its keys may be spelt
+        otherwise.
+        """
         if job.file_slice is None:
             return
         wanted = pa.schema([column for column in with_meta(self.file_format.schema) if column.name != FILE_NAME])

@@ -51,40 +51,47 @@ class CountedKeys:
         has_copies = False
         for keys in self._parts(rows):
             unique = pc.unique(keys)
-            copies = StoredCopies.beside(unique, keys)
+            stored_copies = StoredCopies.beside(unique, keys)
             with closing(self.slices.read(file_slice, _KEYS, unique)) as batches:
                 for batch in batches:
-                    copies.add_keys(batch.column(RECORD_KEY))
-            copies.check(where)
-            has_copies |= copies.any
+                    stored_copies.add_keys(batch.column(RECORD_KEY))
+            stored_copies.check(where)
+            has_copies |= stored_copies.any
         if has_copies:
             raise CopiesMetError
 
     def _parts(self, rows: Rows) -> Iterator[pa.Array]:
         """Yield the keys of rows, all of one key together, in parts that fit into memory."""
-        nbytes = sum(_cost(batch) for batch in rows.batches([RECORD_KEY]))
+        nbytes = sum(_folding_bytes(batch) for batch in rows.batches([RECORD_KEY]))
         parts = math.ceil(nbytes / self.slices.memory)
         for number in range(parts):
             batches = rows.batches([RECORD_KEY])
-            yield concat(list(batches) if parts == 1 else [_part(batch, number, parts) for batch in batches]).column(0)
+            yield concat(
+                list(batches) if parts == 1 else [_keys_of_part(batch, number, parts) for batch in batches]
+            ).column(0)
 
 
-def _cost(keys: pa.RecordBatch) -> int:
+def _folding_bytes(keys: pa.RecordBatch) -> int:
+    """Return the memory that folding some keys takes."""
     nbytes: int = keys.nbytes + FOLDING_BYTES * keys.num_rows
     return nbytes
 
 
-def _part(keys: pa.RecordBatch, number: int, parts: int) -> pa.RecordBatch:
+def _keys_of_part(keys: pa.RecordBatch, number: int, parts: int) -> pa.RecordBatch:
+    """Return the keys that belong to one of so many parts, by their hashes."""
     return keys.filter(pa.array((hash64(keys.column(0)) >> np.uint64(40)) % np.uint64(parts) == number))
 
 
-def _refuse_copies(is_known: Mask, met: int) -> None:
-    if met > np.count_nonzero(is_known):
+def _refuse_copies(is_known: Mask, rows_with_keys: int) -> None:
+    """Raise `CopiesMetError` if more stored rows than known keys were read, so that a key has several rows."""
+    if rows_with_keys > np.count_nonzero(is_known):
         raise CopiesMetError
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
+    """Checks that the keys of whole rows, which a log file is to get, are stored, each once."""
+
     slices: SliceReader
 
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
@@ -93,15 +100,15 @@ class KnownKeys:
         Raises `CopiesMetError` if it has one several times.
         """
         keys = live.column(RECORD_KEY)
-        is_known, met = np.zeros(len(keys), dtype=np.bool_), 0
+        is_known, rows_with_keys = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
             probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, _KEYS, keys)) as batches:
                 for batch in batches:
                     positions = probe.find(batch.column(RECORD_KEY))
                     is_known[positions[positions >= 0]] = True
-                    met += int(np.count_nonzero(positions >= 0))
-        _refuse_copies(is_known, met)
+                    rows_with_keys += int(np.count_nonzero(positions >= 0))
+        _refuse_copies(is_known, rows_with_keys)
         check_known(keys.filter(pa.array(~is_known)), where)
         yield live
 
@@ -120,7 +127,7 @@ class WholeRows:
         Raises `CopiesMetError` if a key has several stored rows, and at the end `KeyNotFoundError`.
         """
         keys = live.column(RECORD_KEY)
-        is_known, met = np.zeros(len(keys), dtype=np.bool_), 0
+        is_known, rows_with_keys = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
             probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
@@ -129,18 +136,19 @@ class WholeRows:
                     stored = np.flatnonzero(positions >= 0)
                     if len(stored):
                         is_known[positions[stored]] = True
-                        met += len(stored)
-                        yield self._laid(batch.take(pa.array(stored)), live.take(pa.array(positions[stored])))
-        _refuse_copies(is_known, met)
+                        rows_with_keys += len(stored)
+                        yield self._overlaid(batch.take(pa.array(stored)), live.take(pa.array(positions[stored])))
+        _refuse_copies(is_known, rows_with_keys)
         check_known(keys.filter(pa.array(~is_known)), where)
 
-    def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
+    def _overlaid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
+        """Return stored rows with the given columns of newer rows, without those whose stored row wins."""
         columns = [newer.column(name) if name in self.given else stored.column(name) for name in stored.schema.names]
-        laid = pa.RecordBatch.from_arrays(columns, names=stored.schema.names)
+        whole_rows = pa.RecordBatch.from_arrays(columns, names=stored.schema.names)
         if not self.ordering_fields:
-            return laid
+            return whole_rows
         before, after = ([rows.column(name) for name in self.ordering_fields] for rows in (stored, newer))
-        return laid.filter(pa.array(~base_wins(before, after)))
+        return whole_rows.filter(pa.array(~base_wins(before, after)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +168,17 @@ class StoredOrder:
         No two deletes are of one key.
         """
         spec = RowSpec(self.ordering, tuple(self.ordering.names), deletes=True, order=DeleteOrder.STORED)
-        stored, keys = self._stored(file_slice, gone.keys)
+        stored, keys = self._stored_ordering(file_slice, gone.keys)
         # Of the rows of one key the greatest is the last; a null is the least.
         order = np.lexsort([joint_ranks(spec.ordering(stored), len(keys)), keys])
-        last = order[np.append(keys[order][1:] != keys[order][:-1], True)] if len(order) else order
+        last_rows = order[np.append(keys[order][1:] != keys[order][:-1], True)] if len(order) else order
         row_of_delete = np.full(len(gone), -1, dtype=np.int64)
-        row_of_delete[keys[last]] = last
+        row_of_delete[keys[last_rows]] = last_rows
         values = stored.take(pa.array(row_of_delete, mask=row_of_delete < 0))
         default = spec.unordered(values, np.ones(len(gone), dtype=np.bool_))
         return Deletes(gone.keys, gone.partition_paths, tuple(values.columns), pa.array(default))
 
-    def _stored(self, file_slice: FileSlice, keys: pa.StringArray) -> tuple[pa.RecordBatch, Positions]:
+    def _stored_ordering(self, file_slice: FileSlice, keys: pa.StringArray) -> tuple[pa.RecordBatch, Positions]:
         """Return the ordering values of the stored rows, and the position of each row's key."""
         probe = KeyProbe(keys)
         batches, positions = [pa.RecordBatch.from_pylist([], self.ordering)], [np.zeros(0, np.int64)]

@@ -53,7 +53,7 @@ class LogWriter:
     Attributes:
         memory: Arrow bytes of incoming rows that may be folded at once; `open_spill` opens a spill for more.
         laying: Joins partial rows of one key; None if the winner replaces the other row.
-        known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
+        known_keys: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
         stored: Reads the ordering values of the stored rows that deletes by key remove; None if they get none.
         slices: Reads deletes of log files for rows that say they are new; None if no rows say so.
     """
@@ -97,7 +97,7 @@ class LogHandle:
         self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None
         self._published: list[WrittenFile] = []
-        self._dropped, self._outdone = 0, ""
+        self._dropped, self._outdone_key = 0, ""
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
         """Fold rows and append the result as blocks: rows first, then deletes.
@@ -124,24 +124,28 @@ class LogHandle:
             self._open.end_block()
 
     def close(self) -> tuple[WrittenFile, ...]:
+        """Publish the open file, and return all files; rows that were dropped count in the last."""
         self._publish()
         if self._dropped:
             nothing = WrittenFile(self._group, FileKind.LOG, self._file_slice)
             last = self._published.pop() if self._published else nothing
             counts = replace(last.counts, dropped=self._dropped)
-            self._published.append(replace(last, counts=counts, outdone=self._outdone))
+            self._published.append(replace(last, counts=counts, outdone=self._outdone_key))
         return tuple(self._published)
 
     def discard(self) -> None:
+        """Give up the open file; published files stay."""
         if self._open is not None:
             self._open.discard()
 
     def _resets(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are deletes without an ordering value, which remove a key whatever its stored row has."""
         spec = self._writer.spec
         resets = spec.unordered(rows, spec.deleted(rows))
         return np.zeros(rows.num_rows, dtype=np.bool_) if resets is None else resets
 
     def _add_live(self, met: Met) -> pa.RecordBatch:
+        """Append the rows of a batch that are no deletes, and return its deletes with an ordering value."""
         deleted = self._writer.spec.deleted(met.rows)
         live = self._without_outdone(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
         if self._writer.known_keys is None:
@@ -156,23 +160,24 @@ class LogHandle:
         slices = self._writer.slices
         if slices is None or self._file_slice is None or not self._file_slice.logs:
             return live
-        arrives = live.column(ARRIVES).to_numpy()
-        new = np.flatnonzero(arrives != STAYS)
-        lost = new[slices.merged(self._file_slice).deletes.outdone(live.take(pa.array(new)))]
-        if not len(lost):
+        arrivals = live.column(ARRIVES).to_numpy()
+        new = np.flatnonzero(arrivals != STAYS)
+        outdone = new[slices.merged(self._file_slice).deletes.outdone(live.take(pa.array(new)))]
+        if not len(outdone):
             return live
         keys = live.column(RECORD_KEY)
-        moved = lost[arrives[lost] == MOVED]
-        if len(moved):
-            key = keys[int(moved[0])].as_py()  # one value, for the error
-            raise self._moves_to_older(key)
-        self._dropped += len(lost)
-        self._outdone = self._outdone or keys[int(lost[0])].as_py()  # one value, for the log
-        stays = np.ones(live.num_rows, dtype=np.bool_)
-        stays[lost] = False
-        return live.filter(pa.array(stays))
+        outdone_moves = outdone[arrivals[outdone] == MOVED]
+        if len(outdone_moves):
+            key = keys[int(outdone_moves[0])].as_py()  # one value, for the error
+            raise self._older_row_error(key)
+        self._dropped += len(outdone)
+        self._outdone_key = self._outdone_key or keys[int(outdone[0])].as_py()  # one value, for the log
+        is_kept = np.ones(live.num_rows, dtype=np.bool_)
+        is_kept[outdone] = False
+        return live.filter(pa.array(is_kept))
 
-    def _moves_to_older(self, key: str) -> OlderRowError:
+    def _older_row_error(self, key: str) -> OlderRowError:
+        """Return the error of a row that would move to a key deleted with a greater ordering value."""
         return OlderRowError(
             f"A row of {self._writer.files.where(self._group)} was to get the record key {key!r}, which was deleted "
             "with a greater ordering value, so that readers would not show the row.",
@@ -180,21 +185,24 @@ class LogHandle:
         )
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Append rows that are deletes, in blocks, with the stored ordering values if the writer reads these."""
         deletes = (self._deletes(rows) for rows in batches if rows.num_rows)
         for gone in by_blocks(deletes, self._writer.log_format.block_bytes):
             stored = self._writer.stored
             ordered = gone if stored is None or self._file_slice is None else stored.of(self._file_slice, gone)
-            self._file().add_deletes(ordered)
+            self._open_file().add_deletes(ordered)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
+        """Append rows with their meta columns, in batches of about a block."""
         # A block ends behind the batch that fills it.
         step = max(1, rows.num_rows * self._writer.log_format.block_bytes // max(rows.nbytes, 1))
         parts = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         stamped = (self._arrivals.stamped(part, self._schema, self._group.file_id) for part in parts)
         for batch in chain.from_iterable(stamped):
-            self._file().add_rows(batch)
+            self._open_file().add_rows(batch)
 
     def _deletes(self, rows: pa.RecordBatch) -> Deletes:
+        """Return rows as deletes; a delete without an ordering value of its own gets the default that always wins."""
         spec, count = self._writer.spec, rows.num_rows
         ordering = spec.ordering(rows)
         default = spec.unordered(rows, np.ones(count, dtype=np.bool_)) if ordering else np.ones(count, dtype=np.bool_)
@@ -203,7 +211,8 @@ class LogHandle:
         paths = pa.repeat(pa.scalar(self._group.partition_path, pa.string()), count)
         return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))
 
-    def _file(self) -> LogOutput:
+    def _open_file(self) -> LogOutput:
+        """Return the log file to append to: the next file if the open file is full and there may be another."""
         if self._open is not None and self._open.full:
             most = self._writer.versions.most
             if most is None or len(self._published) + 1 < most:

@@ -40,6 +40,7 @@ class PairState:
     since: Positions
 
     def take(self, at: Positions, seen: PairState) -> None:
+        """Set the states of some pairs."""
         self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
@@ -72,24 +73,30 @@ def resolve(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: b
     """
     stored = np.flatnonzero(tags.codes != NOT_FOUND)
     rows, codes = np.append(stored, tags.copied), np.append(tags.codes[stored], tags.copy_codes)
-    number = {path: at for at, path in enumerate(keyed.paths.dictionary.to_pylist())}  # O(partitions)
-    home = np.array([number.get(group.partition_path, -1) for group in tags.groups], np.int64)
-    elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
+    numbers_by_path = {path: at for at, path in enumerate(keyed.paths.dictionary.to_pylist())}  # O(partitions)
+    home = np.array([numbers_by_path.get(group.partition_path, -1) for group in tags.groups], np.int64)
+    is_elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
     places = np.bincount(rows, minlength=len(keyed))
-    asked = np.flatnonzero((elsewhere | (places[rows] > 1)) & ~deletes[rows])
+    pairs_to_read = np.flatnonzero((is_elsewhere | (places[rows] > 1)) & ~deletes[rows])
     states = _unread_states(len(rows))
     live, wins = states.live, states.wins
-    if len(asked):
-        states.take(asked, look(rows[asked], codes[asked]))
-    live |= _last_of_dead(rows, states, ~elsewhere)
-    moving = elsewhere & ~deletes[rows] & moves
-    lost = np.zeros(len(keyed), np.bool_)
-    lost[rows[moving & live & wins]] = True
-    stays = live & ~lost[rows]
-    meets, gone = stays & ~moving, stays & moving
-    absent = ~lost
-    absent[rows[meets]] = False
-    return ResolvedRows(rows[meets], codes[meets], np.flatnonzero(absent), rows[gone], codes[gone])
+    if len(pairs_to_read):
+        states.take(pairs_to_read, look(rows[pairs_to_read], codes[pairs_to_read]))
+    live |= _newest_deleted_places(rows, states, ~is_elsewhere)
+    is_moving = is_elsewhere & ~deletes[rows] & moves
+    is_beaten = np.zeros(len(keyed), np.bool_)
+    is_beaten[rows[is_moving & live & wins]] = True
+    is_shown = live & ~is_beaten[rows]
+    meets_stored_row, leaves_partition = is_shown & ~is_moving, is_shown & is_moving
+    is_new = ~is_beaten
+    is_new[rows[meets_stored_row]] = False
+    return ResolvedRows(
+        rows[meets_stored_row],
+        codes[meets_stored_row],
+        np.flatnonzero(is_new),
+        rows[leaves_partition],
+        codes[leaves_partition],
+    )
 
 
 def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
@@ -99,17 +106,17 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     """
     if not len(tags.copied):
         return tags
-    several = np.unique(tags.copied)
-    rows, codes = np.append(several, tags.copied), np.append(tags.codes[several], tags.copy_codes)
+    rows_with_copies = np.unique(tags.copied)
+    rows, codes = np.append(rows_with_copies, tags.copied), np.append(tags.codes[rows_with_copies], tags.copy_codes)
     states = _unread_states(len(rows))
-    asked = np.flatnonzero(~deletes[rows])
-    states.take(asked, look(rows[asked], codes[asked]))
-    live = states.live | _last_of_dead(rows, states, np.ones(len(rows), np.bool_))
+    pairs_to_read = np.flatnonzero(~deletes[rows])
+    states.take(pairs_to_read, look(rows[pairs_to_read], codes[pairs_to_read]))
+    live = states.live | _newest_deleted_places(rows, states, np.ones(len(rows), np.bool_))
     rows, codes = rows[live], codes[live]
-    first = np.unique(rows, return_index=True)[1]
+    first_places = np.unique(rows, return_index=True)[1]
     home = tags.codes.copy()
-    home[rows[first]] = codes[first]
-    return replace(tags, codes=home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
+    home[rows[first_places]] = codes[first_places]
+    return replace(tags, codes=home, copied=np.delete(rows, first_places), copy_codes=np.delete(codes, first_places))
 
 
 def _unread_states(count: int) -> PairState:
@@ -117,15 +124,15 @@ def _unread_states(count: int) -> PairState:
     return PairState(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.int64))
 
 
-def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
-    """For rows without a live place, choose the newest of the places that `may` allows, where they meet the delete.
+def _newest_deleted_places(rows: Positions, states: PairState, is_allowed: Mask) -> Mask:
+    """Choose, for rows whose keys are live in no place, the newest of the places that ``is_allowed``.
 
-    A key comes to a newer file group only after its delete in an older group.
+    The rows meet the delete there. A key comes to a newer file group only after its delete in an older group.
     """
-    dead = np.flatnonzero(may & ~np.isin(rows, rows[states.live]))
-    dead = dead[np.argsort(-states.since[dead], kind="stable")]
+    dead_places = np.flatnonzero(is_allowed & ~np.isin(rows, rows[states.live]))
+    dead_places = dead_places[np.argsort(-states.since[dead_places], kind="stable")]
     chosen = np.zeros(len(rows), np.bool_)
-    chosen[dead[np.unique(rows[dead], return_index=True)[1]]] = True
+    chosen[dead_places[np.unique(rows[dead_places], return_index=True)[1]]] = True
     return chosen
 
 
@@ -177,6 +184,10 @@ class OldRows:
         return counts
 
     def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+        """Return for each key whether a slice has a live row of it, and whether that row wins against the incoming row.
+
+        ``ordering`` has the ordering values of the incoming rows; empty if it does not matter which row wins.
+        """
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
         wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])
         unique = keys.dictionary_encode()
@@ -190,8 +201,8 @@ class OldRows:
             if len(at) and ordering:
                 old = [batch.column(column.name).take(pa.array(at)) for column in judges]
                 wins[hits[base_wins(old, [values.take(pa.array(hits)) for values in ordering])]] = True
-        of_each = unique.indices.to_numpy(zero_copy_only=False)
-        return live[of_each], wins[of_each]
+        row_of_pair = unique.indices.to_numpy(zero_copy_only=False)
+        return live[row_of_pair], wins[row_of_pair]
 
 
 def tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:

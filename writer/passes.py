@@ -26,6 +26,7 @@ class Portion:
     parts: int = 1
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the portion, all columns by default."""
         for batch in self.rows.batches(columns):
             if self.parts == 1:
                 yield batch
@@ -37,6 +38,8 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Held:
+    """A portion with its deciding columns in memory."""
+
     portion: Portion
     batches: list[pa.RecordBatch]
 
@@ -53,24 +56,25 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
     waiting: list[Held] = []
     size = 0
     for unit in units:
-        held, more = _hold(unit, columns, nbytes)
-        if waiting and (held is None or size + more > nbytes):
+        held, unit_bytes = _read_unit(unit, columns, nbytes)
+        if waiting and (held is None or size + unit_bytes > nbytes):
             yield waiting
             waiting, size = [], 0
         if held is None:
             # Plan for half of the memory, because parts differ in size.
-            parts = math.ceil(2 * more / nbytes)
+            parts = math.ceil(2 * unit_bytes / nbytes)
             for part in range(parts):
                 portions = [Portion(portion.route, portion.rows, part, parts) for portion in unit]
                 yield [Held(portion, list(portion.batches(columns))) for portion in portions]
             continue
         waiting += held
-        size += more
+        size += unit_bytes
     if waiting:
         yield waiting
 
 
-def _hold(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
+def _read_unit(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
+    """Return the portions of a unit in memory, and their bytes; None and all bytes if they exceed ``nbytes``."""
     held: list[Held] = []
     size = 0
     for portion in unit:

@@ -58,6 +58,8 @@ class Router(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyRouter:
+    """Sends rows to the file groups that the index computes from their keys."""
+
     any_order: ClassVar[bool] = True
     keys: KeyGenerator
     index: ComputedIndex
@@ -107,14 +109,14 @@ class PlacedRouter:
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        said = plain(rows.column(FILE_GROUP)).cast(pa.string())
-        if said.null_count:
+        named_groups = plain(rows.column(FILE_GROUP)).cast(pa.string())
+        if named_groups.null_count:
             raise PlacementError(
-                f"{said.null_count} of {len(said)} rows for the table {self.table} have no {FILE_GROUP}, which says to "
-                "which file group they were brought.",
+                f"{named_groups.null_count} of {len(named_groups)} rows for the table {self.table} have no "
+                f"{FILE_GROUP}, which says to which file group they were brought.",
                 "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
             )
-        paths, names = _homes(self.keys.partition_paths(rows), said.dictionary_encode(), self.table)
+        paths, names = _places_of(self.keys.partition_paths(rows), named_groups.dictionary_encode(), self.table)
         return Routes(self.keys.record_keys(rows), paths, _numbers(paths, names, self.number_of))
 
 
@@ -142,18 +144,25 @@ class LocationRouter:
 def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
     """Return the numbers of n rows, calling `number_of` once for each pair of a partition and a name."""
     partitions = paths.dictionary.to_pylist()  # O(partitions)
-    called = names.dictionary.to_pylist()  # O(file groups)
-    combined = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
+    group_names = names.dictionary.to_pylist()  # O(file groups)
+    combined = paths.indices.to_numpy().astype(np.int64) * len(group_names) + names.indices.to_numpy()
     pairs, codes = np.unique(combined, return_inverse=True)
-    numbers = [number_of(partitions[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
+    numbers = [
+        number_of(partitions[pair // len(group_names)], group_names[pair % len(group_names)]) for pair in pairs.tolist()
+    ]
     return np.array(numbers, np.int64)[codes]
 
 
-def _homes(
-    paths: pa.DictionaryArray, said: pa.DictionaryArray, table: str
+def _places_of(
+    paths: pa.DictionaryArray, named_groups: pa.DictionaryArray, table: str
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
-    split = [text.rpartition("/") for text in said.dictionary.to_pylist()]  # O(file groups)
-    names = pa.DictionaryArray.from_arrays(said.indices, pa.array([name for _, _, name in split], pa.string()))
+    """Return the partition and the file group's name of each row.
+
+    A row names ``file id`` alone, in the partition of its own columns, or ``partition/file id``. Raises
+    `PlacementError` if it opens a file group of another partition.
+    """
+    split = [text.rpartition("/") for text in named_groups.dictionary.to_pylist()]  # O(file groups)
+    names = pa.DictionaryArray.from_arrays(named_groups.indices, pa.array([name for _, _, name in split], pa.string()))
     if not any(slash for _, slash, _ in split):
         return paths, names
     for path, slash, name in split:
@@ -164,10 +173,10 @@ def _homes(
                 "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
             )
         check_safe_path(path, table)
-    own = paths.dictionary.to_pylist()  # O(partitions)
-    others = dict.fromkeys(path for path, slash, _ in split if slash)
-    numbers = {path: len(own) + number for number, path in enumerate(others)}
+    own_paths = paths.dictionary.to_pylist()  # O(partitions)
+    other_paths = dict.fromkeys(path for path, slash, _ in split if slash)
+    numbers = {path: len(own_paths) + number for number, path in enumerate(other_paths)}
     of_name = np.array([numbers[path] if slash else -1 for path, slash, _ in split], np.int64)
-    told = of_name[said.indices.to_numpy()]
-    codes = np.where(told < 0, paths.indices.to_numpy(), told).astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([*own, *others], pa.string())), names
+    code_by_name = of_name[named_groups.indices.to_numpy()]
+    codes = np.where(code_by_name < 0, paths.indices.to_numpy(), code_by_name).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([*own_paths, *other_paths], pa.string())), names

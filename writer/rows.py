@@ -77,10 +77,10 @@ class IncomingRowReader:
     ) -> Iterator[tuple[pa.RecordBatch, Routes | None]]:
         """Yield chunks, with their routes if the router has to see them in order."""
         for chunk in rechunk(batches, most_bytes):
-            numbered = self._numbered(chunk)
+            numbered = self._with_positions(chunk)
             yield numbered, None if self._router.any_order else self._router.route(numbered)
 
-    def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_positions(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with their positions if the write needs these, as it may reorder rows."""
         if POSITION not in self._spec.columns.names or POSITION in chunk.schema.names:
             return chunk
@@ -89,6 +89,7 @@ class IncomingRowReader:
         return chunk.append_column(pa.field(POSITION, pa.int64(), nullable=False), numbers)
 
     def _cut(self, numbered: tuple[pa.RecordBatch, Routes | None]) -> _CutRows:
+        """Return a chunk keyed, checked, in the types of the table, and cut by file group."""
         (chunk, given_routes), missing = numbered, Counter[str]()
         routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths
@@ -118,20 +119,20 @@ class IncomingRowReader:
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
     """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
-    judges = conform(rows, spec.judges, fill_missing=True, by_value=True, keys=record_keys)
-    deletes = spec.deleted(judges)
-    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
-        absent = mask(values.is_null())
+    deciding = conform(rows, spec.judges, fill_missing=True, by_value=True, keys=record_keys)
+    deletes = spec.deleted(deciding)
+    for name, values in zip(spec.ordering_fields, spec.ordering(deciding), strict=False):
+        is_null = mask(values.is_null())
         if spec.order is not DeleteOrder.OWN:
-            absent &= ~deletes
-        if absent.any():
-            key = record_keys.filter(pa.array(absent))[0].as_py()  # one value, for the error
+            is_null &= ~deletes
+        if is_null.any():
+            key = record_keys.filter(pa.array(is_null))[0].as_py()  # one value, for the error
             raise NullOrderingError(
-                f"The ordering field {name!r} is null in {np.count_nonzero(absent)} of {rows.num_rows} rows of one "
+                f"The ordering field {name!r} is null in {np.count_nonzero(is_null)} of {rows.num_rows} rows of one "
                 f"batch, the first with the record key {key!r}, so it is unknown which row is newer.",
                 "Fill the column before writing, or drop those rows.",
             )
-    return judges, deletes
+    return deciding, deletes
 
 
 def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBatch]]:

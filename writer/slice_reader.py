@@ -33,6 +33,7 @@ class SliceReader:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
     def merged(self, file_slice: FileSlice) -> MergedSlice:
+        """Return a slice whose rows can be read, its log files merged in."""
         return MergedSlice(
             self.storage,
             self.config,

@@ -65,9 +65,9 @@ class CellsOfCurve:
     def ends(self, batch: pa.RecordBatch) -> Ends:
         """Return the positions in a batch of rows, not empty, at which a cell begins."""
         cells = (batch.column(self.first_word).to_numpy() >> np.uint64(self.lower)).astype(np.int64)
-        begin = np.flatnonzero(np.diff(cells, prepend=self._last))
+        cell_starts = np.flatnonzero(np.diff(cells, prepend=self._last))
         self._last = int(cells[-1])
-        return begin
+        return cell_starts
 
 
 def cut_parts(
@@ -79,26 +79,26 @@ def cut_parts(
     a part ends at the end of a cell if a cell ends within half a part of where the part would end otherwise.
     """
     count = max(min(count, rows), 1)
-    share, part, number, begun, rows_before = rows // count, [], 1, 0, 0
+    share, part, number, part_start, rows_before = rows // count, [], 1, 0, 0
     for batch in batches:
-        ends = None if cells is None or not batch.num_rows else cells.ends(batch) + rows_before
+        cell_ends = None if cells is None or not batch.num_rows else cells.ends(batch) + rows_before
         start = 0
         while start < batch.num_rows:
-            if ends is None:
-                cut = rows * number // count
-            elif rows - begun <= share + share // 2:
-                cut = rows
+            if cell_ends is None:
+                part_end = rows * number // count
+            elif rows - part_start <= share + share // 2:
+                part_end = rows
             else:
-                later_ends = ends[ends > begun]
-                cut = _end_of_cell(
-                    begun + share, later_ends, rows_before + start, rows_before + batch.num_rows, share // 2
+                later_ends = cell_ends[cell_ends > part_start]
+                part_end = _end_of_cell(
+                    part_start + share, later_ends, rows_before + start, rows_before + batch.num_rows, share // 2
                 )
-            cut_rows = batch.slice(start, cut - rows_before - start)
+            cut_rows = batch.slice(start, part_end - rows_before - start)
             start += cut_rows.num_rows
             part.append(cut_rows)
-            if rows_before + start == cut:
+            if rows_before + start == part_end:
                 yield part
-                part, number, begun = [], number + 1, cut
+                part, number, part_start = [], number + 1, part_end
         rows_before += batch.num_rows
 
 
@@ -144,6 +144,7 @@ class RowSorter:
         return frozenset(self._order.columns) - self._with_nan
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows; spill all waiting rows as a run if they are too many for memory."""
         if batch.num_rows == 0:
             return
         self._with_nan.update(name for name in self._order.columns if _has_nan(batch.column(name)))
@@ -177,7 +178,7 @@ class RowSorter:
         """Yield the rows in order, for a curve with the words of their positions behind the other columns."""
         if not self._runs.count:
             if self._waiting:
-                rows = self._taken()
+                rows = self._take_waiting()
                 rows = rows if self._order.is_linear else self._with_words(rows, None)
                 yield rows.take(_order(rows, self._ordered_by))
             return
@@ -186,47 +187,50 @@ class RowSorter:
                 self._flush()
             if not self._order.is_linear:
                 self._sort_runs()
-            yield from _merge(self._runs.blocks(), self._ordered_by)
+            yield from _merged_runs(self._runs.blocks(), self._ordered_by)
         finally:
             self.discard()
 
     def _without_words(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows without the words of their positions on a curve."""
         return rows if self._order.is_linear else rows.select(rows.schema.names[: -len(self._words)])
 
     def discard(self) -> None:
+        """Delete the runs on disk, and forget the waiting rows."""
         self._waiting = []
         self._runs.discard()
 
-    def _taken(self) -> pa.RecordBatch:
+    def _take_waiting(self) -> pa.RecordBatch:
+        """Return the waiting rows as one batch, and forget them."""
         rows = concat(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         return rows
 
     def _flush(self) -> None:
         """Spill the rows in memory: as a sorted run, or for a curve unsorted, adding some rows to the sample."""
-        rows = self._taken()
+        rows = self._take_waiting()
         if self._order.is_linear:
             self._runs.add(rows.take(_order(rows, self._ordered_by)))
             return
         if not self._runs.count:
             self._step = max(rows.num_rows // _SAMPLE, 1)
         columns = [plain(rows.column(name)) for name in self._order.columns]
-        every = pa.array(np.arange(0, rows.num_rows, self._step))
-        self._sample.append(pa.record_batch([column.take(every) for column in columns], names=[*self._order.columns]))
+        sampled = pa.array(np.arange(0, rows.num_rows, self._step))
+        self._sample.append(pa.record_batch([column.take(sampled) for column in columns], names=[*self._order.columns]))
         self._runs.add(rows)
 
     def _sort_runs(self) -> None:
         """Replace the runs by sorted runs whose rows have their positions on the curve behind the other columns."""
-        sample, made = concat(self._sample), _Runs()
+        sample, sorted_runs = concat(self._sample), _Runs()
         try:
             for blocks in self._runs.blocks():
                 rows = self._with_words(concat(list(blocks)), sample)
-                made.add(rows.take(_order(rows, self._words)))
+                sorted_runs.add(rows.take(_order(rows, self._words)))
         except BaseException:
-            made.discard()
+            sorted_runs.discard()
             raise
         self._runs.discard()
-        self._runs, self._sample = made, []
+        self._runs, self._sample = sorted_runs, []
 
     @property
     def _ordered_by(self) -> Sequence[str]:
@@ -239,6 +243,10 @@ class RowSorter:
         return [f"_pyhudi_place_{number}" for number in range(words)]
 
     def _with_words(self, rows: pa.RecordBatch, sample: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Return rows with the words of their positions on the curve behind their columns.
+
+        Positions go by the sample of all rows; without a sample the given rows are all.
+        """
         axes = [
             coordinates(plain(rows.column(name)), None if sample is None else sample.column(name))
             for name in self._order.columns
@@ -258,6 +266,7 @@ class _Runs:
         self._storage: Storage | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
+        """Write rows as one more run."""
         if self._spill is None:
             self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
             self._spill, self._storage = local_spills(open_storage(self._folder.name, durable=False))()
@@ -274,6 +283,7 @@ class _Runs:
         return [_blocks(reader, run) for run in range(self.count)]
 
     def discard(self) -> None:
+        """Delete the runs on disk."""
         if self._spill is not None:
             self._spill.discard()
         if self._folder is not None:
@@ -302,22 +312,23 @@ def _blocks(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
             yield from reader.batches(piece)
 
 
-def _merge(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _merged_runs(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of sorted runs in order, given the blocks of each run."""
     heads = {number: head for number, run in enumerate(runs) if (head := next(run, None)) is not None}
     while heads:
-        joined = concat(list(heads.values()))
-        order = _order(joined, columns).to_numpy()
+        rows = concat(list(heads.values()))
+        order = _order(rows, columns).to_numpy()
         ends = np.cumsum([head.num_rows for head in heads.values()])
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         final = order[: rank[ends - 1].min() + 1]
-        yield joined.take(pa.array(final))
+        yield rows.take(pa.array(final))
         # The sort is stable, so the rows taken of a block are its first rows.
-        taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))
-        for number, count in zip(list(heads), taken.tolist(), strict=True):
+        rows_taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))
+        for number, count in zip(list(heads), rows_taken.tolist(), strict=True):
             head = heads[number].slice(count)
-            following = head if head.num_rows else next(runs[number], None)
-            if following is None:
+            next_block = head if head.num_rows else next(runs[number], None)
+            if next_block is None:
                 del heads[number]
             else:
-                heads[number] = following
+                heads[number] = next_block

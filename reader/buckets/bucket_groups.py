@@ -26,9 +26,9 @@ def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]
     is unknown; so does the result for a partition.
     """
     config, path = table.config, table.path
-    why = _why_unindexed(config)
-    if why:
-        raise OptionConflictError(f"The table {path} {why}, so that its rows are in no particular buckets.", ADVICE)
+    reason = _why_unindexed(config)
+    if reason:
+        raise OptionConflictError(f"The table {path} {reason}, so that its rows are in no particular buckets.", ADVICE)
     # Refuses properties that contradict each other.
     placing_index_for(config)
     numbers = bucket_numbers(table, timeline)
@@ -53,6 +53,7 @@ def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]
 
 
 def _why_unindexed(config: TableConfig) -> str:
+    """Return what keeps the rows of a table out of computed buckets, for an error; empty if the table has buckets."""
     if config.generates_keys:
         return "generates its record keys"
     if config.index_type not in {None, key.BUCKET}:
@@ -76,6 +77,7 @@ class BucketChoice:
             raise ValueError(f"nothing is divided by {self.divisor}")
 
     def holds(self, file_id: str) -> bool:
+        """Return whether a file group is one of these buckets; False for an id without a bucket."""
         bucket = bucket_of(file_id)
         return bucket is not None and bucket % self.divisor in self.remainders
 
@@ -166,6 +168,10 @@ def spread(sizes: Mapping[int, int], most: int) -> list[tuple[int, ...]]:
 
 
 def _common_divisor(sides: Sequence[BucketedSlices]) -> int:
+    """Return the greatest number that divides all numbers of buckets.
+
+    Raises OptionConflictError if that is 1 although a partition has more buckets.
+    """
     numbers = sorted({number for side in sides for number in side.numbers.values()})
     divisor = math.gcd(*numbers) or 1
     if divisor == 1 and numbers and numbers[-1] > 1:

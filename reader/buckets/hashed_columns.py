@@ -65,12 +65,13 @@ class HashedColumns:
         chosen = config.hash_fields or fields
         hashed = tuple(field for field in fields if field in chosen)
         types = {field: _type_of(schema, field, path) for field in fields}
-        kinds = [_kind(types[field]) for field in hashed]
-        odd = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
-        odd += [field for field, kind in types.items() if not _has_known_marks(kind)]
-        if odd:
+        kinds = [_spelling_kind(types[field]) for field in hashed]
+        unsure_columns = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
+        unsure_columns += [field for field, kind in types.items() if not _has_known_marks(kind)]
+        if unsure_columns:
             raise UnsupportedTableError(
-                f"The record key of the table {path} has the column {odd[0]!r} of type {sql_name(types[odd[0]])}. Its "
+                f"The record key of the table {path} has the column {unsure_columns[0]!r} of type "
+                f"{sql_name(types[unsure_columns[0]])}. Its "
                 "values have several spellings in keys, so equal values may be in different buckets.",
                 ADVICE,
             )
@@ -111,6 +112,7 @@ class HashedColumns:
         return tuple(field for field in self.fields if field in self.hashed or field in self.texts)
 
     def dates(self) -> tuple[str, ...]:
+        """Return the hashed columns of dates."""
         return tuple(field for field, kind in zip(self.hashed, self.kinds, strict=True) if kind == DATE)
 
     def check_names(self, names: Sequence[str], call: str) -> None:
@@ -142,10 +144,11 @@ def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tup
     left.check_names([mine for mine, _ in pairs], "bucket_join()")
     right.check_names([theirs for _, theirs in pairs], "bucket_join()")
     partners = dict(pairs)
-    met = tuple(partners[field] for field in left.hashed)
-    if met != right.hashed:
+    partners_of_hashed = tuple(partners[field] for field in left.hashed)
+    if partners_of_hashed != right.hashed:
         raise OptionConflictError(
-            f"The table {left.path} is bucketed by {', '.join(left.hashed)}, which are to equal {', '.join(met)}, and "
+            f"The table {left.path} is bucketed by {', '.join(left.hashed)}, which are to equal "
+            f"{', '.join(partners_of_hashed)}, and "
             f"the table {right.path} by {', '.join(right.hashed)}: in another order or number, so that equal rows are "
             "in unlike buckets.",
             ADVICE,
@@ -158,9 +161,9 @@ def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tup
                 "buckets.",
                 ADVICE,
             )
-    alike = (left.fields, left.hashed, left.is_named) == (right.fields, right.hashed, right.is_named)
+    is_same_key = (left.fields, left.hashed, left.is_named) == (right.fields, right.hashed, right.is_named)
     # A column may hold texts in one of the tables alone.
-    if alike and all(partners.get(field) == field for field in (*left.deciding, *right.deciding)):
+    if is_same_key and all(partners.get(field) == field for field in (*left.deciding, *right.deciding)):
         return Doubts(dates=left.dates()), Doubts(dates=right.dates())
     _refuse_hashed_names(left)
     _refuse_hashed_names(right)
@@ -168,6 +171,7 @@ def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tup
 
 
 def _refuse_hashed_names(side: HashedColumns) -> None:
+    """Raise OptionConflictError if the hash depends on the names of the key's fields, too."""
     if side.hashes_names:
         raise OptionConflictError(
             f"The record keys of the table {side.path} hold the names of their fields {', '.join(side.fields)}, which "
@@ -177,6 +181,7 @@ def _refuse_hashed_names(side: HashedColumns) -> None:
 
 
 def _type_of(schema: pa.Schema, field: str, path: str) -> pa.DataType:
+    """Return the type of a column of the record key; MissingColumnError if the table lacks it."""
     column = find_field(schema, field)
     if column is None:
         raise MissingColumnError(
@@ -186,7 +191,7 @@ def _type_of(schema: pa.Schema, field: str, path: str) -> pa.DataType:
     return column.type
 
 
-def _kind(kind: pa.DataType) -> str | None:
+def _spelling_kind(kind: pa.DataType) -> str | None:
     """Return the kind of a type's values, among which equal values have one text; None for several spellings."""
     types = pa.types
     if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
@@ -201,7 +206,7 @@ def _kind(kind: pa.DataType) -> str | None:
 def _has_known_marks(kind: pa.DataType) -> bool:
     """Return whether a type is a text, or never has both separators of a record key in the text of a value."""
     types = pa.types
-    return _kind(kind) is not None or bool(
+    return _spelling_kind(kind) is not None or bool(
         types.is_decimal(kind) or types.is_floating(kind) or types.is_timestamp(kind)
     )
 

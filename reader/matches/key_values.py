@@ -31,7 +31,7 @@ def key_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[
     fields = config.record_key_fields
     if not fields or config.generates_keys or config.names_key_field is None:
         return None
-    return _with_partitions(config, schema, with_values, fields)
+    return _certain_columns(config, schema, with_values, fields)
 
 
 def hashed_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[str]) -> list[str] | None:
@@ -42,7 +42,7 @@ def hashed_columns(config: TableConfig, schema: pa.Schema, with_values: Collecti
     if not has_buckets(config) or config.names_key_field is None or len(config.record_key_fields) < _COMPOSITE:
         return None
     fields = Pruning(config, schema, ()).bucket_columns()
-    return _with_partitions(config, schema, with_values, fields)
+    return _certain_columns(config, schema, with_values, fields)
 
 
 def keys_of_values(
@@ -53,16 +53,16 @@ def keys_of_values(
     None if a value is spelt in several ways, such as an empty text or a day before 1582-10-15. ``anywhere`` has the
     keys looked for in all partitions.
     """
-    given = tuple(name for name in config.record_key_fields if name in values.column_names)
-    by = () if len(given) == len(config.record_key_fields) else given
+    given_columns = tuple(name for name in config.record_key_fields if name in values.column_names)
+    by = () if len(given_columns) == len(config.record_key_fields) else given_columns
     value_schema = pa.schema([schema.field(name) for name in values.column_names])
     rows = values.cast(pa.schema([field.with_nullable(True) for field in value_schema])).combine_chunks()
-    if any(_has_strange(rows.column(name)) for name in values.column_names):
+    if any(_has_ambiguous_values(rows.column(name)) for name in values.column_names):
         return None
-    ways = spellings(config)
-    keys = [keys_by(way, schema, batch, given) for way in ways for batch in rows.to_batches()]
+    key_spellings = spellings(config)
+    keys = [keys_by(way, schema, batch, given_columns) for way in key_spellings for batch in rows.to_batches()]
     names = [] if anywhere else [name for name in config.partition_fields if name in values.column_names]
-    places = pa.concat_tables([rows.select(names)] * len(ways)) if names else None
+    places = pa.concat_tables([rows.select(names)] * len(key_spellings)) if names else None
     return SoughtKeys.of(pa.chunked_array(keys, pa.string()), places, by)
 
 
@@ -112,13 +112,18 @@ class KeyNumbers:
 
 
 def _all_zero(count: int, kind: pa.DataType) -> pa.Array:
+    """Return a column of zeros of a type of numbers or days."""
     zero = pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
     return pa.repeat(zero, count)
 
 
-def _with_partitions(
+def _certain_columns(
     config: TableConfig, schema: pa.Schema, with_values: Collection[str], fields: Sequence[str]
 ) -> list[str] | None:
+    """Return some columns with the partition columns of certain spelling.
+
+    None if one of the first is not among ``with_values``, or has no certain spelling.
+    """
     if not all(name in with_values and _is_certain(schema, name) for name in fields):
         return None
     partitions = [name for name in config.partition_fields if name in with_values and _is_certain(schema, name)]
@@ -126,15 +131,17 @@ def _with_partitions(
 
 
 def _is_certain(schema: pa.Schema, name: str) -> bool:
+    """Return whether all writers spell the values of a column alike."""
     return name in schema.names and keeps_its_spelling(schema.field(name).type)
 
 
-def _has_strange(column: pa.ChunkedArray) -> bool:
+def _has_ambiguous_values(column: pa.ChunkedArray) -> bool:
+    """Return whether a value is spelt in several ways: an empty text, the text of null, or a day before 1582-10-15."""
     kind = column.type
     if pa.types.is_string(kind):
-        odd = pc.is_in(column, value_set=pa.array(["", HIVE_DEFAULT_PARTITION]))
+        is_ambiguous = pc.is_in(column, value_set=pa.array(["", HIVE_DEFAULT_PARTITION]))
     elif pa.types.is_date(kind):
-        odd = pc.less(column, pa.scalar(FIRST_GREGORIAN, pa.date32()))
+        is_ambiguous = pc.less(column, pa.scalar(FIRST_GREGORIAN, pa.date32()))
     else:
         return False
-    return bool(pc.any(odd, min_count=0).as_py())  # O(1)
+    return bool(pc.any(is_ambiguous, min_count=0).as_py())  # O(1)

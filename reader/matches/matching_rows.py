@@ -51,23 +51,24 @@ class MatchingRows:
         """Yield the rows of a split; errors about a file name its partition and table."""
         for sought in split.parts:
             with naming_partition(self.storage, sought.part):
-                yield from self._of_slice(sought, split.by)
+                yield from self._rows_of_slice(sought, split.by)
 
-    def _of_slice(self, sought: SoughtPart, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _rows_of_slice(self, sought: SoughtPart, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slice that have the keys; from a base file alone if it has no log files."""
         search = Search((), self.table_schema, None if by else sought.keys)
-        keys_of = _keys_of if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
+        keys_of = _stored_keys if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
         fields = number_columns(self.terms.config, self.table_schema)
-        read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
-        chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
-        if chosen.numbers is not None and len(read) == len(fields) and not by and self._writes_are_counted:
-            chosen = replace(chosen, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
+        number_fields = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
+        choice = _RowChoice(KeyProbe(sought.keys), keys_of, KeyNumbers.of(number_fields, sought.keys))
+        if choice.numbers is not None and len(number_fields) == len(fields) and not by and self._writes_are_counted:
+            choice = replace(choice, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
         if sought.part.merged is None:
-            yield from self._of_base_file(sought, search, chosen)
+            yield from self._rows_of_base_file(sought, search, choice)
             return
         reader = RowReader(self.storage, self.schema, self.table_schema, terms=self.terms)
         # Rows of one key may have several values in its columns, of which merging leaves those of the last.
-        merged = reader.merged(sought.part.merged, search, None if by else chosen.of)
-        for rows in map(chosen.of, merged) if by else merged:
+        merged = reader.merged(sought.part.merged, search, None if by else choice.chosen_rows)
+        for rows in map(choice.chosen_rows, merged) if by else merged:
             if rows.num_rows:
                 yield conform(rows, self.schema)
 
@@ -77,7 +78,12 @@ class MatchingRows:
         config = self.terms.config
         return config.table_type == COPY_ON_WRITE and len(spellings(config)) == 1
 
-    def _of_base_file(self, sought: SoughtPart, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
+    def _rows_of_base_file(self, sought: SoughtPart, search: Search, choice: _RowChoice) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a base file that have the keys.
+
+        Row groups without such keys by their bounds are skipped. A row group with few wanted rows is first searched by
+        its keys or numbers alone.
+        """
         path = sought.part.path
         # Dictionaries are faster to decode, and only the chosen rows become plain.
         with BaseFileReader(self.storage, path, plain=(), stated=sought.part.stated) as reader:
@@ -85,16 +91,16 @@ class MatchingRows:
             if not groups:
                 return
             rows = batch_rows(reader.parquet, self.schema)
-            few = self._with_few(sought, search, reader)
+            sparse_groups = self._with_few(sought, search, reader)
             keyless = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
             for group in groups:
-                if group in few and not any(
-                    chosen.near(batch).num_rows for batch in reader.batches(chosen.look_at, row_groups=[group])
+                if group in sparse_groups and not any(
+                    choice.candidates(batch).num_rows for batch in reader.batches(choice.look_at, row_groups=[group])
                 ):
                     continue
-                schema = keyless if chosen.spells(reader, group) else self.schema
+                schema = keyless if choice.spells(reader, group) else self.schema
                 for batch in reader.batches(schema, batch_rows=rows, row_groups=[group]):
-                    matching = chosen.of(batch)
+                    matching = choice.chosen_rows(batch)
                     if matching.num_rows:
                         yield conform(matching, self.schema)
 
@@ -108,12 +114,12 @@ class MatchingRows:
         return frozenset(group for group in groups if possible * _FEW < metadata.row_group(group).num_rows)
 
 
-def _keys_of(rows: pa.RecordBatch) -> pa.StringArray:
+def _stored_keys(rows: pa.RecordBatch) -> pa.StringArray:
     return plain(rows.column(RECORD_KEY))
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _RowChoice:
     """Chooses the rows whose keys are among some, and those without a key.
 
     Attributes:
@@ -129,24 +135,26 @@ class _Chosen:
 
     @property
     def look_at(self) -> pa.Schema:
-        """The columns that `near` needs."""
+        """The columns that `candidates` needs."""
         return _KEYS if self.numbers is None else self.numbers.schema
 
     def spells(self, reader: BaseFileReader, group: int) -> bool:
-        """Return whether `of` takes rows of a row group without their keys."""
+        """Return whether `chosen_rows` takes rows of a row group without their keys."""
         return self.spell is not None and has_no_nulls(reader.parquet, group, self.look_at.names)
 
-    def near(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows, among them all that are chosen, by fewer columns."""
+    def candidates(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that may be chosen, by the numbers of the key if these are known, else by the keys."""
         return rows.filter(pa.array(self.mask(rows)) if self.numbers is None else self.numbers.mask(rows))
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows have one of the keys, or no key."""
         keys = self.keys_of(rows)
         matches: Mask = self.probe.find(keys) >= 0
         return matches if not keys.null_count else matches | ~np.asarray(keys.is_valid())
 
-    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        near = rows if self.numbers is None else self.near(rows)
-        if self.spell is not None and RECORD_KEY not in near.schema.names:
-            near = near.append_column(RECORD_KEY, self.spell(near))
-        return near.filter(pa.array(self.mask(near)))
+    def chosen_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the chosen rows, with their record keys, which are made of the numbers if they were not read."""
+        candidates = rows if self.numbers is None else self.candidates(rows)
+        if self.spell is not None and RECORD_KEY not in candidates.schema.names:
+            candidates = candidates.append_column(RECORD_KEY, self.spell(candidates))
+        return candidates.filter(pa.array(self.mask(candidates)))

@@ -40,11 +40,12 @@ class SoughtKeys:
     @classmethod
     def of(cls, keys: pa.Array, places: pa.Table | None = None, by: tuple[str, ...] = ()) -> SoughtKeys:
         """Return the keys, each in the place that a row of ``places`` names; None for any place."""
-        named = {} if places is None else {name: places.column(name) for name in places.column_names}
-        return cls(pa.table({RECORD_KEY: keys, **named}).combine_chunks(), by)
+        place_columns = {} if places is None else {name: places.column(name) for name in places.column_names}
+        return cls(pa.table({RECORD_KEY: keys, **place_columns}).combine_chunks(), by)
 
     @property
     def places(self) -> list[str]:
+        """The names of the columns that say where each key may be."""
         return list(self.rows.column_names[1:])
 
     def __len__(self) -> int:
@@ -69,23 +70,23 @@ class SoughtKeys:
         return cls(table.replace_schema_metadata(None).combine_chunks(), tuple(by))
 
     def by_partition(self, config: TableConfig, schema: pa.Schema) -> Callable[[str], pa.StringArray]:
-        """Return what gives the keys that a partition may hold, each once, in the order of their bytes."""
+        """Return a function that gives the keys which a partition may hold, each once, in the order of their bytes."""
         keys = plain(self.rows.column(0))
-        every = unique_in_order(keys)[0]
+        all_keys = unique_in_order(keys)[0]
         if not self.places:
-            return lambda path: every
+            return lambda path: all_keys
         codes, distinct = _numbered_places(self.rows.select(self.places))
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(distinct) + 1))
 
-        def numbered(code: int | None) -> pa.StringArray:
+        def keys_of_place(code: int | None) -> pa.StringArray:
             if code is None:
                 return _NONE
             return unique_in_order(keys.take(pa.array(order[bounds[code] : bounds[code + 1]])))[0]
 
         if self.places == [PARTITION_PATH]:
             by_path = {path: code for code, (path,) in enumerate(distinct)}
-            return lambda path: numbered(by_path.get(path))
+            return lambda path: keys_of_place(by_path.get(path))
         kinds = [schema.field(name).type for name in self.places]
         by_values = {
             tuple(comparable(value, kind) for value, kind in zip(values, kinds, strict=True)): code
@@ -96,8 +97,8 @@ class SoughtKeys:
             values = partition_values(path, config, schema)
             if values is None or any(name not in values for name in self.places):
                 # The path does not tell the values of its rows.
-                return every
-            return numbered(by_values.get(tuple(values[name] for name in self.places)))
+                return all_keys
+            return keys_of_place(by_values.get(tuple(values[name] for name in self.places)))
 
         return of_values
 

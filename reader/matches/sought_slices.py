@@ -17,7 +17,7 @@ from ..snapshot import Snapshot
 from .sought_keys import SoughtKeys
 
 # Returns the file slices of a partition with those of its keys that each may hold.
-_Places = Callable[[str, pa.StringArray, Sequence[FileSlice]], Iterator[tuple[FileSlice, pa.StringArray]]]
+_SliceFinder = Callable[[str, pa.StringArray, Sequence[FileSlice]], Iterator[tuple[FileSlice, pa.StringArray]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SoughtSlices:
     def of(cls, snapshot: Snapshot, sought: SoughtKeys) -> SoughtSlices:
         """Find the slices by partition and, in a table with buckets, by the keys' hashes."""
         keys_of = sought.by_partition(snapshot.config, snapshot.schema)
-        places = _places(snapshot)
+        places = _slice_finder(snapshot)
         keyed_slices: list[tuple[FileSlice, pa.StringArray]] = []
         for path, slices in _by_partition(snapshot.slices()):
             keys = keys_of(path)
@@ -81,19 +81,21 @@ class SoughtSlices:
 
 
 def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+    """Return slices by their partition, in the order in which the partitions come."""
     by_path: dict[str, list[FileSlice]] = {}
     for file_slice in slices:
         by_path.setdefault(file_slice.partition_path, []).append(file_slice)
     return iter(by_path.items())
 
 
-def _everywhere(
+def _all_with_keys(
     path: str, keys: pa.StringArray, slices: Sequence[FileSlice]
 ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+    """Return all slices, each with all keys."""
     return ((file_slice, keys) for file_slice in slices)
 
 
-def _places(snapshot: Snapshot) -> _Places:
+def _slice_finder(snapshot: Snapshot) -> _SliceFinder:
     """Return the function that finds the slices for keys: by their buckets, or all slices without buckets."""
     try:
         index = placing_index_for(snapshot.config)
@@ -101,15 +103,16 @@ def _places(snapshot: Snapshot) -> _Places:
         # A table can be read without the index that writes it.
         index = None
     if index is None:
-        return _everywhere
+        return _all_with_keys
     numbers = snapshot.bucket_numbers()
 
     def by_bucket(
         path: str, keys: pa.StringArray, slices: Sequence[FileSlice]
     ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+        """Yield the slices of the keys' buckets, each with its keys; all slices if the number of buckets is unknown."""
         count = numbers.of(path)
         if count is None:
-            yield from _everywhere(path, keys, slices)
+            yield from _all_with_keys(path, keys, slices)
             return
         candidates = index.candidates(keys)
         buckets = np.concatenate(candidates) % np.uint32(count)

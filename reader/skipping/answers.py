@@ -17,6 +17,7 @@ class JudgedFiles:
     bounds: Collection[str] = frozenset()
 
     def joined(self, other: JudgedFiles) -> JudgedFiles:
+        """Return the files that two sources have judged."""
         return JudgedFiles(
             frozenset(self.keys) | frozenset(other.keys), frozenset(self.bounds) | frozenset(other.bounds)
         )
@@ -40,9 +41,10 @@ class SliceSource(Protocol):
     def name(self) -> str:
         """The name of its partition of the metadata table."""
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
         """Return the slices that can hold such rows, given what other sources judged; None without an answer."""
 
 
 def base_paths(slices: Sequence[FileSlice]) -> frozenset[str]:
+    """Return the paths of the slices' base files."""
     return frozenset(file_slice.base.path for file_slice in slices if file_slice.base is not None)

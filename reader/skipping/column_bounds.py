@@ -34,7 +34,11 @@ class ColumnStatsSource:
     def name(self) -> str:
         return COLUMN_STATS
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        """Return the slices that can hold wanted rows by the bounds of their files.
+
+        None if no predicate is on a column with bounds, or the metadata table does not answer.
+        """
         columns = columns_to_ask(self.search, self.config)
         if not columns:
             return None
@@ -43,32 +47,36 @@ class ColumnStatsSource:
         )
 
     def _answer(self, statistics: Statistics, slices: Sequence[FileSlice], columns: Sequence[pa.Field]) -> Answer:
+        """Return the slices whose bounds allow wanted rows.
+
+        Of those with bounds of all columns the footers add nothing.
+        """
         files = [file_slice.data_files for file_slice in slices]
         stated = statistics.of([file for of_slice in files for file in of_slice], columns)
-        left: list[FileSlice] = []
-        whole: list[FileSlice] = []
+        slices_left: list[FileSlice] = []
+        fully_stated: list[FileSlice] = []
         at = 0
         for file_slice, of_slice in zip(slices, files, strict=True):  # O(files)
             end = at + len(of_slice)
             by_column: dict[str, Span] = {}
             for name, spans in stated.items():
-                mine = [span for span in spans[at:end] if span is not None]
-                if len(mine) == end - at:
+                spans_of_slice = [span for span in spans[at:end] if span is not None]
+                if len(spans_of_slice) == end - at:
                     # A log file's blocks may lack a column each.
-                    by_column[name] = joined(mine, or_null=bool(file_slice.logs))
+                    by_column[name] = joined(spans_of_slice, or_null=bool(file_slice.logs))
             at = end
             if may_match_all(self.search.predicates, by_column, self.search.schema):
-                left.append(file_slice)
+                slices_left.append(file_slice)
                 if len(by_column) == len(columns):
-                    whole.append(file_slice)
-        return Answer(left, JudgedFiles(bounds=base_paths(whole)))
+                    fully_stated.append(file_slice)
+        return Answer(slices_left, JudgedFiles(bounds=base_paths(fully_stated)))
 
 
 def columns_to_ask(search: Search, config: TableConfig) -> list[pa.Field]:
     """Return the columns of a search's conditions, without conditions that the paths of partitions answer."""
     partitions = {*config.partition_fields}
-    asked = [names for names in map(columns_of, search.predicates) if not names <= partitions]
-    wanted = sorted(frozenset[str]().union(*asked))
+    decisive_columns = [names for names in map(columns_of, search.predicates) if not names <= partitions]
+    wanted = sorted(frozenset[str]().union(*decisive_columns))
     return [
         search.schema.field(name)
         for name in wanted
@@ -77,4 +85,5 @@ def columns_to_ask(search: Search, config: TableConfig) -> list[pa.Field]:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
+    """Return whether the metadata table may have bounds of columns of a type."""
     return not pa.types.is_nested(kind) and not pa.types.is_binary(kind)

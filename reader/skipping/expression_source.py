@@ -52,47 +52,49 @@ class ExpressionIndexSource:
         expression = IndexedExpression.defined(definition, schema)
         if expression is None or not (definition.has_bounds or definition.has_filters):
             return None
-        given = tuple(predicates)
-        judges = definition.has_bounds or any(map(_names_values, _derived(expression, given)))
-        if not judges or not any(True for _ in _derived(expression, given)):
+        all_predicates = tuple(predicates)
+        can_judge = definition.has_bounds or any(map(_names_values, _derived_predicates(expression, all_predicates)))
+        if not can_judge or not any(True for _ in _derived_predicates(expression, all_predicates)):
             return None
-        return cls(trusted, definition, expression, given)
+        return cls(trusted, definition, expression, all_predicates)
 
     @property
     def name(self) -> str:
         return self.definition.name
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        def may_of(partition: MetadataPartition) -> FileMay:
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        """Return the slices that can hold wanted rows; None if there are too many files for filters, or no answer."""
+
+        def test_of_files(partition: MetadataPartition) -> FileMay:
             of_files = self._by_bounds if self.definition.has_bounds else self._by_filters
             return of_files(partition, slices)
 
         if self.definition.has_filters and len(slices) > MOST_FILTERS:
             return None
-        file_may = self.trusted.ask(self.name, may_of)
+        file_may = self.trusted.ask(self.name, test_of_files)
         if file_may is None:
             return None
-        may = np.ones(len(slices), np.bool_)
+        may_match_rows = np.ones(len(slices), np.bool_)
         for predicate in self.predicates:
-            may &= self._may(predicate, slices, file_may)
-        return Answer([file_slice for file_slice, can in zip(slices, may, strict=True) if can])
+            may_match_rows &= self._which_may_match(predicate, slices, file_may)
+        return Answer([file_slice for file_slice, can in zip(slices, may_match_rows, strict=True) if can])
 
-    def _may(self, predicate: Predicate, slices: Sequence[FileSlice], file_may: FileMay) -> Mask:
+    def _which_may_match(self, predicate: Predicate, slices: Sequence[FileSlice], file_may: FileMay) -> Mask:
         """Return which slices can hold rows that satisfy a predicate."""
-        every = np.ones(len(slices), np.bool_)
+        matches_all = np.ones(len(slices), np.bool_)
         if isinstance(predicate, AnyOf):
-            matches = ~every
+            matches = ~matches_all
             for alternative in predicate.alternatives:
-                holds = every.copy()
+                holds = matches_all.copy()
                 for each in alternative:
-                    holds &= self._may(each, slices, file_may)
+                    holds &= self._which_may_match(each, slices, file_may)
                 matches |= holds
             return matches
-        for said in self.expression.derived_from(predicate):
-            every &= np.array(
-                [any(file_may(path, said) for path in file_slice.files) for file_slice in slices], np.bool_
+        for derived in self.expression.derived_from(predicate):
+            matches_all &= np.array(
+                [any(file_may(path, derived) for path in file_slice.files) for file_slice in slices], np.bool_
             )
-        return every
+        return matches_all
 
     def _by_bounds(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
         """Return a test of files by the bounds of the expression's values."""
@@ -107,7 +109,7 @@ class ExpressionIndexSource:
             at = pc.index_in(records.field("key"), value_set=keys)
             wanted = records.filter(at.is_valid())
             numbers = at.drop_null().to_pylist()  # O(files)
-            for number, span in zip(numbers, _spans(wanted, self.expression.kind), strict=True):
+            for number, span in zip(numbers, _spans_of_records(wanted, self.expression.kind), strict=True):
                 spans[paths[number]] = span
 
         def may(path: str, said: OnColumn) -> bool:
@@ -127,7 +129,7 @@ class ExpressionIndexSource:
                     filters[path_of[key]] = footer
 
         def may(path: str, said: OnColumn) -> bool:
-            wanted = _values(said)
+            wanted = _certain_values(said)
             if path not in filters or wanted is None:
                 return True
             return bool(wanted) and len(filters[path].possible(any_of(wanted))) > 0
@@ -135,21 +137,22 @@ class ExpressionIndexSource:
         return may
 
 
-def _derived(expression: IndexedExpression, predicates: Iterable[Predicate]) -> Iterator[OnColumn]:
+def _derived_predicates(expression: IndexedExpression, predicates: Iterable[Predicate]) -> Iterator[OnColumn]:
     """Yield all that predicates say of an expression's values, alternatives too."""
     for predicate in predicates:
         if isinstance(predicate, AnyOf):
             for alternative in predicate.alternatives:
-                yield from _derived(expression, alternative)
+                yield from _derived_predicates(expression, alternative)
         else:
             yield from expression.derived_from(predicate)
 
 
 def _names_values(said: OnColumn) -> bool:
-    return _values(said) is not None
+    """Return whether a predicate says which values it allows."""
+    return _certain_values(said) is not None
 
 
-def _values(said: OnColumn) -> frozenset[str] | None:
+def _certain_values(said: OnColumn) -> frozenset[str] | None:
     """Return the texts of the values that a predicate allows, as filters have them; None if they are not certain.
 
     Writers take a text's bytes in the encoding of their machine, of which ASCII alone is certain.
@@ -176,10 +179,10 @@ def _keys_of_files(slices: Sequence[FileSlice], key_of: Callable[[str, str], str
     return pa.array(keys, pa.string()), paths
 
 
-def _spans(records: pa.StructArray, kind: pa.DataType) -> list[Span]:
+def _spans_of_records(records: pa.StructArray, kind: pa.DataType) -> list[Span]:
     """Return the bounds of records in the form of `comparable`; the counts are those of values that are not null."""
     bounds = records.field(_BOUNDS)
-    least, greatest = (_bound(bounds.field(name), kind) for name in ("minValue", "maxValue"))
+    least, greatest = (_bounds_in_wrappers(bounds.field(name), kind) for name in ("minValue", "maxValue"))
     rows, nulls = (bounds.field(name).to_pylist() for name in ("valueCount", "nullCount"))  # O(files)
     spans = []
     for low, high, count, without in zip(least, greatest, rows, nulls, strict=True):  # O(files)
@@ -195,7 +198,7 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _bound(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
+def _bounds_in_wrappers(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
     """Return one bound of each record; None if it has none of the type."""
     bounds: list[Any] = [None] * len(wrapped)
     present = {field.name for field in children(wrapped.type)}

@@ -61,15 +61,19 @@ class Function:
     rises: bool = False
 
 
-def _ascii(change: Callable[[str], str]) -> Callable[[Any], str | None]:
+def _on_ascii(change: Callable[[str], str]) -> Callable[[Any], str | None]:
+    """Return a function of texts that is certain for texts of ASCII alone; None for all others."""
     return lambda value: change(value) if isinstance(value, str) and value.isascii() else None
 
 
-def _of_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
+def _on_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """Return a function of texts, None for values of other types."""
     return lambda value: change(value) if isinstance(value, str) else None
 
 
-def _of_day(change: Callable[[datetime.date], Any]) -> Callable[[Any], Any]:
+def _on_day(change: Callable[[datetime.date], Any]) -> Callable[[Any], Any]:
+    """Return a function of days, None for values of other types."""
+
     def changed(value: Any) -> Any:
         is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
         return change(value) if is_day else None
@@ -77,14 +81,17 @@ def _of_day(change: Callable[[datetime.date], Any]) -> Callable[[Any], Any]:
     return changed
 
 
-def _part(value: Any, start: str, count: str) -> str | None:
-    first, length = int(start), int(count)
-    if not isinstance(value, str) or first < 1 or length < 0:
+def _substring(value: Any, start: str, count: str) -> str | None:
+    """Return part of a text as Spark's ``substring`` does; None if it counts from the end, or the value is no text."""
+    start_position, length = int(start), int(count)
+    if not isinstance(value, str) or start_position < 1 or length < 0:
         return None
-    return value[first - 1 : first - 1 + length]
+    return value[start_position - 1 : start_position - 1 + length]
 
 
-def _shifted(sign: int) -> Callable[[Any, str], datetime.date | None]:
+def _days_shifted(sign: int) -> Callable[[Any, str], datetime.date | None]:
+    """Return a function that adds days, or subtracts them; None for a result that is no day."""
+
     def shifted(value: Any, days: str) -> datetime.date | None:
         if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
             return None
@@ -99,19 +106,19 @@ def _shifted(sign: int) -> Callable[[Any, str], datetime.date | None]:
 _TRIM = ("trimString",)
 FUNCTIONS: Mapping[str, Function] = {
     IDENTITY: Function(None, {}, exact=lambda value: value, rises=True),
-    "lower": Function(_TEXT, {}, exact=_ascii(str.lower)),
-    "upper": Function(_TEXT, {}, exact=_ascii(str.upper)),
-    "trim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.strip(" "))),
-    "ltrim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.lstrip(" "))),
-    "rtrim": Function(_TEXT, {}, _TRIM, _of_text(lambda text: text.rstrip(" "))),
-    "length": Function(_NUMBER, {}, exact=_of_text(len)),
-    "substring": Function(_TEXT, {"pos": None, "len": None}, exact=_part),
-    "year": Function(_NUMBER, {}, exact=_of_day(lambda day: day.year), rises=True),
-    "month": Function(_NUMBER, {}, exact=_of_day(lambda day: day.month)),
-    "day": Function(_NUMBER, {}, exact=_of_day(lambda day: day.day)),
+    "lower": Function(_TEXT, {}, exact=_on_ascii(str.lower)),
+    "upper": Function(_TEXT, {}, exact=_on_ascii(str.upper)),
+    "trim": Function(_TEXT, {}, _TRIM, _on_text(lambda text: text.strip(" "))),
+    "ltrim": Function(_TEXT, {}, _TRIM, _on_text(lambda text: text.lstrip(" "))),
+    "rtrim": Function(_TEXT, {}, _TRIM, _on_text(lambda text: text.rstrip(" "))),
+    "length": Function(_NUMBER, {}, exact=_on_text(len)),
+    "substring": Function(_TEXT, {"pos": None, "len": None}, exact=_substring),
+    "year": Function(_NUMBER, {}, exact=_on_day(lambda day: day.year), rises=True),
+    "month": Function(_NUMBER, {}, exact=_on_day(lambda day: day.month)),
+    "day": Function(_NUMBER, {}, exact=_on_day(lambda day: day.day)),
     "hour": Function(_NUMBER, {}),
-    "date_add": Function(_DAY, {"days": None}, exact=_shifted(1), rises=True),
-    "date_sub": Function(_DAY, {"days": None}, exact=_shifted(-1), rises=True),
+    "date_add": Function(_DAY, {"days": None}, exact=_days_shifted(1), rises=True),
+    "date_sub": Function(_DAY, {"days": None}, exact=_days_shifted(-1), rises=True),
     "date_format": Function(_TEXT, {"format": None}),
     "from_unixtime": Function(_TEXT, {"format": _DEFAULT_FORMAT}),
 }
@@ -140,12 +147,12 @@ class IndexedExpression:
         function = FUNCTIONS.get(definition.function)
         if function is None or len(definition.columns) != 1 or definition.columns[0] not in schema.names:
             return None
-        given = [definition.options.get(name, default) for name, default in function.options.items()]
-        arguments = tuple(argument for argument in given if argument is not None)
-        if len(arguments) < len(given) or any(name in definition.options for name in function.others):
+        options = [definition.options.get(name, default) for name, default in function.options.items()]
+        arguments = tuple(argument for argument in options if argument is not None)
+        if len(arguments) < len(options) or any(name in definition.options for name in function.others):
             return None
-        named = zip(function.options, arguments, strict=True)
-        if any(name in _NUMBERS and not _WHOLE.fullmatch(argument) for name, argument in named):
+        named_arguments = zip(function.options, arguments, strict=True)
+        if any(name in _NUMBERS and not _WHOLE.fullmatch(argument) for name, argument in named_arguments):
             return None
         column = schema.field(definition.columns[0])
         return cls(definition.function, column.name, arguments, function.kind or column.type, column.type)
@@ -155,7 +162,7 @@ class IndexedExpression:
         if isinstance(predicate, OnExpression):
             same = (predicate.function, predicate.column, predicate.arguments)
             return self._as_written(predicate.predicate) if same == (self.function, self.column, self.arguments) else ()
-        return tuple(self._applied(predicate)) if predicate.column == self.column else ()
+        return tuple(self._applied_to_values(predicate)) if predicate.column == self.column else ()
 
     def _as_written(self, predicate: OnColumn) -> tuple[OnColumn, ...]:
         """Return a predicate on the reader's values as one on the writer's."""
@@ -177,13 +184,13 @@ class IndexedExpression:
             return
         if not isinstance(predicate, Compare) or predicate.op == "!=":
             return
-        least, greatest = self._around(predicate.value)
+        least, greatest = self._bounds_in_any_zone(predicate.value)
         if least is not None and predicate.op in {"=", ">", ">="}:
             yield replace(predicate, op=">=", value=least)
         if greatest is not None and predicate.op in {"=", "<", "<="}:
             yield replace(predicate, op="<=", value=greatest)
 
-    def _around(self, value: Any) -> tuple[Any, Any]:
+    def _bounds_in_any_zone(self, value: Any) -> tuple[Any, Any]:
         """Return bounds of the writer's value for a value of the reader; None if they are unknown."""
         if self.function == "year" and isinstance(value, int):
             return value - 1, value + 1
@@ -198,22 +205,23 @@ class IndexedExpression:
             return None, None
         return (time - _ZONES).strftime(form), (time + _ZONES + datetime.timedelta(days)).strftime(form)
 
-    def _applied(self, predicate: OnColumn) -> Iterator[OnColumn]:
+    def _applied_to_values(self, predicate: OnColumn) -> Iterator[OnColumn]:
         """Yield a predicate on the column as one on the expression's values."""
         if self.function == IDENTITY:
             yield predicate
         elif isinstance(predicate, OneOf):
             not_null = [value for value in predicate.values if value is not None]
-            values = [self._value(value) for value in not_null]
+            values = [self._exact_value(value) for value in not_null]
             if all(value is not None for value in values):
                 yield OneOf(self.column, tuple(values))
-        elif isinstance(predicate, Compare) and (value := self._value(predicate.value)) is not None:
+        elif isinstance(predicate, Compare) and (value := self._exact_value(predicate.value)) is not None:
             if predicate.op == "=":
                 yield replace(predicate, value=value)
             elif predicate.op != "!=" and FUNCTIONS[self.function].rises:
                 yield replace(predicate, op="<=" if predicate.op in {"<", "<="} else ">=", value=value)
 
-    def _value(self, value: Any) -> Any:
+    def _exact_value(self, value: Any) -> Any:
+        """Return the expression's value for a value of the column; None if it is null or not certain."""
         exact = FUNCTIONS[self.function].exact
         if exact is None or value is None or comparable(value, self.of) is None:
             return None

@@ -37,26 +37,26 @@ def matching_slices(
 
     Footers are not read for what other sources have ``judged`` already.
     """
-    left = list(slices)
+    slices_left = list(slices)
     if search.keys is not None:
-        unjudged = [file_slice for file_slice in left if file_slice.base_file.path not in judged.keys]
+        unjudged = [file_slice for file_slice in slices_left if file_slice.base_file.path not in judged.keys]
         if len(unjudged) <= _MOST_KEY_FOOTERS:
-            read = _filtered(
+            matching = _filtered(
                 storage, unjudged, lambda file_slice: search.may_be_in(FOOTERS.read(storage, file_slice.base_file))
             )
-            left = _without(left, unjudged, read)
+            slices_left = _without_mismatches(slices_left, unjudged, matching)
     by_value = search.columns - {*config.partition_fields}
     # Values of the keys' own columns say no more than keys.
     by_key = by_value <= {RECORD_KEY, *config.record_key_fields}
     unjudged = [
         file_slice
-        for file_slice in left
+        for file_slice in slices_left
         if file_slice.base_file.path not in judged.bounds and not (by_key and file_slice.base_file.path in judged.keys)
     ]
     if not by_value or len(unjudged) > _MOST_FOOTERS:
-        return left
-    read = _filtered(storage, unjudged, lambda file_slice: bool(row_groups(storage, file_slice.base_file, search)))
-    return _without(left, unjudged, read)
+        return slices_left
+    matching = _filtered(storage, unjudged, lambda file_slice: bool(row_groups(storage, file_slice.base_file, search)))
+    return _without_mismatches(slices_left, unjudged, matching)
 
 
 def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
@@ -70,12 +70,17 @@ def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequen
         ]
 
 
-def _without(slices: Sequence[FileSlice], asked: Sequence[FileSlice], matching: Sequence[FileSlice]) -> list[FileSlice]:
+def _without_mismatches(
+    slices: Sequence[FileSlice], asked: Sequence[FileSlice], matching: Sequence[FileSlice]
+) -> list[FileSlice]:
     """Return the slices without those of ``asked`` that are not ``matching``."""
-    gone = {file_slice.base_file.path for file_slice in asked} - {file_slice.base_file.path for file_slice in matching}
-    return [file_slice for file_slice in slices if file_slice.base_file.path not in gone]
+    mismatches = {file_slice.base_file.path for file_slice in asked} - {
+        file_slice.base_file.path for file_slice in matching
+    }
+    return [file_slice for file_slice in slices if file_slice.base_file.path not in mismatches]
 
 
 def _filtered(storage: Storage, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
+    """Return the slices for which a test holds, which runs in several threads."""
     answers = for_each(storage, may_match, slices, computes=True)
     return [file_slice for file_slice, may in zip(slices, answers, strict=True) if may]

@@ -86,13 +86,14 @@ class RecordIndexSource:
     keys: pa.StringArray
     name: str = RECORD_INDEX
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        """Return the slices that the record index names for the keys; None if the index may lack rows."""
         places = self.rows.places(self.keys)
         if places is None:
             return None
-        named = in_places(slices, places)
-        covered = [file_slice for file_slice in named if places.covers(file_slice.partition_path)]
-        return Answer(named, JudgedFiles(keys=base_paths(covered)))
+        slices_named = in_places(slices, places)
+        covered = [file_slice for file_slice in slices_named if places.covers(file_slice.partition_path)]
+        return Answer(slices_named, JudgedFiles(keys=base_paths(covered)))
 
 
 def in_places(slices: Sequence[FileSlice], places: RecordPlaces) -> list[FileSlice]:
@@ -112,31 +113,40 @@ class BloomFilterSource:
     keys: pa.StringArray
     name: str = BLOOM_FILTERS
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
-        asked = {
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        """Return the slices whose filters allow a wanted key.
+
+        A slice with log files, without a filter, or already judged by its keys stays. None if there are too many
+        filters, or no answer.
+        """
+        paths_by_key = {
             key_of_filter(file_slice.partition_path, file_slice.base.name): file_slice.base.path
             for file_slice in slices
             if file_slice.base is not None and not file_slice.logs and file_slice.base.path not in judged.keys
         }
-        if not asked or len(asked) > MOST_FILTERS:
+        if not paths_by_key or len(paths_by_key) > MOST_FILTERS:
             return None
-        filters = self.trusted.ask(BLOOM_FILTERS, lambda partition: dict(self._may_hold(partition, asked)))
+        filters = self.trusted.ask(BLOOM_FILTERS, lambda partition: dict(self._may_hold(partition, paths_by_key)))
         if filters is None:
             return None
-        without = {path for path, may_hold in filters.items() if not may_hold}
-        left = [file_slice for file_slice in slices if file_slice.base is None or file_slice.base.path not in without]
-        return Answer(left, JudgedFiles(keys=frozenset(filters) - without))
+        paths_without_keys = {path for path, may_hold in filters.items() if not may_hold}
+        remaining = [
+            file_slice
+            for file_slice in slices
+            if file_slice.base is None or file_slice.base.path not in paths_without_keys
+        ]
+        return Answer(remaining, JudgedFiles(keys=frozenset(filters) - paths_without_keys))
 
-    def _may_hold(self, partition: MetadataPartition, asked: dict[str, str]) -> Iterator[tuple[str, bool]]:
+    def _may_hold(self, partition: MetadataPartition, paths_by_key: dict[str, str]) -> Iterator[tuple[str, bool]]:
         """Yield the path of each file that has a filter, and whether the file may have a key."""
         keys = FilterKeys(self.keys)
-        names = list(asked)
+        names = list(paths_by_key)
         for at in range(0, len(names), _FILTERS_AT_ONCE):  # O(files)
             for records in partition.find(pa.array(names[at : at + _FILTERS_AT_ONCE])):
-                filters = stored_filters(records, asked)
+                filters = stored_filters(records, paths_by_key)
                 for key, footer in zip(records.field("key").to_pylist(), filters, strict=True):  # O(files)
                     if footer is not None:
-                        yield asked[key], len(footer.possible(keys)) > 0
+                        yield paths_by_key[key], len(footer.possible(keys)) > 0
 
 
 def stored_filters(records: pa.StructArray, shown: dict[str, str]) -> Iterator[KeyFooter | None]:

@@ -32,9 +32,9 @@ def sources_of(
     if has_index and keys is not None:
         yield RecordIndexSource(rows, keys)
     if has_index:
-        yield from _secondary(rows, search)
+        yield from _secondary_sources(rows, search)
     if is_of_now:
-        yield from _of_expressions(trusted, search)
+        yield from _expression_sources(trusted, search)
     if COLUMN_STATS in trusted.names:
         yield ColumnStatsSource(trusted, config, search)
     if is_of_now and keys is not None and BLOOM_FILTERS in trusted.names:
@@ -45,26 +45,29 @@ def names_rows(trusted: TrustedMetadata, config: TableConfig, search: Search) ->
     """Return whether an index of the whole table may name the rows themselves."""
     if RECORD_INDEX not in trusted.names or config.has_buckets or search.columns & {*config.partition_fields}:
         return False
-    return search.keys is not None or any(True for _ in _secondary(IndexedRows(trusted, (), True), search))
+    return search.keys is not None or any(True for _ in _secondary_sources(IndexedRows(trusted, (), True), search))
 
 
-def _secondary(rows: IndexedRows, search: Search) -> Iterator[SliceSource]:
+def _secondary_sources(rows: IndexedRows, search: Search) -> Iterator[SliceSource]:
+    """Yield the secondary indexes that are complete, and of a column whose wanted values are known."""
     trusted = rows.trusted
-    for definition in _defined(trusted, SECONDARY, search):
+    for definition in _definitions_of_kind(trusted, SECONDARY, search):
         if _is_built(trusted, definition.name):
             source = SecondaryIndexSource.of(rows, definition, search.predicates, search.schema)
             if source is not None:
                 yield source
 
 
-def _of_expressions(trusted: TrustedMetadata, search: Search) -> Iterator[SliceSource]:
-    for definition in _defined(trusted, EXPRESSION, search):
+def _expression_sources(trusted: TrustedMetadata, search: Search) -> Iterator[SliceSource]:
+    """Yield the indexes of expressions of which a predicate says something."""
+    for definition in _definitions_of_kind(trusted, EXPRESSION, search):
         source = ExpressionIndexSource.of(trusted, definition, search.predicates, search.schema)
         if source is not None:
             yield source
 
 
-def _defined(trusted: TrustedMetadata, kind: str, search: Search) -> list[IndexDefinition]:
+def _definitions_of_kind(trusted: TrustedMetadata, kind: str, search: Search) -> list[IndexDefinition]:
+    """Return the definitions of a table's indexes of a kind; none if the search has no predicates."""
     names = [name for name in trusted.names if name.startswith(kind)] if search.predicates else []
     return [trusted.definitions[name] for name in names if name in trusted.definitions]
 

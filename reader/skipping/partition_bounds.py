@@ -60,8 +60,8 @@ class PartitionBounds:
         paths = trusted.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
         if not paths or self.config.table_type != MERGE_ON_READ:
             return paths
-        logged = trusted.ask(FILES, lambda partition: _with_logs(partition, paths))
-        return None if logged is None else paths - logged
+        partitions_with_logs = trusted.ask(FILES, lambda partition: _with_logs(partition, paths))
+        return None if partitions_with_logs is None else paths - partitions_with_logs
 
     def _without_rows(self, partition: MetadataPartition, columns: Sequence[pa.Field]) -> frozenset[str]:
         """Return the partitions that hold no wanted row by their own bounds."""
@@ -69,14 +69,14 @@ class PartitionBounds:
         parts = list(partition.with_prefixes([*hashes.values(), hash_of_column(RECORD_KEY)]))
         counts: dict[str, int] = {}
         for part in parts:
-            counts |= {path: rows for path, rows, _ in _stated(part, pa.field(RECORD_KEY, pa.string()))}
+            counts |= {path: rows for path, rows, _ in _stated_of_partitions(part, pa.field(RECORD_KEY, pa.string()))}
         spans: dict[str, dict[str, Span]] = {}
         for column in columns:
             for part in parts:
-                for path, rows, span in _stated(part, column):
+                for path, rows, span in _stated_of_partitions(part, column):
                     if rows and rows == counts.get(path):
                         spans.setdefault(path, {})[column.name] = span
-        return self._without_any(spans)
+        return self._without_matches(spans)
 
     def _without_by_files(
         self, partition: MetadataPartition, proposed: frozenset[str], columns: Sequence[pa.Field]
@@ -85,8 +85,8 @@ class PartitionBounds:
         paths = sorted(proposed)
         places = pa.array([hash_of_partition(path) for path in paths], pa.string())
         fields = [*columns, pa.field(RECORD_KEY, pa.string())]
-        behind = places.to_pylist() if len(paths) <= FEW_PARTITIONS else [""]  # O(partitions)
-        prefixes = {hash_of_column(field.name) + more for field in fields for more in behind}
+        partition_hashes = places.to_pylist() if len(paths) <= FEW_PARTITIONS else [""]  # O(partitions)
+        prefixes = {hash_of_column(field.name) + more for field in fields for more in partition_hashes}
         parts = list(partition.with_prefixes(sorted(prefixes)))
         if not parts:
             return frozenset()
@@ -98,9 +98,10 @@ class PartitionBounds:
             for place, rows, span in _stated_of_files(records, column, places):
                 if rows and rows == counts.get(place):
                     spans.setdefault(paths[place], {})[column.name] = span
-        return self._without_any(spans)
+        return self._without_matches(spans)
 
-    def _without_any(self, spans: Mapping[str, Mapping[str, Span]]) -> frozenset[str]:
+    def _without_matches(self, spans: Mapping[str, Mapping[str, Span]]) -> frozenset[str]:
+        """Return the partitions whose spans exclude all wanted rows; a column without a span is unknown."""
         # A column without a span is unknown.
         return frozenset(
             path
@@ -109,7 +110,7 @@ class PartitionBounds:
         )
 
 
-def _stated(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span]]:
+def _stated_of_partitions(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span]]:
     """Return path, number of rows and span of each partition that has a record of a column."""
     keys = pc.struct_field(part, ["key"])
     chosen = pc.starts_with(keys, hash_of_column(column.name))
@@ -139,8 +140,8 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
     numbers = pc.fill_null(groups, len(groups)).to_numpy()
     padded = pc.fill_null(pc.utf8_rpad(times, _DIGITS, "0").cast(pa.int64()), 0).to_numpy()
     newest = np.zeros(len(groups) + 1, np.int64)
-    by_some = np.flatnonzero(mask(pc.is_in(times, value_set=committed)))
-    np.maximum.at(newest, numbers[by_some], padded[by_some])
+    committed_rows = np.flatnonzero(mask(pc.is_in(times, value_set=committed)))
+    np.maximum.at(newest, numbers[committed_rows], padded[committed_rows])
     return records.filter(pa.array((padded >= newest[numbers]) | (numbers == len(groups))))
 
 
@@ -168,9 +169,9 @@ def _stated_of_files(
         "nulls": pa.array(stated.nulls),
         "values": values,
     }
-    asked = [("rows", "sum"), ("least", "min"), ("greatest", "max")]
-    asked += [(name, "any") for name in ("below", "above", "nulls", "values")]
-    for group in pa.table(rows).group_by("place").aggregate(asked).to_pylist():  # O(partitions)
+    aggregates = [("rows", "sum"), ("least", "min"), ("greatest", "max")]
+    aggregates += [(name, "any") for name in ("below", "above", "nulls", "values")]
+    for group in pa.table(rows).group_by("place").aggregate(aggregates).to_pylist():  # O(partitions)
         least_of_all = None if group["below_any"] else group["least_min"]
         greatest_of_all = None if group["above_any"] else group["greatest_max"]
         span = Span(least_of_all, greatest_of_all, group["nulls_any"], group["values_any"])
@@ -180,12 +181,12 @@ def _stated_of_files(
 def _with_logs(partition: MetadataPartition, paths: frozenset[str]) -> frozenset[str]:
     """Return the partitions that have log files, or whose files the metadata table does not list."""
     by_key = {key_of_partition(path): path for path in paths}
-    logged = {*paths}
+    partitions_with_logs = {*paths}
     for part in partition.find(pa.array(list(by_key), pa.string())):
         names = pc.struct_field(part, ["filesystemMetadata"])
         of_logs = pc.starts_with(names.keys, ".").to_numpy(zero_copy_only=False)
         counted = np.concatenate(([0], np.cumsum(of_logs)))
         logs = np.diff(counted[names.offsets.to_numpy() - names.offsets[0].as_py()])  # one value a part
-        whole = pc.struct_field(part, ["key"]).filter(pa.array(logs == 0))
-        logged -= {by_key[key] for key in whole.to_pylist()}  # O(partitions)
-    return frozenset(logged)
+        keys_without_logs = pc.struct_field(part, ["key"]).filter(pa.array(logs == 0))
+        partitions_with_logs -= {by_key[key] for key in keys_without_logs.to_pylist()}  # O(partitions)
+    return frozenset(partitions_with_logs)

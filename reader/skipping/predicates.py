@@ -37,6 +37,8 @@ _COMPARISONS = {
 
 @dataclass(frozen=True, slots=True)
 class Compare:
+    """A column compared with a value."""
+
     column: str
     op: Literal["=", "!=", "<", "<=", ">", ">="]
     value: Any
@@ -44,28 +46,38 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
+    """A column that has one of some values: ``IN (…)``."""
+
     column: str
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoneOf:
+    """A column that has none of some values: ``NOT IN (…)``."""
+
     column: str
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
+    """A column that is null."""
+
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
+    """A column that is not null."""
+
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
+    """A text column that begins with a prefix."""
+
     column: str
     prefix: str
 
@@ -153,7 +165,7 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
         is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
         return value.toordinal() - _EPOCH_DAY if is_day else None
     if types.is_timestamp(kind) and isinstance(value, datetime.datetime):
-        return _micros(value, zoned=kind.tz is not None)
+        return _epoch_micros(value, zoned=kind.tz is not None)
     return None
 
 
@@ -162,7 +174,7 @@ def is_comparable(value: Any, kind: pa.DataType) -> bool:
     if comparable(value, kind) is None and not (_is_nan(value) and pa.types.is_floating(kind)):
         return False
     try:
-        pa.scalar(value, _widest(kind))
+        pa.scalar(value, _widest_type(kind))
     except (pa.ArrowException, OverflowError):
         return False
     return True
@@ -226,30 +238,32 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
         isinstance(predicate, NoneOf) and len(not_null) < len(values)
     ):
         return pa.nulls(len(column), pa.bool_())
-    wide = column.cast(_widest(column.type))
+    wide = column.cast(_widest_type(column.type))
     if isinstance(predicate, Compare):
-        return _compares(wide, predicate.op, predicate.value)
+        return _compare_column(wide, predicate.op, predicate.value)
     wanted = pa.array(not_null, wide.type)
     if pa.types.is_floating(wide.type):
         # A set tells -0.0 and 0.0 apart, which are equal; their sums with 0.0 are both 0.0.
         wide, wanted = pc.add(wide, 0.0), pc.add(wanted, 0.0)
-    among = pc.is_in(wide, wanted)
+    is_among = pc.is_in(wide, wanted)
     if any(map(_is_nan, not_null)):
-        among = pc.or_(among, pc.fill_null(pc.is_nan(wide), False))
-    return among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(among))
+        is_among = pc.or_(is_among, pc.fill_null(pc.is_nan(wide), False))
+    return is_among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(is_among))
 
 
-def _compares(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
+def _compare_column(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
+    """Return how a column compares with a value, row by row; NaN is equal to NaN, and greater than every number."""
     if not pa.types.is_floating(column.type):
         return _COMPARISONS[op](column, pa.scalar(value, column.type))
-    is_last = pc.is_nan(column)
+    is_nan = pc.is_nan(column)
     if _is_nan(value):
-        return _COMPARISONS[op](is_last, pa.scalar(True))
+        return _COMPARISONS[op](is_nan, pa.scalar(True))
     compared = _COMPARISONS[op](column, pa.scalar(value, column.type))
-    return pc.if_else(is_last, pa.scalar(op in {">", ">=", "!="}), compared)
+    return pc.if_else(is_nan, pa.scalar(op in {">", ">=", "!="}), compared)
 
 
 def _check_comparable(value: Any, name: str, kind: pa.DataType) -> None:
+    """Raise InvalidOptionError if `satisfied` cannot compare a value with a column."""
     if not is_comparable(value, kind):
         raise InvalidOptionError(
             f"The column {name!r} of type {kind} cannot be compared with {value!r}.",
@@ -261,7 +275,8 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _widest(kind: pa.DataType) -> pa.DataType:
+def _widest_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which values of a column are compared: the widest type of its kind."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_floating(kind):
@@ -272,6 +287,7 @@ def _widest(kind: pa.DataType) -> pa.DataType:
 
 
 def _may_match_one(predicate: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:
+    """Return False only if certainly no row satisfies the predicate; a column without a span is unknown."""
     if isinstance(predicate, AnyOf):
         return any(may_match_all(alternative, spans, schema) for alternative in predicate.alternatives)
     if isinstance(predicate, OnExpression) or predicate.column not in spans:
@@ -280,6 +296,7 @@ def _may_match_one(predicate: Predicate, spans: Mapping[str, Span], schema: pa.S
 
 
 def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
+    """Return False only if certainly no value within the span compares so with a value; None compares with all."""
     least, greatest = span.least, span.greatest
     if value is None:
         return True
@@ -311,12 +328,14 @@ def _may_be_among(values: Sequence[Any] | None, span: Span) -> bool:
 
 
 def _may_start(prefix: str, span: Span) -> bool:
+    """Return False only if certainly no text within the span begins with a prefix."""
     if isinstance(span.least, str) and span.least[: len(prefix)] > prefix:
         return False
     return not (isinstance(span.greatest, str) and span.greatest < prefix)
 
 
-def _micros(value: datetime.datetime, *, zoned: bool) -> int | None:
+def _epoch_micros(value: datetime.datetime, *, zoned: bool) -> int | None:
+    """Return a time as microseconds since the epoch; None if one of time and column has a zone, and the other none."""
     if (value.tzinfo is not None) != zoned:
         return None
     moment = value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if zoned else value

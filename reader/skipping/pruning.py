@@ -87,14 +87,14 @@ class Pruning:
         Columns whose values have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix
         nothing. A text in another column of the key matters: one with ``,id:`` inside is parsed as a value of ``id``.
         """
-        return self._keys_spelt(self.bucket_columns())
+        return self._spelled_keys(self.bucket_columns())
 
     def wanted_keys(self) -> pa.StringArray | None:
         """Return every record key of the rows that the predicates allow; None for any key."""
-        by_name = self._allowed(RECORD_KEY)
+        by_name = self._allowed_values(RECORD_KEY)
         if by_name is not None:
             return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
-        return self._keys_spelt(self.config.record_key_fields)
+        return self._spelled_keys(self.config.record_key_fields)
 
     def safe_before_merging(self) -> list[Predicate]:
         """Return the predicates that may filter rows of a base file before the logs of its slice are merged.
@@ -103,13 +103,17 @@ class Pruning:
         the predicate: it may beat a log entry, it completes partial updates, and an entry replaces only the first copy
         of its key.
         """
-        plain = filter(self._is_fixed_by_key, self.config.record_key_fields)
-        safe = {RECORD_KEY, *plain}
-        return [predicate for predicate in self.predicates if columns_of(predicate) <= safe]
+        fixed_columns = filter(self._is_fixed_by_key, self.config.record_key_fields)
+        safe_columns = {RECORD_KEY, *fixed_columns}
+        return [predicate for predicate in self.predicates if columns_of(predicate) <= safe_columns]
 
-    def _keys_spelt(self, columns: Sequence[str]) -> pa.StringArray | None:
+    def _spelled_keys(self, columns: Sequence[str]) -> pa.StringArray | None:
+        """Return the record keys of all combinations of allowed values of some key columns, by each spelling.
+
+        None if a column may have any value, or there are more than `MAX_KEYS`.
+        """
         config, schema = self.config, self.schema
-        allowed = [self._allowed(field) for field in columns]
+        allowed = [self._allowed_values(field) for field in columns]
         if not allowed or config.names_key_field is None or any(values is None for values in allowed):
             return None
         lists = [values for values in allowed if values is not None]
@@ -120,8 +124,8 @@ class Pruning:
             return pa.array([], pa.string())
         fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
         by_column = dict(zip(columns, zip(*combinations, strict=True), strict=True))
-        anything = (None,) * len(combinations)
-        arrays = [pa.array(by_column.get(field.name, anything), field.type) for field in fields]
+        unknown_values = (None,) * len(combinations)
+        arrays = [pa.array(by_column.get(field.name, unknown_values), field.type) for field in fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         return pa.concat_arrays([KeyGenerator(spelling, schema).record_keys(batch) for spelling in spellings(config)])
 
@@ -147,7 +151,7 @@ class Pruning:
         kind = self.schema.field(field).type
         return has_one_spelling(kind) and not pa.types.is_string(kind)
 
-    def _allowed(self, field: str) -> list[Any] | None:
+    def _allowed_values(self, field: str) -> list[Any] | None:
         """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
         if field not in self.schema.names or not keeps_its_spelling(self.schema.field(field).type):
             return None
@@ -164,9 +168,10 @@ class Pruning:
         return allowed
 
     def _values_of_any(self, field: str, predicate: AnyOf) -> tuple[Any, ...] | None:
+        """Return the values of a key column that any of the alternatives allows; None if one allows any value."""
         allowed: list[Any] = []
         for alternative in predicate.alternatives:
-            values = replace(self, predicates=alternative)._allowed(field)
+            values = replace(self, predicates=alternative)._allowed_values(field)
             if values is None:
                 return None
             allowed += values
@@ -183,7 +188,8 @@ def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> dict[
         return None
     of_columns = {name: text for name, text in texts.items() if name in schema.names}
     values = {
-        name: None if text is None else _parse(text, schema.field(name).type) for name, text in of_columns.items()
+        name: None if text is None else _parse_path_text(text, schema.field(name).type)
+        for name, text in of_columns.items()
     }
     return {name: value for name, value in values.items() if value is not None or of_columns[name] is None}
 
@@ -200,6 +206,7 @@ def spellings(config: TableConfig) -> list[TableConfig]:
 
 
 def _values_of(field: str, predicate: OnColumn | OnExpression) -> tuple[Any, ...] | None:
+    """Return the values that a predicate allows a column; None if it allows others, too, or is of another column."""
     if predicate.column == field and isinstance(predicate, Compare) and predicate.op == "=":
         return (predicate.value,)
     if predicate.column == field and isinstance(predicate, OneOf):
@@ -232,6 +239,7 @@ def keeps_its_spelling(kind: pa.DataType) -> bool:
 
 
 def can_hold(kind: pa.DataType, value: Any) -> bool:
+    """Return whether Arrow can store a value in a type."""
     try:
         pa.array([value], kind)
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
@@ -244,17 +252,18 @@ def _spans(text: str | None, kind: pa.DataType) -> list[Span]:
     if text is None:
         default = [NULLS]
         if pa.types.is_string(kind):
-            default += [_exactly(""), _exactly(HIVE_DEFAULT_PARTITION)]
+            default += [_span_of_value(""), _span_of_value(HIVE_DEFAULT_PARTITION)]
         return default
-    value = _parse(text, kind)
-    return [Span() if value is None else _exactly(value)]
+    value = _parse_path_text(text, kind)
+    return [Span() if value is None else _span_of_value(value)]
 
 
-def _exactly(value: Any) -> Span:
+def _span_of_value(value: Any) -> Span:
+    """Return the span of rows that all have a value."""
     return Span(value, value, nulls=False)
 
 
-def _parse(text: str, kind: pa.DataType) -> Any:
+def _parse_path_text(text: str, kind: pa.DataType) -> Any:
     """Return the value of a text in a path as `comparable` gives it; None if it has none."""
     types = pa.types
     try:

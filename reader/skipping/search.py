@@ -55,9 +55,11 @@ class Search:
 
     @property
     def columns(self) -> frozenset[str]:
+        """The columns that decide about the predicates."""
         return frozenset(name for predicate in self.predicates for name in columns_of(predicate))
 
     def with_more(self, *predicates: Predicate) -> Search:
+        """Return the search with further predicates."""
         return replace(self, predicates=self.predicates + predicates)
 
     def may_be_in(self, footer: KeyFooter) -> bool:
@@ -77,10 +79,11 @@ class Search:
         if not self.may_be_in(KeyFooter.of(parquet.metadata.metadata or {}, shown)):
             return []
         key = pa.field(RECORD_KEY, pa.string())
-        return [number for number in groups if _is_among(self.keys, footer.span(number, key))]
+        return [number for number in groups if _is_any_within(self.keys, footer.span(number, key))]
 
 
-def _is_among(keys: pa.StringArray, span: Span) -> bool:
+def _is_any_within(keys: pa.StringArray, span: Span) -> bool:
+    """Return whether a span may hold one of the keys, which are in byte order; True if it may hold nulls."""
     if span.nulls:
         return True
     start, end = span_of(keys, span.least, span.greatest)
@@ -97,6 +100,7 @@ class _Footer:
 
     @classmethod
     def of(cls, parquet: pq.ParquetFile) -> _Footer:
+        """Read the footer of an open Parquet file."""
         leaves = {parquet.schema.column(number).path: number for number in range(len(parquet.schema))}
         return cls(parquet.metadata, parquet.schema_arrow, leaves)
 
@@ -104,6 +108,10 @@ class _Footer:
         return {field.name: self.span(row_group, field) for field in fields}
 
     def span(self, row_group: int, field: pa.Field) -> Span:
+        """Return the bounds of a column in a row group.
+
+        These are nulls alone if the file lacks the column, and unknown without statistics.
+        """
         if field.name not in self.present.names:
             # A column that the file lacks is read as null.
             return NULLS

@@ -38,7 +38,7 @@ class SecondaryIndexSource:
         if len(definition.columns) != 1 or definition.columns[0] not in schema.names:
             return None
         field = schema.field(definition.columns[0])
-        allowed = [values for each in predicates if (values := _allowed(each, field)) is not None]
+        allowed = [values for each in predicates if (values := _allowed_prefixes(each, field)) is not None]
         fewest = min(allowed, key=len, default=None)
         if fewest is None or len(fewest) > _MOST_VALUES:
             return None
@@ -48,7 +48,11 @@ class SecondaryIndexSource:
     def name(self) -> str:
         return self.definition.name
 
-    def left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+    def slices_left(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> Answer | None:
+        """Return the slices that hold the rows with the wanted values, by their record keys in the secondary index.
+
+        None if an index may lack rows, or the rows are too many.
+        """
         # A row without an entry may have the value, so each row must have an entry.
         keys = self.rows.trusted.ask(self.name, self._record_keys) if self.rows.are_all_in(self.name) else None
         if keys is None or len(keys) > MAX_KEYS:
@@ -68,12 +72,12 @@ class SecondaryIndexSource:
         return in_order(pc.unique(pa.concat_arrays(parts)))
 
 
-def _allowed(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
+def _allowed_prefixes(predicate: Predicate, field: pa.Field) -> frozenset[str] | None:
     """Return how entries of the values begin that a predicate allows; None if it does not say."""
     if isinstance(predicate, AnyOf):
         joined: set[str] = set()
         for alternative in predicate.alternatives:
-            allowed = [values for each in alternative if (values := _allowed(each, field)) is not None]
+            allowed = [values for each in alternative if (values := _allowed_prefixes(each, field)) is not None]
             if not allowed:
                 return None
             joined |= min(allowed, key=len)

@@ -52,6 +52,7 @@ class LeftOutPartitions:
     asked: bool = True
 
     def steps(self, of: int) -> tuple[Step, ...]:
+        """Return the step that left out partitions of so many slices; none if the metadata table was not asked."""
         return (Step(PARTITION_STATS, of, self.slices),) if self.asked else ()
 
 
@@ -77,10 +78,10 @@ def partitions_without_rows(
 
     if names_rows(trusted, config, search()):
         return NO_PARTITIONS
-    without = PartitionBounds(trusted, config, search()).without_rows()
-    if without is None:
+    empty_partitions = PartitionBounds(trusted, config, search()).without_rows()
+    if empty_partitions is None:
         return NO_PARTITIONS
-    paths = without.intersection(wanted)
+    paths = empty_partitions.intersection(wanted)
     return LeftOutPartitions(paths, written.count_groups_in(paths))
 
 
@@ -99,21 +100,21 @@ class Sources:
         Sources of the metadata table come first. Footers are read only if there are few files to read.
         """
         steps: list[Step] = []
-        left = list(slices)
+        slices_left = list(slices)
         judged = NOTHING
         least = least_asked(self.table.storage)
         # The metadata table is not opened for few slices.
-        for source in self._of_metadata(left) if len(left) >= least else ():
-            if len(left) < least:
+        for source in self._metadata_sources(slices_left) if len(slices_left) >= least else ():
+            if len(slices_left) < least:
                 break
-            answer = source.left(left, judged)
+            answer = source.slices_left(slices_left, judged)
             if answer is not None:
-                steps.append(Step(source.name, len(left), len(left) - len(answer.slices)))
-                left, judged = list(answer.slices), judged.joined(answer.judged)
-        step, left = self._footers(left, judged)
-        return SlicesToRead(left, (*steps, step))
+                steps.append(Step(source.name, len(slices_left), len(slices_left) - len(answer.slices)))
+                slices_left, judged = list(answer.slices), judged.joined(answer.judged)
+        step, slices_left = self._footers(slices_left, judged)
+        return SlicesToRead(slices_left, (*steps, step))
 
-    def _of_metadata(self, slices: Sequence[FileSlice]) -> Iterator[SliceSource]:
+    def _metadata_sources(self, slices: Sequence[FileSlice]) -> Iterator[SliceSource]:
         """Yield the sources of the metadata table that can answer, those that leave fewest first."""
         trusted = self.metadata.trusted
         if trusted is not None:
@@ -124,11 +125,11 @@ class Sources:
 
     def _footers(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""
-        plain = [file_slice for file_slice in slices if not file_slice.logs]
-        matching = matching_slices(self.table.storage, self.table.config, self.search, plain, judged)
+        slices_without_logs = [file_slice for file_slice in slices if not file_slice.logs]
+        matching = matching_slices(self.table.storage, self.table.config, self.search, slices_without_logs, judged)
         paths = {file_slice.base_file.path for file_slice in matching}
-        left = [file_slice for file_slice in slices if file_slice.logs or file_slice.base_file.path in paths]
-        return Step(FOOTERS, len(slices), len(slices) - len(left)), left
+        slices_left = [file_slice for file_slice in slices if file_slice.logs or file_slice.base_file.path in paths]
+        return Step(FOOTERS, len(slices), len(slices) - len(slices_left)), slices_left
 
 
 def least_asked(storage: Storage) -> int:

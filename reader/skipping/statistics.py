@@ -39,12 +39,13 @@ class StatedByMetadata:
     partition: MetadataPartition
 
     def of(self, files: Sequence[DataFile], columns: Sequence[pa.Field]) -> dict[str, list[Span | None]]:
+        """Return by column the span of each file, None if the metadata table states none."""
         ends, hashes = _ends_of_keys(files), [hash_of_column(column.name) for column in columns]
         records = self._records(files, ends, hashes)
         if records is None:
             return {column.name: [None] * len(files) for column in columns}
         return {
-            column.name: _of_files(records, prefix, column, ends)
+            column.name: _spans_of_files(records, prefix, column, ends)
             for column, prefix in zip(columns, hashes, strict=True)
         }
 
@@ -65,9 +66,11 @@ class StatedByMetadata:
             parts = list(self.partition.find(keys))
         else:
             folders = {split(file.path)[0] for file in files}
-            few = len(folders) <= FEW_PARTITIONS
-            behind = [hash_of_partition(folder) for folder in folders] if few else [""]
-            parts = list(self.partition.with_prefixes([prefix + more for prefix in hashes for more in behind]))
+            has_few_partitions = len(folders) <= FEW_PARTITIONS
+            partition_hashes = [hash_of_partition(folder) for folder in folders] if has_few_partitions else [""]
+            parts = list(
+                self.partition.with_prefixes([prefix + more for prefix in hashes for more in partition_hashes])
+            )
         return releases.joined(parts) if parts else None
 
 
@@ -77,7 +80,9 @@ def _ends_of_keys(files: Sequence[DataFile]) -> pa.StringArray:
     return pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
 
 
-def _of_files(records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:
+def _spans_of_files(
+    records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray
+) -> list[Span | None]:
     """Return the spans of one column in the files whose keys have the wanted ends."""
     keys = pc.struct_field(records, [_KEY])
     chosen = pc.starts_with(keys, prefix)
@@ -100,10 +105,10 @@ def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
     """Return the span of rows with values from any of some parts, and perhaps without a value."""
     if len(spans) == 1 and not or_null:
         return spans[0]
-    having = [span for span in spans if span.values]
-    if not having:
+    spans_with_values = [span for span in spans if span.values]
+    if not spans_with_values:
         return NULLS
-    least, greatest = [span.least for span in having], [span.greatest for span in having]
+    least, greatest = [span.least for span in spans_with_values], [span.greatest for span in spans_with_values]
     return Span(
         None if None in least else min(least),
         None if None in greatest else max(greatest),

@@ -72,21 +72,22 @@ def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
 
 def number_of(text: str) -> tuple[Any, pa.DataType]:
     """Return a number as Spark types it: by its suffix; with an exponent a double, with a point a decimal."""
-    number, suffix = _split(text)
+    number, suffix = _number_and_suffix(text)
     if suffix in _SUFFIXES:
         kind = _SUFFIXES[suffix]
         return (float(number) if pa.types.is_floating(kind) else int(number)), kind
     if "e" in number.lower() and not suffix:
         return float(number), pa.float64()
     if "." in number or suffix:
-        value = Decimal(number)
-        scale = max(-int(value.as_tuple().exponent), 0)
-        return value, pa.decimal128(min(max(len(value.as_tuple().digits), scale + 1), 38), scale)
-    whole = int(number)
-    return whole, pa.int32() if abs(whole) < 1 << 31 else pa.int64() if abs(whole) < 1 << 63 else pa.decimal128(38, 0)
+        exact = Decimal(number)
+        scale = max(-int(exact.as_tuple().exponent), 0)
+        return exact, pa.decimal128(min(max(len(exact.as_tuple().digits), scale + 1), 38), scale)
+    value = int(number)
+    return value, pa.int32() if abs(value) < 1 << 31 else pa.int64() if abs(value) < 1 << 63 else pa.decimal128(38, 0)
 
 
-def _split(text: str) -> tuple[str, str]:
+def _number_and_suffix(text: str) -> tuple[str, str]:
+    """Return a number's text without its suffix, and the suffix in capitals."""
     number = text.rstrip("lsydfbLSYDFB")
     return number, text[len(number) :].upper()
 
@@ -100,6 +101,7 @@ def moment(text: str, zone: str | None) -> datetime.datetime:
 
 
 def _boolean(text: str, _: pa.DataType) -> bool:
+    """Return the truth value that a text spells; ValueError for any other text."""
     if text.lower() not in {"true", "false"}:
         raise ValueError(text)
     return text.lower() == "true"

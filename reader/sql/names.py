@@ -29,6 +29,7 @@ class NamedColumns:
 
     @classmethod
     def of_table(cls, schema: pa.Schema, path: str = "") -> NamedColumns:
+        """Return the columns of a single table, which have no side."""
         return cls({"": schema}, f"the table {path}".rstrip(), "")
 
     def find(self, parts: Sequence[str], what: str) -> ColumnTerm:
@@ -37,26 +38,26 @@ class NamedColumns:
         ``what`` names the text, for errors. Raises `MissingColumnError` if there is none, or if several
         differ in case alone.
         """
-        side, rest = self._side_of(parts)
+        side, parts_of_column = self._side_of(parts)
         if side is None:
             raise MissingColumnError(
                 f"{what} names {'.'.join(parts)!r}, without the side that the column is of.",
                 f"Write {' or '.join(f'{name}.{parts[-1]}' for name in self.sides)}.",
             )
         schema = self.sides[side]
-        column = _alike(rest[0], schema.names) if rest else None
+        column = _resolved_name(parts_of_column[0], schema.names) if parts_of_column else None
         if column is None:
-            bare = ".".join(rest)
-            near = difflib.get_close_matches(bare, schema.names, 1)
-            has = f"It has {', '.join(schema.names)}."
+            name_without_side = ".".join(parts_of_column)
+            similar_names = difflib.get_close_matches(name_without_side, schema.names, 1)
+            columns_text = f"It has {', '.join(schema.names)}."
             raise MissingColumnError(
-                f"{what} names the column {bare!r}, which {side or self.owner} lacks.",
-                f"Did you mean {near[0]!r}?" if near else has,
+                f"{what} names the column {name_without_side!r}, which {side or self.owner} lacks.",
+                f"Did you mean {similar_names[0]!r}?" if similar_names else columns_text,
             )
         kind, fields = schema.field(column).type, []
-        for part in rest[1:]:
+        for part in parts_of_column[1:]:
             names = [field.name for field in kind] if pa.types.is_struct(kind) else []
-            field = _alike(part, names)
+            field = _resolved_name(part, names)
             if field is None:
                 raise MissingColumnError(
                     f"{what} names the field {part!r} of the column {column!r} of type {kind}, which has no such "
@@ -68,13 +69,14 @@ class NamedColumns:
         return ColumnTerm(f"{side}.{column}" if side else column, kind, tuple(fields))
 
     def _side_of(self, parts: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+        """Return the side that a name begins with, or else the default, and the other parts of the name."""
         side = next((name for name in self.sides if name and name == parts[0].lower()), None)
         if side is not None and len(parts) > 1:
             return side, parts[1:]
         return self.default, parts
 
 
-def _alike(name: str, names: Sequence[str]) -> str | None:
+def _resolved_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name, or the only name that differs in case alone, as Spark resolves names."""
     if name in names:
         return name

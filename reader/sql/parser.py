@@ -73,26 +73,30 @@ class _Parser:
     what: str
 
     def condition(self, depth: int) -> SqlTerm:
+        """Read a condition: ``any_of``, checked to be true, false or null."""
         at = self.tokens.peek()
         return self._checked(self.any_of(depth), at)
 
     def any_of(self, depth: int) -> SqlTerm:
+        """Read terms joined by ``OR``, or a single term of any type."""
         return self._joined("OR", depth)
 
     def _all_of(self, depth: int) -> SqlTerm:
         return self._joined("AND", depth)
 
     def _joined(self, op: Any, depth: int) -> SqlTerm:
-        below = self._all_of if op == "OR" else self._negated
+        """Read terms joined by AND or OR, each of which then has to be a condition."""
+        next_level = self._all_of if op == "OR" else self._negated
         at = self.tokens.peek()
-        parts = [below(depth)]
+        parts = [next_level(depth)]
         while self.tokens.skip(op):
             parts[-1] = self._checked(parts[-1], at)
             at = self.tokens.peek()
-            parts.append(self._checked(below(depth), at))
+            parts.append(self._checked(next_level(depth), at))
         return parts[0] if len(parts) == 1 else LogicTerm(op, tuple(parts))
 
     def _negated(self, depth: int) -> SqlTerm:
+        """Read a condition behind ``NOT``, or a comparison."""
         self._check_depth(depth)
         if not self.tokens.skip("NOT"):
             return self._comparison(depth)
@@ -100,6 +104,7 @@ class _Parser:
         return NotTerm(self._checked(self._negated(depth + 1), at))
 
     def _comparison(self, depth: int) -> SqlTerm:
+        """Read two compared values, or a single value."""
         tokens = self.tokens
         left = self._sum(depth)
         if tokens.skip("IS"):
@@ -117,6 +122,7 @@ class _Parser:
         return left if term is None else NotTerm(term) if negated else term
 
     def _range_or_pattern(self, left: SqlTerm, depth: int, at: SqlToken) -> SqlTerm | None:
+        """Read what follows a value as ``BETWEEN``, ``IN`` or ``LIKE``; None if none of them follows."""
         tokens = self.tokens
         if tokens.skip("BETWEEN"):
             least = self._sum(depth)
@@ -139,6 +145,7 @@ class _Parser:
         return None
 
     def _sum(self, depth: int) -> SqlTerm:
+        """Read values joined by ``+``, ``-`` or two bars."""
         left = self._product(depth)
         while True:
             at = self.tokens.peek()
@@ -148,6 +155,7 @@ class _Parser:
             left = self._calculated(operator, left, self._product(depth), at)
 
     def _product(self, depth: int) -> SqlTerm:
+        """Read values joined by ``*`` or ``/``."""
         left = self._primary(depth)
         while True:
             at = self.tokens.peek()
@@ -157,6 +165,7 @@ class _Parser:
             left = self._calculated(operator, left, self._primary(depth), at)
 
     def _primary(self, depth: int) -> SqlTerm:
+        """Read a term in parentheses, a number with its sign, a negated value, a column or a constant."""
         tokens = self.tokens
         self._check_depth(depth)
         if tokens.skip("("):
@@ -175,6 +184,7 @@ class _Parser:
         return self._named_or_constant(token, depth)
 
     def _named_or_constant(self, token: SqlToken, depth: int) -> SqlTerm:
+        """Read a column, ``coalesce``, or a constant that is no number, of which ``token`` is the first token."""
         tokens = self.tokens
         if token.kind == "text":
             return ConstantTerm(token.constant, pa.string())
@@ -202,6 +212,7 @@ class _Parser:
         return self.names.find(parts, self.what)
 
     def _coalesced(self, depth: int) -> SqlTerm:
+        """Read the arguments of ``coalesce``."""
         tokens = self.tokens
         at = tokens.next()
         parts = [self.any_of(depth + 1)]
@@ -215,6 +226,7 @@ class _Parser:
         return FirstTerm(tuple(parts), kind)
 
     def _time(self, word: str, token: SqlToken) -> SqlTerm:
+        """Read the text of ``DATE '…'`` or ``TIMESTAMP '…'``; without a zone a timestamp is in UTC."""
         try:
             if word == "DATE":
                 return ConstantTerm(datetime.date.fromisoformat(token.constant), pa.date32())
@@ -224,6 +236,7 @@ class _Parser:
             raise self.tokens.wrong(f"has {word} with no {word.lower()}", token) from None
 
     def _compared(self, op: Operator, left: SqlTerm, right: SqlTerm, at: SqlToken) -> CompareTerm:
+        """Return a comparison in the type that both values share; raise if there is no such type."""
         left, right = self._typed(left, right), self._typed(right, left)
         met = met_in(left.kind, right.kind)
         if met is None:
@@ -246,6 +259,7 @@ class _Parser:
         return ConstantTerm(value, kind)
 
     def _calculated(self, op: Any, left: SqlTerm, right: SqlTerm, at: SqlToken) -> SqlTerm:
+        """Return a calculation, or the join of two texts; raise if the operator has no exact result for the types."""
         kinds = [left.kind, right.kind]
         if op == "||":
             if not all(pa.types.is_string(kind) for kind in kinds):
@@ -261,16 +275,19 @@ class _Parser:
         return ArithmeticTerm(op, left, right, met, kind)
 
     def _checked(self, term: SqlTerm, at: SqlToken) -> SqlTerm:
+        """Return a term that is a condition; raise if it is not."""
         if not (pa.types.is_boolean(term.kind) or pa.types.is_null(term.kind)):
             raise self.tokens.wrong(f"has a value of type {term.kind} where a condition belongs", at)
         return term
 
     def _check_depth(self, depth: int) -> None:
+        """Raise before nested terms exhaust Python's stack."""
         if depth > _DEEPEST:
             raise self.tokens.wrong("has too many parentheses")
 
 
 def _calculated_in(op: Sign, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type in which numbers of two types are calculated."""
     if op == "/" or any(map(pa.types.is_floating, kinds)):
         return pa.float32() if op != "/" and all(kind == pa.float32() for kind in kinds) else pa.float64()
     if any(map(pa.types.is_decimal, kinds)):

@@ -63,6 +63,8 @@ class ColumnTerm:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTerm:
+    """A constant of a type."""
+
     value: Any
     kind: pa.DataType
 
@@ -144,6 +146,8 @@ class LogicTerm(ConditionTerm):
 
 @dataclass(frozen=True, slots=True)
 class NotTerm(ConditionTerm, PartTerm):
+    """The negation of a condition."""
+
     part: SqlTerm
 
     def of(self, rows: pa.RecordBatch) -> Datum:
@@ -220,18 +224,18 @@ class FirstTerm:
 def compared(op: Operator, left: Datum, right: Datum) -> Datum:
     """Return how values of one type compare, NaN by Spark's rules."""
     if op == "<=>":
-        nothing = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(nothing, pc.coalesce(compared("=", left, right), pa.scalar(False)))
-    plainly = _COMPARES[op](left, right)
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(both_null, pc.coalesce(compared("=", left, right), pa.scalar(False)))
+    result = _COMPARES[op](left, right)
     if not pa.types.is_floating(left.type):
-        return plainly
-    ours, theirs = pc.is_nan(left), pc.is_nan(right)
-    return pc.if_else(pc.or_(ours, theirs), _COMPARES[op](ours, theirs), plainly)
+        return result
+    left_is_nan, right_is_nan = pc.is_nan(left), pc.is_nan(right)
+    return pc.if_else(pc.or_(left_is_nan, right_is_nan), _COMPARES[op](left_is_nan, right_is_nan), result)
 
 
 def calculated(op: Sign, left: Datum, right: Datum, met: pa.DataType) -> Datum:
     """Return a result for each pair of numbers, calculated in the type ``met``; decimals keep their own scales."""
-    left, right = _in_type(left, met), _in_type(right, met)
+    left, right = _operand_in_type(left, met), _operand_in_type(right, met)
     if op == "/" and pc.any(column_of(pc.and_(pc.equal(right, 0.0), pc.is_valid(left)), 1)).as_py():  # one value
         raise ColumnValueError("A value is divided by zero.", "Leave such rows out by a condition.")
     try:
@@ -243,7 +247,8 @@ def calculated(op: Sign, left: Datum, right: Datum, met: pa.DataType) -> Datum:
         ) from error
 
 
-def _in_type(values: Datum, met: pa.DataType) -> Datum:
+def _operand_in_type(values: Datum, met: pa.DataType) -> Datum:
+    """Return an operand cast for a calculation in a type; decimals keep their own digits and scale."""
     kind = values.type
     if pa.types.is_decimal(met):
         digits = (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS.get(kind, 1), 0)

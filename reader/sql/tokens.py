@@ -60,27 +60,29 @@ class SqlTokens:
         self._text = text
         self._what = what
         self._hint = hint
-        self._tokens = self._cut()
-        self._next = 0
+        self._tokens = self._read_tokens()
+        self._position = 0
 
     def peek(self) -> SqlToken:
-        return self._tokens[self._next]
+        """Return the next token, and stay before it."""
+        return self._tokens[self._position]
 
     def next(self) -> SqlToken:
+        """Return the next token, and pass over it; the token of the end comes again and again."""
         token = self.peek()
-        self._next += token.kind != "end"
+        self._position += token.kind != "end"
         return token
 
     def back(self) -> None:
         """Go back to the token before."""
-        self._next -= 1
+        self._position -= 1
 
     def skip(self, *words: str) -> bool:
         """Pass over keywords or marks if they come next, all of them."""
-        coming = [token.word for token in self._tokens[self._next : self._next + len(words)]]
+        coming = [token.word for token in self._tokens[self._position : self._position + len(words)]]
         if coming != [*words]:
             return False
-        self._next += len(words)
+        self._position += len(words)
         return True
 
     def skip_any(self, words: Sequence[str]) -> str | None:
@@ -88,10 +90,12 @@ class SqlTokens:
         return next((word for word in words if self.skip(word)), None)
 
     def expect(self, mark: str) -> None:
+        """Pass over a keyword or mark; raise if it does not come next."""
         if not self.skip(mark):
             raise self.wrong(f"lacks {mark!r}")
 
     def expect_end(self) -> None:
+        """Raise if the text has more tokens."""
         if self.peek().kind != "end":
             raise self.wrong("has something behind its end")
 
@@ -101,7 +105,8 @@ class SqlTokens:
         where = "at its end" if token.kind == "end" else f"at character {token.at + 1}, before {token.text!r}"
         return InvalidOptionError(f"{self._what} {self._text!r} {problem}, {where}.", self._hint)
 
-    def _cut(self) -> list[SqlToken]:
+    def _read_tokens(self) -> list[SqlToken]:
+        """Return all tokens and the end; raise for a character that begins none."""
         tokens, at = [], 0
         while self._text[at:].strip():
             match = _TOKEN.match(self._text, at)
@@ -119,6 +124,7 @@ class SqlTokens:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
+    """Return what an escape, or a doubled quote, in a text stands for."""
     if escape[2]:
         # A quote that is written twice, inside of quotes.
         return escape[2]

@@ -39,27 +39,28 @@ class WriteSum:
 
     @classmethod
     def of(cls, times: Collection[str]) -> WriteSum:
+        """Return the sum of some requested times."""
         return cls(len(times), sum(map(_hash, times)) % _MOST)
 
     def explain(self, present: Collection[str], undone: Collection[str]) -> tuple[str, ...] | None:
-        """Return which of the ``present`` times the sum lacks; None if they cannot be found.
+        """Return which of the ``present`` times the sum lacks, at most two; None if that does not explain the sum.
 
-        The sum may hold ``undone`` times, which are no longer present. Up to two times are found.
+        The sum may hold ``undone`` times, which are no longer present.
         """
         present_sum = WriteSum.of(present)
         hashes = {_hash(time): time for time in present}
-        gone = sorted(undone)
+        undone_times = sorted(undone)
         # A restore undoes all writes from a certain write on. The sum has those that existed when it was made.
-        suffixes = (gone[number:] for number in range(len(gone), -1, -1))
-        subsets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
-        for taken in islice(chain(suffixes, subsets), _MOST_SETS):
-            excess = (present_sum.total - self.total + sum(map(_hash, taken))) % _MOST
-            late = present_sum.count - self.count + len(taken)
-            if not late and not excess:
+        suffixes = (undone_times[number:] for number in range(len(undone_times), -1, -1))
+        subsets = chain.from_iterable(combinations(undone_times, number) for number in range(len(undone_times) + 1))
+        for undone_in_sum in islice(chain(suffixes, subsets), _MOST_SETS):
+            excess = (present_sum.total - self.total + sum(map(_hash, undone_in_sum))) % _MOST
+            missing_count = present_sum.count - self.count + len(undone_in_sum)
+            if not missing_count and not excess:
                 return ()
-            if late == 1 and excess in hashes:
+            if missing_count == 1 and excess in hashes:
                 return (hashes[excess],)
-            if late == 2:
+            if missing_count == 2:
                 for value, time in hashes.items():
                     other = hashes.get((excess - value) % _MOST, time)
                     if other != time:
@@ -98,18 +99,19 @@ class Offset:
         """
         if self.is_initial or not config.left_old_layout:
             return self
-        asked = frozenset(time for time in writes if time <= self.time)
+        older_times = frozenset(time for time in writes if time <= self.time)
         completed = [time for time, write in writes.items() if write.visible_since <= self.time]
         if self.writes is None:
             is_older = self.time in writes and all(write.visible_since != self.time for write in writes.values())
         else:
-            is_older = self.writes == WriteSum.of(asked) != WriteSum.of(completed)
+            is_older = self.writes == WriteSum.of(older_times) != WriteSum.of(completed)
         if not is_older:
             return self
         after = Offset(self.after).carried_over(config, writes).time if self.after else ""
-        return replace(self, time=max(writes[time].visible_since for time in asked), after=after)
+        return replace(self, time=max(writes[time].visible_since for time in older_times), after=after)
 
     def to_fields(self) -> dict[str, Any]:
+        """Return the offset as a checkpoint stores it."""
         fields: dict[str, Any] = {TIME: self.time}
         if self.writes is not None:
             fields |= {_COUNT: self.writes.count, _SUM: f"{self.writes.total:0{2 * _BYTES}x}"}

@@ -37,25 +37,27 @@ class SettledWrites:
     def archived_until(self) -> str:
         """The completion time before which the table cannot be shown; "" without an archive."""
         active = {instant.requested_time for instant in self.timeline.instants}
-        gone = (write for write in self.archived if write.is_write and write.requested_time not in active)
-        return max((write.visible_since for write in gone), default="")
+        archived_writes = (write for write in self.archived if write.is_write and write.requested_time not in active)
+        return max((write.visible_since for write in archived_writes), default="")
 
     def between(self, after: str, until: str) -> list[Instant]:
         """Return the writes that completed in a window, open at its beginning, in order of completion."""
-        inside = (write for write in self.all.values() if after < write.visible_since <= until)
-        return sorted(inside, key=lambda write: (write.visible_since, write.requested_time))
+        writes_of_window = (write for write in self.all.values() if after < write.visible_since <= until)
+        return sorted(writes_of_window, key=lambda write: (write.visible_since, write.requested_time))
 
 
 def times_until(writes: Mapping[str, Instant], time: str) -> frozenset[str]:
+    """Return the requested times of the writes that completed until a time."""
     return frozenset([requested for requested, write in writes.items() if write.visible_since <= time])
 
 
 def completed_writes(timeline: Timeline, archived: tuple[Instant, ...]) -> Mapping[str, Instant]:
-    active = {write.requested_time: write for write in timeline.instants if write.is_write}
+    """Return the completed writes of the timeline and of the archive by requested time."""
+    active_writes = {write.requested_time: write for write in timeline.instants if write.is_write}
     archived_writes = {write.requested_time: write for write in archived if write.is_write}
     # An archived instant whose files are on the timeline still counts by these: an undo may have begun.
-    archived_writes = {time: write for time, write in archived_writes.items() if time not in active}
-    return archived_writes | {time: write for time, write in active.items() if write.state == State.COMPLETED}
+    archived_writes = {time: write for time, write in archived_writes.items() if time not in active_writes}
+    return archived_writes | {time: write for time, write in active_writes.items() if write.state == State.COMPLETED}
 
 
 def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Timeline, str]:
@@ -63,38 +65,46 @@ def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Time
 
     ``listed`` is a first listing that the caller has made.
     """
-    until = _newest(listed or table.timeline())
+    until = _newest_completion(listed or table.timeline())
     decision = decisions.newest(table.storage)
     timeline = table.timeline()
-    waiting = [time for time in (_waiting(decision, timeline), *_pending(timeline)) if time is not None]
-    if waiting and min(waiting) <= until:
+    unsettled_times = [
+        time
+        for time in (_time_of_decided_write(decision, timeline), *_times_of_pending_writes(timeline))
+        if time is not None
+    ]
+    if unsettled_times and min(unsettled_times) <= until:
         until = max(
-            (write.visible_since for write in timeline.writes if write.visible_since < min(waiting)), default=""
+            (write.visible_since for write in timeline.writes if write.visible_since < min(unsettled_times)), default=""
         )
     return timeline, until
 
 
-def _newest(timeline: Timeline) -> str:
+def _newest_completion(timeline: Timeline) -> str:
+    """Return the last completion time of the timeline's writes; empty without writes."""
     return max((write.visible_since for write in timeline.writes), default="")
 
 
-def _pending(timeline: Timeline) -> list[str]:
+def _times_of_pending_writes(timeline: Timeline) -> list[str]:
     """Return the times at which readers will see pending writes, as far as they are known before."""
     pending = [write for write in timeline.pending if write.is_write]
     times = {write: timeline.files.layout.visible_at(write) for write in pending}
     visible_times = {write.requested_time: time for write, time in times.items() if time is not None}
-    going = on_the_way_out(timeline) if visible_times else ()
-    return [time for requested, time in visible_times.items() if requested not in going]
+    undone_times = on_the_way_out(timeline) if visible_times else ()
+    return [time for requested, time in visible_times.items() if requested not in undone_times]
 
 
-def _waiting(decision: decisions.Decision | None, timeline: Timeline) -> str | None:
-    """Return the completion time of a write that is decided and not completed; None if it is, or never will be."""
+def _time_of_decided_write(decision: decisions.Decision | None, timeline: Timeline) -> str | None:
+    """Return the completion time of a write that is decided and not yet completed.
+
+    None if it is completed, or never will be.
+    """
     if decision is None:
         return None
-    decided = decision.instant
-    if not decided.is_write or decided.state != State.COMPLETED:
+    instant = decision.instant
+    if not instant.is_write or instant.state != State.COMPLETED:
         return None
-    write = timeline.write_at(decided.requested_time)
+    write = timeline.write_at(instant.requested_time)
     if write is None or write.state == State.COMPLETED or write.requested_time in on_the_way_out(timeline):
         return None
-    return decided.visible_since
+    return instant.visible_since

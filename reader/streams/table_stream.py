@@ -32,38 +32,40 @@ def end_of_batch(table: Table, settled: SettledWrites, after: str, until: str, l
 
     A batch has at least one commit, and does not end before the first time as of which the table is still readable.
     """
-    inside = settled.between(after, until)
-    if not inside or until < settled.archived_until:
+    writes_of_window = settled.between(after, until)
+    if not writes_of_window or until < settled.archived_until:
         return None
     if limits == NO_LIMITS:
-        return inside[-1].visible_since
-    wanted = _within(table, settled, inside, limits)
-    least = _first_readable(settled, wanted)
-    if least > wanted:
-        wanted = min(least, inside[-1].visible_since)
+        return writes_of_window[-1].visible_since
+    batch_end = _end_within_limits(table, settled, writes_of_window, limits)
+    first_readable = _first_readable(settled, batch_end)
+    if first_readable > batch_end:
+        batch_end = min(first_readable, writes_of_window[-1].visible_since)
         logger.warning(
             "table %s: a batch of the stream is larger than its limits, as cleaning and archiving have left no end "
             "before %s readable",
             table.path,
-            wanted,
+            batch_end,
         )
-    return next(write.visible_since for write in reversed(inside) if write.visible_since <= wanted)
+    return next(write.visible_since for write in reversed(writes_of_window) if write.visible_since <= batch_end)
 
 
-def _within(table: Table, settled: SettledWrites, inside: Sequence[Instant], limits: BatchLimits) -> str:
+def _end_within_limits(
+    table: Table, settled: SettledWrites, writes_of_window: Sequence[Instant], limits: BatchLimits
+) -> str:
     """Return the completion time of the last commit within the limits, at least that of the first."""
     commits = size = 0
     end = ""
-    for write in inside:
+    for write in writes_of_window:
         if _is_compaction(table, write):
             end = write.visible_since
             continue
         commits += 1
-        size += _size(settled, write) if limits.bytes is not None else 0
-        beyond = (limits.commits is not None and commits > limits.commits) or (
+        size += _written_bytes(settled, write) if limits.bytes is not None else 0
+        exceeds_limits = (limits.commits is not None and commits > limits.commits) or (
             limits.bytes is not None and size > limits.bytes
         )
-        if beyond and commits > 1 and write.visible_since > end:
+        if exceeds_limits and commits > 1 and write.visible_since > end:
             break
         end = write.visible_since
     return end
@@ -74,7 +76,7 @@ def _is_compaction(table: Table, write: Instant) -> bool:
     return table.config.table_type == MERGE_ON_READ and write.group == "commit"
 
 
-def _size(settled: SettledWrites, write: Instant) -> int:
+def _written_bytes(settled: SettledWrites, write: Instant) -> int:
     """Return the bytes of the files that a write names; 0 of an archived write, which no limit cuts off."""
     if settled.timeline.write_at(write.requested_time) is None:
         return 0
@@ -89,16 +91,16 @@ def _size(settled: SettledWrites, write: Instant) -> int:
 
 def _first_readable(settled: SettledWrites, end: str) -> str:
     """Return the first time from an end on as of which every file is there, as far as the newest clean tells."""
-    least = max(end, settled.archived_until)
+    first_time = max(end, settled.archived_until)
     timeline = settled.timeline
     cleans = [instant for instant in timeline.instants if instant.action == "clean" and instant.requested_time > end]
     clean = timeline.files.read_clean(cleans[-1]) if cleans else None
     if clean is None:
-        return least
+        return first_time
     # A clean by file versions keeps the slices that were the newest at its plan.
     earliest = earliest_kept(clean) or cleans[-1].requested_time
     times = (write.visible_since for write in timeline.writes if write.requested_time <= earliest)
-    return max([least, *times])
+    return max([first_time, *times])
 
 
 _TRIES = 3
@@ -106,6 +108,8 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
+    """A batch as of its end, with the columns to read and the splits of its tasks."""
+
     snapshot: Snapshot
     columns: pa.Schema
     splits: list[Split]
@@ -125,9 +129,9 @@ class TableStream:
     terms: StreamTerms
     newest: Offset | None = None
     _initial: Offset | None = None
-    _last: Offset | None = None
-    _target: str | None = None
-    _seen: tuple[Offset, tuple[Instant, ...]] | None = None
+    _last_offset: Offset | None = None
+    _latest_end: str | None = None
+    _last_look: tuple[Offset, tuple[Instant, ...]] | None = None
     _checked_writes: tuple[Offset, frozenset[str]] | None = None
     _archived: tuple[str, tuple[Instant, ...]] | None = None
 
@@ -146,7 +150,7 @@ class TableStream:
 
     def prepare(self) -> None:
         """Let `latest` never show more than what is complete now."""
-        _, self._target = settled_timeline(self._table())
+        _, self._latest_end = settled_timeline(self._table())
 
     def latest(self, start: Offset | None = None, limits: BatchLimits | None = None) -> Offset:
         """Return the end of the next batch; ``start`` if nothing has completed since, or nothing readable.
@@ -154,42 +158,42 @@ class TableStream:
         ``limits`` count in place of the stream's own. Without ``start`` the batch begins where the last batch of this
         process ended. Raises UnreadableTimeError if a write completed before ``start``, and no batch has it.
         """
-        start = start or self._last or self.initial()
+        start = start or self._last_offset or self.initial()
         table = self._table()
         listed = table.timeline()
-        if self._seen == (start, listed.instants):
+        if self._last_look == (start, listed.instants):
             return start
         timeline, until = settled_timeline(table, listed)
         # An instant is archived before it leaves the timeline.
         settled = SettledWrites(timeline, self._archive(table), until)
         self.newest = Offset(until) if until else INITIAL
-        given, start = start, start.carried_over(table.config, settled.all)
-        self._check(table, start, settled.timeline, settled.all)
-        until = self._until(settled, start)
+        given_start, start = start, start.carried_over(table.config, settled.all)
+        self._check_writes(table, start, settled.timeline, settled.all)
+        until = self._limit_of_batch(settled, start)
         end = end_of_batch(table, settled, start.bound, until, self.terms.limits if limits is None else limits)
         if end is None or end <= start.time:
-            self._last, self._seen = start, (given, listed.instants)
-            return given
+            self._last_offset, self._last_look = start, (given_start, listed.instants)
+            return given_start
         times = times_until(settled.all, end)
-        self._last = Offset(end, WriteSum.of(times), start.time)
-        self._checked_writes = self._last, times
-        return self._last
+        self._last_offset = Offset(end, WriteSum.of(times), start.time)
+        self._checked_writes = self._last_offset, times
+        return self._last_offset
 
-    def _until(self, settled: SettledWrites, start: Offset) -> str:
+    def _limit_of_batch(self, settled: SettledWrites, start: Offset) -> str:
         """Return the time until which a batch may reach."""
-        if self._target is None:
+        if self._latest_end is None:
             return settled.until
-        target = min(settled.until, self._target)
+        target = min(settled.until, self._latest_end)
         # If archiving made the table as of that end unreadable, the last batch ends later.
-        later = settled.between(start.bound, target) and settled.archived_until > target
-        return min(settled.until, settled.archived_until) if later else target
+        is_unreadable = settled.between(start.bound, target) and settled.archived_until > target
+        return min(settled.until, settled.archived_until) if is_unreadable else target
 
     def batch(self, start: Offset, end: Offset) -> Snapshot | None:
         """Return the table as a batch shows it; None for a batch without writes.
 
         Raises UnreadableTimeError if archiving made its end unreadable, or a write completed too late for its batch.
         """
-        self._last = end
+        self._last_offset = end
         table = self._table()
         if table.config.left_old_layout:
             writes = completed_writes(table.timeline(), self._archive(table))
@@ -203,9 +207,9 @@ class TableStream:
         try:
             snapshot = open_snapshot(self.path, self.storage_options, query=changes, file_search=self.terms.file_search)
         except UnreadableTimeError as error:
-            raise self._unreadable(changes, error) from error
+            raise self._unreadable_error(changes, error) from error
         table, timeline = snapshot.seen.table, snapshot.timeline
-        self._check(table, end, timeline, completed_writes(timeline, self._archive(table)))
+        self._check_writes(table, end, timeline, completed_writes(timeline, self._archive(table)))
         return snapshot
 
     def plan(
@@ -223,14 +227,15 @@ class TableStream:
                 wanted = columns(batch)
                 return PlannedBatch(batch, wanted, batch.plan(wanted, (), split_size))
             except UnreadableTimeError as error:
-                raise self._unreadable(batch.query, error) from error
+                raise self._unreadable_error(batch.query, error) from error
             except StorageError as error:
                 # An instant was archived after the timeline was listed.
                 if attempt == _TRIES or not isinstance(error.__cause__, FileNotFoundError):
                     raise
         return None
 
-    def _unreadable(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
+    def _unreadable_error(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
+        """Return the error of a batch that cannot be read, with what to do about the query."""
         begin, end = (changes.begin, changes.end) if isinstance(changes, Changes) else ("", "")
         return UnreadableTimeError(
             f"The batch of the stream of {self.path} after {begin} and until {end} cannot be read: {error.what}",
@@ -239,45 +244,47 @@ class TableStream:
         )
 
     def _table(self) -> Table:
+        """Open the table, and refuse it if this pyhudi cannot read it."""
         table = open_table(open_storage(self.path, self.storage_options))
         check_supported(table.config, table.path, writing=False)
         return table
 
     def _archive(self, table: Table) -> tuple[Instant, ...]:
+        """Return the archived instants, which are read again only if the archive changed."""
         state = table.archive.state()
         if self._archived is None or self._archived[0] != state:
             self._archived = state, table.archive.instants()
         return self._archived[1]
 
-    def _check(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
+    def _check_writes(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
         """Raise UnreadableTimeError if a write completed before an offset, and no batch until the offset had it."""
         if offset.writes is None:
             return
         present = times_until(writes, offset.time)
         if self._checked_writes is not None and self._checked_writes[0] == offset:
-            late = tuple(sorted(present - self._checked_writes[1]))
+            late_times = tuple(sorted(present - self._checked_writes[1]))
             lost = self._checked_writes[1] - present
-            gone = len(lost)
+            undone_count = len(lost)
             if lost and lost - _undone(table, timeline):
-                raise _other_writes(table, offset, present)
+                raise _other_writes_error(table, offset, present)
         else:
             noted_sum = offset.writes
-            gone = max(0, noted_sum.count - len(present))
-            explained: tuple[str, ...] | None = ()
+            undone_count = max(0, noted_sum.count - len(present))
+            explained_times: tuple[str, ...] | None = ()
             if noted_sum != WriteSum.of(present):
                 gone_since = _undone(table, timeline) - present
-                explained = noted_sum.explain(present, [time for time in gone_since if time < offset.time])
-            if explained is None:
-                raise _other_writes(table, offset, present)
-            late = explained
-        if late:
-            raise _late(table, offset, [writes[time] for time in late], writes)
-        if gone:
+                explained_times = noted_sum.explain(present, [time for time in gone_since if time < offset.time])
+            if explained_times is None:
+                raise _other_writes_error(table, offset, present)
+            late_times = explained_times
+        if late_times:
+            raise _late_writes_error(table, offset, [writes[time] for time in late_times], writes)
+        if undone_count:
             logger.warning(
                 "table %s: %d of the writes that the stream has read were undone since; their rows stay where the "
                 "stream brought them",
                 table.path,
-                gone,
+                undone_count,
             )
         self._checked_writes = offset, present
 
@@ -292,25 +299,32 @@ def _undone(table: Table, timeline: Timeline) -> frozenset[str]:
         return active
 
 
-def _anew(after: str) -> str:
+def _advice_to_restart(after: str) -> str:
+    """Return the words that advise a new checkpoint from a time on."""
     return f"start the query with a new checkpoint and {START}={after}, from where on it reads what changed."
 
 
-def _late(table: Table, offset: Offset, late: list[Instant], writes: Mapping[str, Instant]) -> UnreadableTimeError:
-    first = min(write.visible_since for write in late)
-    before = max((write.visible_since for write in writes.values() if write.visible_since < first), default=EARLIEST)
-    named = ", ".join(f"{write.requested_time} (completed at {write.visible_since})" for write in late)
+def _late_writes_error(
+    table: Table, offset: Offset, late: list[Instant], writes: Mapping[str, Instant]
+) -> UnreadableTimeError:
+    """Return the error of writes that completed before an offset, and came to light after it."""
+    first_time = min(write.visible_since for write in late)
+    time_before = max(
+        (write.visible_since for write in writes.values() if write.visible_since < first_time), default=EARLIEST
+    )
+    write_texts = ", ".join(f"{write.requested_time} (completed at {write.visible_since})" for write in late)
     return UnreadableTimeError(
         f"The stream of {table.path} had read all that completed until {offset.time} when a write came to light that "
-        f"completed before that: {named}. No batch has its rows.",
-        f"To read its rows and those of all later writes again, {_anew(before)}",
+        f"completed before that: {write_texts}. No batch has its rows.",
+        f"To read its rows and those of all later writes again, {_advice_to_restart(time_before)}",
     )
 
 
-def _other_writes(table: Table, offset: Offset, present: frozenset[str]) -> UnreadableTimeError:
+def _other_writes_error(table: Table, offset: Offset, present: frozenset[str]) -> UnreadableTimeError:
+    """Return the error of a table whose writes until an offset are not those that the stream has read."""
     count = 0 if offset.writes is None else offset.writes.count
     return UnreadableTimeError(
         f"The stream of {table.path} had read {count} writes that completed until {offset.time}, and these are not the "
         f"{len(present)} that the table has until then: it is another table, or writes completed behind the stream.",
-        f"To read everything again, {_anew(EARLIEST)}",
+        f"To read everything again, {_advice_to_restart(EARLIEST)}",
     )

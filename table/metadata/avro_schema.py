@@ -65,6 +65,7 @@ class RecordSchema:
         return self._plain(base, namespace)
 
     def _record(self, avro: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+        """Return a record type with the types that its fields name, and remember it by its own name."""
         fields = [{"name": field["name"], "type": self._plain(field["type"], namespace)} for field in avro["fields"]]
         if not fields:
             raise ValueError("for its schema has a record without fields")

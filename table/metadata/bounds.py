@@ -25,19 +25,23 @@ _WHOLE = pa.decimal128(38, 0)
 
 
 def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:
-    """Return the bounds of each number in the order of its ``last`` row; rows are in the order of their age."""
+    """Return the bounds of each number, which stands for a key: ``numbers`` has that of each record.
+
+    Records are in the order of their age. A tight or deleted record begins anew, and those after it widen its bounds
+    and add to its counts. The result is in the order of ``last``, the last row of each number.
+    """
     names = [field.name for field in children(records.type)]
     restarts = np.zeros(len(records), dtype=np.bool_)
     for name in (_TIGHT, _DELETED):
         if name in names:
             restarts |= pc.fill_null(records.field(name), False).to_numpy(zero_copy_only=False)
-    first = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
+    first_counting = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
     rows = np.flatnonzero(restarts)
-    first[numbers[rows]] = rows
-    counting = np.arange(len(records)) >= first[numbers]
+    first_counting[numbers[rows]] = rows
+    counting = np.arange(len(records)) >= first_counting[numbers]
     newest = records.take(pa.array(last))
     columns = {name: newest.field(name) for name in names}
-    position = np.full(len(first), -1, dtype=np.int64)
+    position = np.full(len(first_counting), -1, dtype=np.int64)
     position[numbers[last]] = np.arange(len(last))
     owners = position[numbers]
     for name in _COUNTS:
@@ -45,8 +49,8 @@ def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.S
         columns[name] = pa.array(np.bincount(owners[counting], values[counting], len(last)).astype(np.int64))
     mixed = np.zeros(len(last), dtype=np.bool_)
     for name in (_LEAST, _GREATEST):
-        at = _extremes(records, name, owners, counting, mixed)
-        columns[name] = records.field(name).take(at)
+        rows_with_extreme = _extremes(records, name, owners, counting, mixed)
+        columns[name] = records.field(name).take(rows_with_extreme)
     # Bounds of two types have no order, so that the record loses them.
     valid = pa.array(~mixed) if not newest.null_count else pc.and_(newest.is_valid(), pa.array(~mixed))
     return struct_array(newest.type, len(newest), valid, [*columns.values()])
@@ -79,11 +83,11 @@ def comparable(values: pa.Array) -> pa.Array:
     """Return values that compare as bounds do: floating point numbers as integers, NaN being the greatest."""
     if not pa.types.is_floating(values.type):
         return values
-    missing = values.is_null().to_numpy(zero_copy_only=False)
+    is_null = values.is_null().to_numpy(zero_copy_only=False)
     doubles = pc.fill_null(values, 0.0).to_numpy().astype(np.float64)
     doubles = np.where(np.isnan(doubles), np.nan, doubles)
     bits = doubles.view(np.int64)
-    return pa.array(np.where(bits < 0, np.int64(-(1 << 63)) - bits - 1, bits), mask=missing)
+    return pa.array(np.where(bits < 0, np.int64(-(1 << 63)) - bits - 1, bits), mask=is_null)
 
 
 def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:
@@ -91,8 +95,8 @@ def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapp
     values = comparable(values)
     if wrapper != "Bytes" or not len(values) or _KIND not in [field.name for field in children(records.type)]:
         return values
-    kinds = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
-    is_decimal = pc.fill_null(pc.equal(kinds, _DECIMAL), False).to_numpy(zero_copy_only=False)
+    type_ordinals = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
+    is_decimal = pc.fill_null(pc.equal(type_ordinals, _DECIMAL), False).to_numpy(zero_copy_only=False)
     # No column has both, so that each needs an order among its own kind alone.
     ranks = np.zeros(len(values), dtype=np.int64)
     for chosen, kind in ((is_decimal, _WHOLE), (~is_decimal, None)):

@@ -52,6 +52,7 @@ class NamedFiles:
 
     @classmethod
     def of(cls, files: Sequence[FileBounds]) -> NamedFiles:
+        """Return the names and row counts of files as arrays."""
         return cls(
             pa.array([file.partition_path for file in files], pa.string()),
             pa.array([file.name for file in files], pa.string()),
@@ -98,8 +99,8 @@ class BoundsOfColumn:
     @classmethod
     def of(cls, column: pa.Field, stated: Sequence[ColumnBounds]) -> BoundsOfColumn:
         """Return the bounds of a column of a canonical type, as writers of files state them."""
-        least = _values([bounds.least for bounds in stated], column.type)  # O(files)
-        greatest = _values([bounds.greatest for bounds in stated], column.type)
+        least = _bounds_in_type([bounds.least for bounds in stated], column.type)  # O(files)
+        greatest = _bounds_in_type([bounds.greatest for bounds in stated], column.type)
         nulls, sizes, uncompressed = (
             np.array([bounds[at] for bounds in stated], dtype=np.int64) for at in range(3, len(ColumnBounds._fields))
         )
@@ -126,7 +127,8 @@ class BoundedFiles:
 
     @classmethod
     def of(cls, files: Iterable[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
-        parts = [_part(chunk, columns) for chunk in _chunks(iter(files))] or [_part([], columns)]
+        """Return the bounds of some columns in files, of which a thousand at a time are Python objects."""
+        parts = [_bounds_of_chunk(chunk, columns) for chunk in _chunks(iter(files))] or [_bounds_of_chunk([], columns)]
         return cls(
             NamedFiles(
                 pa.concat_arrays([part.files.partitions for part in parts]),
@@ -146,7 +148,11 @@ def _chunks(files: Iterator[FileBounds]) -> Iterator[list[FileBounds]]:
         yield chunk
 
 
-def _part(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
+def _bounds_of_chunk(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
+    """Return the bounds of columns in a few files.
+
+    A column that a file lacks, or whose nulls are unknown, has nulls alone.
+    """
     numbers = {field.name: number for number, field in enumerate(columns)}
     stated = [[ColumnBounds(field.name, None, None, file.rows) for file in files] for field in columns]
     for number, file in enumerate(files):
@@ -159,6 +165,7 @@ def _part(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFi
 
 
 def _concatenated(parts: Sequence[BoundsOfColumn]) -> BoundsOfColumn:
+    """Return the bounds of one column in several chunks of files as one."""
     return BoundsOfColumn(
         parts[0].column,
         pa.concat_arrays([part.least for part in parts]),
@@ -183,31 +190,31 @@ def by_partition(files: NamedFiles, bounds: BoundsOfColumn) -> tuple[NamedFiles,
 
 
 def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Array:
-    """Return the first value of each owner in some direction; null if it has none."""
+    """Return the first value of each owner, a partition by its number, in a sort direction; null if it has no value."""
     table = pa.table({"owner": owners, "value": comparable(values)})
     order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
-    first = np.full(count, -1, dtype=np.int64)
+    first_rows = np.full(count, -1, dtype=np.int64)
     begins = np.flatnonzero(np.diff(owners[order], prepend=-1))
-    first[owners[order][begins]] = order[begins]
-    return values.take(pa.array(first, mask=first < 0))
+    first_rows[owners[order][begins]] = order[begins]
+    return values.take(pa.array(first_rows, mask=first_rows < 0))
 
 
-def _values(stated: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
-    """Return bounds, as they travel, in a type."""
+def _bounds_in_type(stated: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Return bounds, which come as bytes in the encoding of `encoding_of`, as values of a type."""
     encoding = encoding_of(kind)
     if encoding == DECIMAL:
         return decimals(pa.array(stated, pa.binary()), kind)
     if encoding in (TEXT, OCTETS):
         return pa.array(stated, pa.binary()).cast(kind)
     width = np.dtype(_WIDTHS[encoding])
-    missing = np.array([bound is None for bound in stated], dtype=np.bool_)
-    given = np.zeros(len(stated), width)
-    given[~missing] = np.frombuffer(b"".join(bound for bound in stated if bound is not None), width)
-    return _typed(given, missing, kind)
+    is_null = np.array([bound is None for bound in stated], dtype=np.bool_)
+    numbers = np.zeros(len(stated), width)
+    numbers[~is_null] = np.frombuffer(b"".join(bound for bound in stated if bound is not None), width)
+    return _numbers_in_type(numbers, is_null, kind)
 
 
-def _typed(values: Any, missing: Mask, kind: pa.DataType) -> pa.Array:
-    numbers = pa.array(values, mask=missing)
+def _numbers_in_type(values: Any, is_null: Mask, kind: pa.DataType) -> pa.Array:
+    numbers = pa.array(values, mask=is_null)
     if pa.types.is_boolean(kind):
         return numbers.cast(pa.bool_())
     return numbers.cast(kind)

@@ -26,7 +26,7 @@ from .encoding import (
 from .record_keys import hash_of_column, hash_of_partition, key_of_partition
 
 # The type of decimals in records that say no types.
-_UNTOLD_DECIMAL = pa.decimal128(30, 15)
+_UNTYPED_DECIMAL = pa.decimal128(30, 15)
 _MOST_DIGITS, _MOST_SCALE = 30, 15
 _TRUE, _NULL, _SOME = b"\x01", b"\x00", b"\x02"
 _PLAIN = {
@@ -137,30 +137,33 @@ def _records(
     at = pa.array(np.tile(np.arange(count), len(bounds)))
     by_type = [[*each] for _, each in groupby(bounds, key=lambda each: each.least.type)]
     hashes = pa.array([hash_of_column(each.column) for each in bounds], pa.string())
-    given: dict[str, EncodedField | StackedFields] = {
+    fields: dict[str, EncodedField | StackedFields] = {
         "fileName": EncodedField(texts(names.take(at))),
         "columnName": EncodedField(texts(columns.take(of_column))),
-        "minValue": _wrapped([[each.least for each in group] for group in by_type], typed=typed),
-        "maxValue": _wrapped([[each.greatest for each in group] for group in by_type], typed=typed),
+        "minValue": _wrapped_bounds([[each.least for each in group] for group in by_type], typed=typed),
+        "maxValue": _wrapped_bounds([[each.greatest for each in group] for group in by_type], typed=typed),
         "valueCount": EncodedField(numbers(np.tile(rows, len(bounds)))),
         "nullCount": EncodedField(numbers(np.concatenate([each.nulls for each in bounds]))),
         "totalSize": EncodedField(numbers(np.concatenate([each.sizes for each in bounds]))),
         "totalUncompressedSize": EncodedField(numbers(np.concatenate([each.uncompressed for each in bounds]))),
     }
     if tight:
-        given["isTightBound"] = EncodedField(same(_TRUE, len(at)))
+        fields["isTightBound"] = EncodedField(same(_TRUE, len(at)))
     if typed:
         types = ((_type_of(group[0].least.type, typed=True)[1], count * len(group)) for group in by_type)
-        given["valueType"] = StackedFields(tuple((EncodedField(same(told, many)), many) for told, many in types))
+        fields["valueType"] = StackedFields(tuple((EncodedField(same(told, many)), many) for told, many in types))
     keys = pc.binary_join_element_wise(hashes.take(of_column), key_ends.take(at), "")
-    return Records(keys, encoded(schema, kind, {"ColumnStatsMetadata": given}, len(at)))
+    return Records(keys, encoded(schema, kind, {"ColumnStatsMetadata": fields}, len(at)))
 
 
 def _type_of(kind: pa.DataType, *, typed: bool) -> tuple[str, bytes]:
-    """Return the wrapper of values of a type, and the encoded type that records say; empty if they say none."""
-    more = ""
+    """Return the wrapper of values of a type, and the encoded ``valueType`` of their records.
+
+    Empty if the index is not typed.
+    """
+    parameters = ""
     if pa.types.is_decimal(kind):
-        wrapper, ordinal, more = "Bytes" if typed else "Decimal", _DECIMAL, f"{kind.precision},{kind.scale}"
+        wrapper, ordinal, parameters = "Bytes" if typed else "Decimal", _DECIMAL, f"{kind.precision},{kind.scale}"
     elif pa.types.is_date32(kind):
         wrapper, ordinal = "Int" if typed else "Date", _DATE
     elif pa.types.is_timestamp(kind):
@@ -169,23 +172,25 @@ def _type_of(kind: pa.DataType, *, typed: bool) -> tuple[str, bytes]:
         wrapper, ordinal = _PLAIN[kind]
     if not typed:
         return wrapper, b""
-    says = _SOME + texts(pa.array([more])).data.tobytes() if more else _NULL
-    return wrapper, numbers(np.array([ordinal])).data.tobytes() + says
+    encoded_parameters = _SOME + texts(pa.array([parameters])).data.tobytes() if parameters else _NULL
+    return wrapper, numbers(np.array([ordinal])).data.tobytes() + encoded_parameters
 
 
-def _wrapped(by_type: Sequence[Sequence[pa.Array]], *, typed: bool) -> StackedFields:
+def _wrapped_bounds(by_type: Sequence[Sequence[pa.Array]], *, typed: bool) -> StackedFields:
+    """Return bounds in the wrappers of their types, which come grouped by type; nulls become Avro's null."""
     parts = []
     for of_type in by_type:
         values = pa.concat_arrays(of_type)
         wrapper, _ = _type_of(values.type, typed=typed)
         valid, present = values.is_valid().to_numpy(zero_copy_only=False), values.drop_null()
         if pa.types.is_decimal(present.type) and not typed:
-            present = present.cast(_UNTOLD_DECIMAL)
-        parts.append((EncodedField(_values(present), None if valid.all() else valid, wrapper), len(values)))
+            present = present.cast(_UNTYPED_DECIMAL)
+        parts.append((EncodedField(_encoded_values(present), None if valid.all() else valid, wrapper), len(values)))
     return StackedFields(tuple(parts))
 
 
-def _values(values: pa.Array) -> Encoded:
+def _encoded_values(values: pa.Array) -> Encoded:
+    """Return values without nulls in Avro's encoding; times and dates are encoded as their numbers."""
     kind = values.type
     if pa.types.is_decimal(kind):
         return sized(shortest(unscaled(values)))

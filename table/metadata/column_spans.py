@@ -32,7 +32,7 @@ from ..schema.types import children
 
 _LEAST, _GREATEST = "minValue", "maxValue"
 # The types in ``HoodieValueTypeInfo``; a record of an older release says none.
-_UNTOLD = 0
+_UNSTATED = 0
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _DECIMAL, _UUID, _DATE = 2, 3, 4, 5, 6, 7, 10, 11, 12
 _UNITS_ZONED = {15: "ms", 16: "us", 17: "ns"}
 _UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
@@ -77,14 +77,14 @@ def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
         is_small = (counts.bytes >= 0) & (counts.bytes < _OMITTED_BYTES // 2)
         doubtful |= counts.of_base & (counts.nulls != 0) & ~is_small
     if types.is_floating(kind):
-        doubtful |= counts.of_base & ~_beside_zero(least, greatest)
+        doubtful |= counts.of_base & ~_exclude_zero(least, greatest)
     has_zeroes = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind)
     only_nulls = counts.live & counts.all_null & (~counts.of_base | has_zeroes)
     if only_nulls.any():
-        only_nulls &= mask(pc.and_(_missing(records, _LEAST), _missing(records, _GREATEST)))
+        only_nulls &= mask(pc.and_(_lack_bound(records, _LEAST), _lack_bound(records, _GREATEST)))
     no_nulls = counts.live & (counts.nulls == 0) & (counts.rows > 0)
     hidden = pa.array(doubtful)
-    return ColumnSpans(_without(least, hidden), _without(greatest, hidden), ~no_nulls, ~only_nulls)
+    return ColumnSpans(_hide(least, hidden), _hide(greatest, hidden), ~no_nulls, ~only_nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class _Counts:
 
     @classmethod
     def of(cls, records: pa.StructArray) -> _Counts:
+        """Read the counts of records; a record that is null or deleted is not ``live``."""
         deleted = pc.fill_null(_field(records, "isDeleted", pa.bool_()), False)
         live = mask(pc.and_(records.is_valid(), pc.invert(deleted)))
         rows, nulls, size = (
@@ -117,52 +118,60 @@ class _Counts:
 
 def _bounds(records: pa.StructArray, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """Return both bounds in the type of the column, null if a record's type and the column's do not agree."""
-    told = _Told(records)
+    stated = _StatedBounds(records)
     types = pa.types
     if types.is_boolean(kind):
-        return told.both([("Boolean", (_UNTOLD, _BOOLEAN))], kind)
+        return stated.both_bounds([("Boolean", (_UNSTATED, _BOOLEAN))], kind)
     if types.is_int32(kind):
-        return told.both([("Int", (_UNTOLD, _INT))], kind)
+        return stated.both_bounds([("Int", (_UNSTATED, _INT))], kind)
     if types.is_int64(kind):
-        return told.both([("Long", (_UNTOLD, _LONG)), ("Int", (_UNTOLD, _INT))], kind)
+        return stated.both_bounds([("Long", (_UNSTATED, _LONG)), ("Int", (_UNSTATED, _INT))], kind)
     if types.is_float32(kind):
-        return _numbers(told.both([("Float", (_UNTOLD, _FLOAT))], kind))
+        return _without_nan(stated.both_bounds([("Float", (_UNSTATED, _FLOAT))], kind))
     if types.is_float64(kind):
-        return _numbers(told.both([("Double", (_UNTOLD, _DOUBLE)), ("Float", (_UNTOLD, _FLOAT))], kind))
+        return _without_nan(
+            stated.both_bounds([("Double", (_UNSTATED, _DOUBLE)), ("Float", (_UNSTATED, _FLOAT))], kind)
+        )
     if types.is_string(kind):
-        least, greatest = told.both([("String", (_UNTOLD, _STRING, _UUID))], kind)
-        return _texts(least), _whole_texts(_texts(greatest))
+        least, greatest = stated.both_bounds([("String", (_UNSTATED, _STRING, _UUID))], kind)
+        return _texts_in_every_order(least), _uncut_texts(_texts_in_every_order(greatest))
     if types.is_date32(kind):
-        days = (_UNTOLD, _DATE)
-        return told.both([("Date", days), ("LocalDate", days), ("Int", days)], kind)
+        days = (_UNSTATED, _DATE)
+        return stated.both_bounds([("Date", days), ("LocalDate", days), ("Int", days)], kind)
     if types.is_decimal128(kind):
-        return told.decimals(_LEAST, kind), told.decimals(_GREATEST, kind)
+        return stated.decimals(_LEAST, kind), stated.decimals(_GREATEST, kind)
     if types.is_timestamp(kind) and kind.unit == "us":
-        return _times(told, kind)
-    return told.nothing(kind), told.nothing(kind)
+        return _bounds_of_times(stated, kind)
+    return stated.nothing(kind), stated.nothing(kind)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """Bounds as records tell them."""
+class _StatedBounds:
+    """Bounds as records state them, each in the wrapper of its type."""
 
     records: pa.StructArray
 
-    def both(self, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        """Return both bounds of records that wrap them as named, provided that they tell one of the types beside."""
-        least, greatest = (self._of(bound, wrappers, kind) for bound in (_LEAST, _GREATEST))
+    def both_bounds(
+        self, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return the least and the greatest bound of each record, null if a record has another type of bounds.
+
+        ``wrappers`` pairs the names of wrappers, such as ``Long``, with the type ordinals that the record may state.
+        """
+        least, greatest = (self._one_bound(bound, wrappers, kind) for bound in (_LEAST, _GREATEST))
         return least, greatest
 
-    def _of(self, bound: str, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> pa.Array:
+    def _one_bound(self, bound: str, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> pa.Array:
+        """Return the least or the greatest bound of each record, from the first wrapper that has one."""
         bounds = self.nothing(kind)
         for wrapper, ordinals in wrappers:
-            values = self.some(bound, wrapper, ordinals)
+            values = self.bounds_wrapped_as(bound, wrapper, ordinals)
             if values.null_count < len(values):
                 bounds = pc.coalesce(bounds, cast(values, kind))
         return bounds
 
-    def some(self, bound: str, wrapper: str, ordinals: Sequence[int]) -> pa.Array:
-        """Return the bounds of records that wrap them so and tell one of some types, null for the others."""
+    def bounds_wrapped_as(self, bound: str, wrapper: str, ordinals: Sequence[int]) -> pa.Array:
+        """Return the bounds in a wrapper, null for records with another wrapper or with other type ordinals."""
         wrapped = _child(self.records, bound)
         values = None if wrapped is None else _child(wrapped, wrapper)
         if values is None:
@@ -173,23 +182,30 @@ class _Told:
 
     @property
     def ordinals(self) -> pa.Array:
-        told = _child(self.records, "valueType")
-        if told is None or not pa.types.is_struct(told.type):
-            return pa.array(np.full(len(self.records), _UNTOLD, np.int32))
-        return pc.fill_null(_field(told, "typeOrdinal", pa.int32()), _UNTOLD)
+        """The type that each record states, as in ``HoodieValueTypeInfo``; `_UNSTATED` if it states none."""
+        value_types = _child(self.records, "valueType")
+        if value_types is None or not pa.types.is_struct(value_types.type):
+            return pa.array(np.full(len(self.records), _UNSTATED, np.int32))
+        return pc.fill_null(_field(value_types, "typeOrdinal", pa.int32()), _UNSTATED)
 
     def decimals(self, bound: str, kind: pa.Decimal128Type) -> pa.Array:
-        exact = self.some(bound, "Decimal", (_UNTOLD,))
-        bounds = _narrowed(exact.cast(_WIDE), kind)
-        encoded = self.some(bound, "Bytes", (_DECIMAL,))
-        if encoded.null_count == len(encoded):
+        """Return bounds as decimals of the column's type.
+
+        Null if a record's scale cannot be read, or the value does not fit.
+        """
+        bounds_in_decimals = self.bounds_wrapped_as(bound, "Decimal", (_UNSTATED,))
+        bounds = _narrowed(bounds_in_decimals.cast(_WIDE), kind)
+        bounds_in_bytes = self.bounds_wrapped_as(bound, "Bytes", (_DECIMAL,))
+        if bounds_in_bytes.null_count == len(bounds_in_bytes):
             return bounds
-        told = _field(_child(self.records, "valueType"), "additionalInfo", pa.string())
-        for text in told.filter(encoded.is_valid()).unique().to_pylist():  # O(decimal types that a column had)
+        decimal_types = _field(_child(self.records, "valueType"), "additionalInfo", pa.string())
+        for text in (
+            decimal_types.filter(bounds_in_bytes.is_valid()).unique().to_pylist()
+        ):  # O(decimal types that a column had)
             scale = _scale(text)
             if scale is not None:
-                of_type = pc.if_else(pc.equal(told, text), encoded, None)
-                bounds = pc.coalesce(bounds, _narrowed(_unscaled(of_type, scale), kind))
+                of_type = pc.if_else(pc.equal(decimal_types, text), bounds_in_bytes, None)
+                bounds = pc.coalesce(bounds, _narrowed(_decimals_in_bytes(of_type, scale), kind))
         return bounds
 
     def nothing(self, kind: pa.DataType) -> pa.Array:
@@ -204,7 +220,8 @@ def _scale(text: str | None) -> int | None:
     return int(scale) if int(scale) <= int(precision) <= _WIDE.scale else None
 
 
-def _unscaled(encoded: pa.Array, scale: int) -> pa.Array:
+def _decimals_in_bytes(encoded: pa.Array, scale: int) -> pa.Array:
+    """Return the decimals that Java encoded as bytes; null for bytes that are no decimal of 38 digits."""
     size = pc.binary_length(encoded)
     fits = pc.and_(pc.greater(size, 0), pc.less_equal(size, 16))
     try:
@@ -224,22 +241,24 @@ def _narrowed(wide: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     return pc.if_else(pc.equal(narrow.cast(_WIDE), wide), narrow, None)
 
 
-def _numbers(bounds: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
+def _without_nan(bounds: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """Return both bounds with null for NaN, which proves nothing."""
     least, greatest = (pc.if_else(pc.is_nan(bound), None, bound) for bound in bounds)
     return least, greatest
 
 
-def _beside_zero(least: pa.Array, greatest: pa.Array) -> Mask:
+def _exclude_zero(least: pa.Array, greatest: pa.Array) -> Mask:
+    """Return which pairs of bounds lie both above or both below zero."""
     return mask(pc.greater(least, 0.0)) | mask(pc.less(greatest, 0.0))
 
 
-def _texts(bounds: pa.Array) -> pa.Array:
-    """Return bounds on which all orders of texts agree."""
+def _texts_in_every_order(bounds: pa.Array) -> pa.Array:
+    """Return bounds whose order is the same in UTF-16 and in bytes; null for all others."""
     return pc.if_else(pc.match_substring_regex(bounds, _BEYOND), None, bounds)
 
 
-def _whole_texts(bounds: pa.Array) -> pa.Array:
-    """Return greatest texts that no writer can have merely cut."""
+def _uncut_texts(bounds: pa.Array) -> pa.Array:
+    """Return greatest texts, null for a text that a writer may have cut: of 64, 128, 256 … characters or bytes."""
     cut = pa.array(np.zeros(len(bounds), np.bool_))
     for lengths in (pc.utf8_length(bounds), pc.binary_length(bounds)):
         counted = pc.fill_null(lengths, 0).to_numpy()
@@ -248,23 +267,31 @@ def _whole_texts(bounds: pa.Array) -> pa.Array:
     return pc.if_else(pc.or_(cut, pc.fill_null(pc.equal(bounds, ""), False)), None, bounds)
 
 
-def _times(told: _Told, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def _bounds_of_times(stated: _StatedBounds, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """Return both bounds of a column of times in microseconds.
+
+    Null if the unit that a record states is unknown or another zone's.
+    """
     zoned = kind.tz is not None
-    bounds = _untold_times(told)
+    bounds = _times_without_unit(stated)
     if zoned:
-        others = (told.some(bound, "TimestampMicros", (_UNTOLD,)) for bound in (_LEAST, _GREATEST))
-        bounds = [pc.coalesce(mine, other.cast(pa.int64())) for mine, other in zip(bounds, others, strict=True)]
+        older_bounds = (
+            stated.bounds_wrapped_as(bound, "TimestampMicros", (_UNSTATED,)) for bound in (_LEAST, _GREATEST)
+        )
+        bounds = [pc.coalesce(mine, other.cast(pa.int64())) for mine, other in zip(bounds, older_bounds, strict=True)]
     for ordinal, unit in (_UNITS_ZONED if zoned else _UNITS_LOCAL).items():
         for number, bound in enumerate((_LEAST, _GREATEST)):
-            raw = told.some(bound, "Long", (ordinal,)).cast(pa.int64())
+            raw = stated.bounds_wrapped_as(bound, "Long", (ordinal,)).cast(pa.int64())
             bounds[number] = pc.coalesce(bounds[number], _micros(raw, unit))
     least, greatest = (bound.cast(kind) for bound in bounds)
     return least, greatest
 
 
-def _untold_times(told: _Told) -> list[pa.Array]:
-    """Return numbers of unknown unit that can only be microseconds."""
-    least, greatest = (told.some(bound, "Long", (_UNTOLD,)).cast(pa.int64()) for bound in (_LEAST, _GREATEST))
+def _times_without_unit(stated: _StatedBounds) -> list[pa.Array]:
+    """Return the bounds of records that state no unit, null unless the numbers can only be microseconds."""
+    least, greatest = (
+        stated.bounds_wrapped_as(bound, "Long", (_UNSTATED,)).cast(pa.int64()) for bound in (_LEAST, _GREATEST)
+    )
     sizes = [pc.fill_null(bound, 0).to_numpy() for bound in (least, greatest)]
     size = np.maximum(*[np.abs(bound.astype(np.float64)) for bound in sizes])
     micros = pa.array((size >= _LEAST_MICROS) & (size < _MOST_MICROS))
@@ -272,6 +299,7 @@ def _untold_times(told: _Told) -> list[pa.Array]:
 
 
 def _micros(raw: pa.Array, unit: str) -> pa.Array:
+    """Return numbers of a unit as microseconds; null for milliseconds that would overflow."""
     if unit == "ms":
         fits = pc.and_(pc.less(raw, _MOST_MILLIS), pc.greater(raw, -_MOST_MILLIS))
         return pc.multiply(pc.if_else(fits, raw, None), 1000)
@@ -281,19 +309,20 @@ def _micros(raw: pa.Array, unit: str) -> pa.Array:
     return raw
 
 
-def _without(bounds: pa.Array, hidden: pa.Array) -> pa.Array:
+def _hide(bounds: pa.Array, hidden: pa.Array) -> pa.Array:
+    """Return bounds with null where ``hidden`` is true."""
     return pc.if_else(hidden, None, bounds)
 
 
-def _missing(records: pa.StructArray, bound: str) -> pa.Array:
+def _lack_bound(records: pa.StructArray, bound: str) -> pa.Array:
     """Return which records have no bound of any type."""
     wrapped = _child(records, bound)
     if wrapped is None or not pa.types.is_struct(wrapped.type):
         return pa.array(np.ones(len(records), np.bool_))
-    missing = pa.array(np.ones(len(records), np.bool_))
+    lacks_bound = pa.array(np.ones(len(records), np.bool_))
     for field in children(wrapped.type):
-        missing = pc.and_(missing, pc.is_null(pc.struct_field(wrapped, [field.name])))
-    return missing
+        lacks_bound = pc.and_(lacks_bound, pc.is_null(pc.struct_field(wrapped, [field.name])))
+    return lacks_bound
 
 
 def _child(records: pa.Array, name: str) -> pa.Array | None:
@@ -304,5 +333,6 @@ def _child(records: pa.Array, name: str) -> pa.Array | None:
 
 
 def _field(records: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    """Return a field of structs in a type; nulls if the release that wrote them lacks it."""
     child = _child(records, name)
     return pa.nulls(len(records), kind) if child is None else child.cast(kind)

@@ -30,25 +30,28 @@ def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
     Raises ValueError if the schema has no place for a bound.
     """
     columns, count = {field.name for field in children(records.type)}, len(records)
-    parts = []
+    fields = []
     for field in schema_of(schema).avro["fields"]:
         name, avro = field["name"], field["type"]
         if name == "key":
-            parts.append(same(_EMPTY_KEY, count))
+            fields.append(same(_EMPTY_KEY, count))
         else:
             array = records.field(name) if name in columns and not name.startswith(META) else None
-            parts.append(_column(avro, array, count))
-    return binary_array(beside(parts))
+            fields.append(_column(avro, array, count))
+    return binary_array(beside(fields))
 
 
 def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
-    """Return the values of one field; ``array`` is None if the records lack it."""
+    """Return the values of one field in Avro's encoding.
+
+    If the records lack the field (``array`` is None), null or a default.
+    """
     if not isinstance(avro, list):
         return _default(avro, count) if array is None else _values(avro, array)
     if array is None:
         return same(_number(avro.index("null")), count)
     if len(types_in(avro)) > 1:
-        return _one_of(avro, array)
+        return _wrapped_column(avro, array)
     chosen = types_in(avro)[0]
     if "null" not in avro:
         return _values(chosen, array)
@@ -57,7 +60,7 @@ def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
     return beside([branches, spread(_values(chosen, array.filter(array.is_valid())), valid)])
 
 
-def _one_of(avro: list[Any], array: pa.StructArray) -> Encoded:
+def _wrapped_column(avro: list[Any], array: pa.StructArray) -> Encoded:
     """Return values of one of several types, each of which a record wraps; the array has a field for each type."""
     names = [field.name for field in children(array.type)]
     branches = np.full(len(array), avro.index("null"), dtype=np.int64)
@@ -97,15 +100,16 @@ def _values(avro: Any, array: pa.Array) -> Encoded:
         entries = beside(
             [texts(array.keys.slice(first, size)), _values(avro["values"], array.items.slice(first, size))]
         )
-        return _lists(np.diff(starts).astype(np.int64), entries)
+        return _encoded_lists(np.diff(starts).astype(np.int64), entries)
     if base == "array":
         lengths = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
         items = array.flatten()
-        return _lists(lengths, _column(avro["items"], items, len(items)))
-    return _plain(array)
+        return _encoded_lists(lengths, _column(avro["items"], items, len(items)))
+    return _encoded_primitives(array)
 
 
-def _plain(array: pa.Array) -> Encoded:
+def _encoded_primitives(array: pa.Array) -> Encoded:
+    """Return numbers, texts, bytes or decimals without nulls in Avro's encoding."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
@@ -120,13 +124,15 @@ def _plain(array: pa.Array) -> Encoded:
     return numbers(array.view(plain).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _lists(lengths: Integers, items: Encoded) -> Encoded:
+def _encoded_lists(lengths: Integers, items: Encoded) -> Encoded:
+    """Return lists, or maps, as Avro's blocks: a count, the items, and an end; an empty list is the end alone."""
     filled = lengths > 0
     counts = spread(numbers(lengths[filled]), filled)
     return beside([counts, within(items, lengths), same(_END, len(lengths))])
 
 
 def _default(avro: Any, count: int) -> Encoded:
+    """Return a default value for each record; raise ValueError if the type has none."""
     base = avro if isinstance(avro, str) else avro["type"]
     if base not in _DEFAULTS:
         raise ValueError(f"for its records lack a field of the type {base}")

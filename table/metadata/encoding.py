@@ -96,7 +96,7 @@ def records_of_files(
     owners = paths.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(owners, kind="stable")
     counts = np.bincount(owners, minlength=len(paths.dictionary)).astype(np.int64)
-    entries = _entries(names.take(pa.array(order)), sizes[order], deleted[order])
+    entries = _encoded_files(names.take(pa.array(order)), sizes[order], deleted[order])
     maps = beside([numbers(counts), within(entries, counts), same(_END_OF_MAP, len(counts))])
     keys = pa.array([key_of_partition(path) for path in paths.dictionary.to_pylist()], pa.string())  # O(partitions)
     return Records(keys, encoded(schema, FILES_OF_PARTITION, {"filesystemMetadata": EncodedField(maps)}, len(keys)))
@@ -105,11 +105,11 @@ def records_of_files(
 def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> Records:
     """Return the record that names partitions, also those that have no files any more."""
     keys = pa.array([key_of_partition(path) for path in paths.to_pylist()], pa.string())  # O(partitions)
-    entries = _entries(keys, np.zeros(len(keys), dtype=np.int64), deleted)
+    entries = _encoded_files(keys, np.zeros(len(keys), dtype=np.int64), deleted)
     head = b"" if not len(keys) else numbers(np.array([len(keys)])).data.tobytes()
     value = head + entries.data.tobytes() + _END_OF_MAP
-    given = {"filesystemMetadata": EncodedField(same(value, 1))}
-    return Records(pa.array([PARTITIONS]), encoded(schema, ALL_PARTITIONS, given, 1))
+    fields = {"filesystemMetadata": EncodedField(same(value, 1))}
+    return Records(pa.array([PARTITIONS]), encoded(schema, ALL_PARTITIONS, fields, 1))
 
 
 def encoded(
@@ -120,38 +120,46 @@ def encoded(
     for field in schema_of(schema).avro["fields"]:
         name, avro = field["name"], field["type"]
         if name.startswith(_META):
-            columns.append(_null(avro, count))
+            columns.append(_encoded_nulls(avro, count))
         elif name == "key":
             columns.append(same(b"\x00", count))
         elif name == "type":
             columns.append(same(_number(kind), count))
         else:
-            columns.append(_part(avro, parts.get(name), count))
+            columns.append(_encoded_part(avro, parts.get(name), count))
     return binary_array(beside(columns))
 
 
-def _part(avro: Any, given: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int) -> Encoded:
+def _encoded_part(
+    avro: Any, given: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int
+) -> Encoded:
+    """Return a top-level field: null if it is not given, its own encoding, or a record of the given fields."""
     if given is None:
-        return _null(avro, count)
+        return _encoded_nulls(avro, count)
     if isinstance(given, EncodedField):
-        return _value(avro, given, count)
+        return _encoded_value(avro, given, count)
     record = types_in(avro)[0]
-    inner = [_field(field, given.get(field["name"]), count) for field in record["fields"]]
+    inner = [_encoded_field(field, given.get(field["name"]), count) for field in record["fields"]]
     return beside([same(_number(avro.index(record)), count), *inner])
 
 
-def _field(field: Mapping[str, Any], given: EncodedField | StackedFields | None, count: int) -> Encoded:
+def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields | None, count: int) -> Encoded:
+    """Return one field of an inner record; a field that is not given is false or null."""
     avro = field["type"]
     if isinstance(given, StackedFields):
-        return stacked([_value(avro, part, rows) for part, rows in given.parts])
+        return stacked([_encoded_value(avro, part, rows) for part, rows in given.parts])
     if given is not None:
-        return _value(avro, given, count)
+        return _encoded_value(avro, given, count)
     if avro == "boolean":
         return same(_FALSE, count)
-    return _null(avro, count)
+    return _encoded_nulls(avro, count)
 
 
-def _value(avro: Any, given: EncodedField, count: int) -> Encoded:
+def _encoded_value(avro: Any, given: EncodedField, count: int) -> Encoded:
+    """Return values with the number of their branch of the union in front, if the type is a union.
+
+    Null for rows without one.
+    """
     if not isinstance(avro, list):
         return given.values
     types = types_in(avro)
@@ -160,14 +168,17 @@ def _value(avro: Any, given: EncodedField, count: int) -> Encoded:
     branched = beside([same(branch, len(given.values.lengths)), given.values])
     if given.valid is None:
         return branched
-    return beside([spread(branched, given.valid), spread(_null(avro, int((~given.valid).sum())), ~given.valid)])
+    return beside(
+        [spread(branched, given.valid), spread(_encoded_nulls(avro, int((~given.valid).sum())), ~given.valid)]
+    )
 
 
-def _null(avro: Any, count: int) -> Encoded:
+def _encoded_nulls(avro: Any, count: int) -> Encoded:
     return same(_number(avro.index("null")), count)
 
 
-def _entries(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Encoded:
+def _encoded_files(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Encoded:
+    """Return the entries of maps of files, each a name with its size and whether it is deleted."""
     return beside([texts(names), numbers(sizes), Encoded(np.ones(len(sizes), np.int64), deleted.astype(np.uint8))])
 
 

@@ -102,21 +102,25 @@ class GroupReader:
     may_be_torn: bool = True
 
     def records(self, wanted: WantedEntries) -> Iterator[pa.StructArray]:
-        """Yield the records that a reader asks for; raises `CorruptFileError` if a file is damaged."""
+        """Yield the records that a reader asks for.
+
+        Keys that log files have, too, are merged with them last; all others are yielded as the base file is read.
+        Raises `CorruptFileError` if a file is damaged.
+        """
         with without_metadata(self.storage):
             logs = self.said_in_logs(wanted)
-            in_logs = pa.concat_arrays([part.keys for part in logs]) if logs else None
-            of_both: list[SaidRecords] = []
-            for part in self._base(wanted):
-                if in_logs is None:
+            log_keys = pa.concat_arrays([part.keys for part in logs]) if logs else None
+            in_both: list[SaidRecords] = []
+            for part in self._records_of_base(wanted):
+                if log_keys is None:
                     yield from self._merged(part.entries.keys, [part])
                     continue
-                again = pc.is_in(part.keys, value_set=in_logs)
-                of_both.append(part.some(again))
-                alone = part.some(pc.invert(again))
-                yield from self._merged(alone.keys, [alone])
+                is_in_logs = pc.is_in(part.keys, value_set=log_keys)
+                in_both.append(part.some(is_in_logs))
+                only_in_base = part.some(pc.invert(is_in_logs))
+                yield from self._merged(only_in_base.keys, [only_in_base])
             if logs:
-                yield from self._merged(in_logs, [*of_both, *logs])
+                yield from self._merged(log_keys, [*in_both, *logs])
 
     def count(self) -> int | None:
         """Return how many keys the file group has; None if its log files are too large to be read for that."""
@@ -133,6 +137,10 @@ class GroupReader:
                 return file.count - len(file.find(keys)) + len(left)
 
     def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:
+        """Yield one batch of merged records, or nothing if deletes remove all.
+
+        Raises `CorruptFileError` for a value that cannot be read.
+        """
         if not len(keys):
             return
         try:
@@ -146,7 +154,8 @@ class GroupReader:
         if batch is not None:
             yield batch
 
-    def _base(self, wanted: WantedEntries) -> Iterator[SaidRecords]:
+    def _records_of_base(self, wanted: WantedEntries) -> Iterator[SaidRecords]:
+        """Yield the wanted entries of the base file in parts; none if the slice has no base file."""
         with self.open_base() as file:
             if file is None:
                 return
@@ -165,14 +174,21 @@ class GroupReader:
             yield HFile(source, base.path)
 
     def said_in_logs(self, wanted: WantedEntries) -> list[SaidRecords]:
-        """Return what the log blocks that count say, the oldest first; each log file is opened once."""
-        read = for_each(self.storage, partial(self._read_log, wanted=wanted), self.file_slice.logs)
-        said = {(block.path, block.offset): part for blocks in read for block, part in blocks}
-        counting = effective_blocks(([block for block, _ in blocks] for blocks in read), self.counts)
-        parts = (said[block.path, block.offset] for block in counting)
+        """Return the records and deletes of all log blocks that count, the oldest first.
+
+        Each log file is opened once.
+        """
+        blocks_by_log = for_each(self.storage, partial(self._read_log, wanted=wanted), self.file_slice.logs)
+        records_by_block = {(block.path, block.offset): part for blocks in blocks_by_log for block, part in blocks}
+        counting = effective_blocks(([block for block, _ in blocks] for blocks in blocks_by_log), self.counts)
+        parts = (records_by_block[block.path, block.offset] for block in counting)
         return [part for part in parts if part is not None and len(part.keys)]
 
     def _read_log(self, log: LogFile, wanted: WantedEntries) -> list[tuple[LogBlock, SaidRecords | None]]:
+        """Return the blocks of a log file, each with its wanted records.
+
+        Raises `CorruptFileError` for a torn file, unless files may be torn.
+        """
         with storage_errors("read", log.path), open_log(self.storage, log.path) as source:
             blocks = [*blocks_of(self.storage, log.path, source)]
             if not self.may_be_torn and self._is_torn(log, blocks):
@@ -180,15 +196,22 @@ class GroupReader:
                     f"The log file {log.path} of the metadata table of {self.storage.path} is torn.",
                     "Restore the file from a backup.",
                 )
-            return [(block, self._part(block, source, wanted)) for block in blocks]
+            return [(block, self._records_of_block(block, source, wanted)) for block in blocks]
 
     def _is_torn(self, log: LogFile, blocks: Sequence[LogBlock]) -> bool:
-        """Return whether a log file is not whole, and is not of a failed attempt beside one of the same instant."""
+        """Return whether a log file of an instant that counts is not whole.
+
+        That is if it has a corrupt block, or no block. A failed attempt may leave such a file beside another of its
+        instant.
+        """
         is_whole = blocks and all(block.type != BlockType.CORRUPT for block in blocks)
         return not is_whole and self.counts(log.named_time) and not self.file_slice.has_another(log)
 
-    def _part(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
-        """Return what a block says of wanted keys; None for a block that cannot count."""
+    def _records_of_block(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
+        """Return the wanted records of a block, or the wanted keys that it deletes.
+
+        None for a block that cannot count.
+        """
         if block.type in (BlockType.COMMAND, BlockType.CORRUPT) or not self.counts(block.instant_time):
             return None
         if block.type == BlockType.DELETE:
@@ -203,7 +226,7 @@ class GroupReader:
 
 @contextmanager
 def without_metadata(storage: Storage) -> Iterator[None]:
-    """Let errors about a damaged file of the metadata table end with the call that does without it."""
+    """Raise errors about a damaged file of the metadata table again with the advice to drop that table."""
     try:
         yield
     except CorruptFileError as error:

@@ -22,7 +22,7 @@ from ..hfile.reader import HFile
 from ..hfile.writer import HFileWriter
 from .encoded_again import encoded_again
 from .file_groups import AllEntries, GroupReader, without_metadata
-from .merging import KEY, Laid, SaidRecords, merged
+from .merging import KEY, NumberedRows, SaidRecords, merged
 from .record_schema import record_schema
 from .records import decode
 
@@ -55,14 +55,16 @@ class BlocksAtOnce:
 
 
 def sorted_keys(logs: Sequence[SaidRecords]) -> pa.BinaryArray:
+    """Return all keys of log files in their order."""
     keys = pa.concat_arrays([log.keys for log in logs]) if logs else pa.array([], pa.binary())
     return keys.take(pc.sort_indices(keys))
 
 
 def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksAtOnce]:
-    """Return all blocks of a file in their order, given the keys of its log files.
+    """Return all blocks of a file in their order, in parts to be in memory together, given the keys of its log files.
 
-    The last block is decoded, as it tells the last key. Without ``copies`` all are.
+    Blocks without such a key are copied, but not the last: a decoded block tells the last key. Without ``copies`` all
+    are decoded.
     """
     blocks = file.blocks
     ends: list[bytes | None] = [*(place.key for place in blocks[1:]), None]
@@ -80,10 +82,14 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
     counts = [0, *(count_below(keys, place.key) for place in blocks[1:]), len(keys)]
     touched = [before < after for before, after in pairwise(counts)]
     touched[-1] = True
-    return list(_parts(touched, ends))
+    return list(_batches_of_runs(touched, ends))
 
 
-def _parts(touched: Sequence[bool], ends: Sequence[bytes | None]) -> Iterator[BlocksAtOnce]:
+def _batches_of_runs(touched: Sequence[bool], ends: Sequence[bytes | None]) -> Iterator[BlocksAtOnce]:
+    """Yield runs of neighbouring blocks, all ``touched`` by log files or all not.
+
+    A batch has so many runs that only some hundred decoded blocks are in memory together.
+    """
     runs: list[BlockRun] = []
     at = decoded = 0
     while at < len(touched):
@@ -116,10 +122,11 @@ class MergedGroup:
 
 
 def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None = None) -> MergedGroup:
-    """Merge a file slice; ``lists`` says that its records list files: the deleted files leave the list.
+    """Merge a file slice into a new base file.
 
-    ``newest`` comes after all that its log files say. Memory holds the log files, the new file, and a part of the base
-    file. Blocks of the base file that no log file touches are copied. Raises `CorruptFileError` if a file is damaged.
+    With ``lists`` its records list files, and the deleted files leave the list. ``newest`` comes after all that its log
+    files say. Memory holds the log files, the new file, and a part of the base file. Blocks of the base file that no
+    log file touches are copied. Raises `CorruptFileError` if a file is damaged.
     """
     with without_metadata(reader.storage):
         try:
@@ -137,6 +144,8 @@ def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None
 
 @dataclass(slots=True)
 class _Merge:
+    """One merge of a base file with the records of log files; ``logged`` counts the entries of the log files."""
+
     reader: GroupReader
     logs: Sequence[SaidRecords]
     lists: bool
@@ -144,6 +153,10 @@ class _Merge:
     schema: str = ""
 
     def file(self) -> MergedGroup:
+        """Return the merged file.
+
+        If copied blocks end it, it is made again without copies, as its last key would be unknown.
+        """
         with self.reader.open_base() as base:
             if base is None or not base.count:
                 self._choose_schema("")
@@ -158,10 +171,12 @@ class _Merge:
         return MergedGroup(content, self.schema, count, self.logged)
 
     def _choose_schema(self, of_base: str) -> None:
+        """Take the schema that base file and log files share, or pyhudi's own if they have several."""
         schemas = {text for text in (of_base, *(log.schema for log in self.logs)) if text}
         self.schema = schemas.pop() if len(schemas) == 1 else record_schema()
 
     def _new_file(self) -> tuple[bytes, int]:
+        """Return a file of the log files' records alone, and how many entries it has."""
         stream = pa.BufferOutputStream()
         file = HFileWriter(stream, self.schema)
         file.add(self._merged(self.logs))
@@ -174,18 +189,18 @@ class _Merge:
         A copied block does not.
         """
         stream = pa.BufferOutputStream()
-        file, left, decoded, tells_last_key = HFileWriter(stream, self.schema), list(self.logs), 0, True
+        file, later_logs, decoded, tells_last_key = HFileWriter(stream, self.schema), list(self.logs), 0, True
         for part in parts:
             end = part.end_key
-            now = left if end is None else [log.some(pc.less(log.keys, end)) for log in left]
-            left = [] if end is None else [log.some(pc.greater_equal(log.keys, end)) for log in left]
+            logs_of_part = later_logs if end is None else [log.some(pc.less(log.keys, end)) for log in later_logs]
+            later_logs = [] if end is None else [log.some(pc.greater_equal(log.keys, end)) for log in later_logs]
             of_base = base.entries_in(part.decoded)
             decoded += len(of_base)
-            entries = self._of_both(SaidRecords(of_base, base.schema), now)
+            entries = self._of_both(SaidRecords(of_base, base.schema), logs_of_part)
             at = 0
             for run in part.runs:
                 if run.copied:
-                    _copy(base, run.numbers, file)
+                    _copy_blocks(base, run.numbers, file)
                     tells_last_key = False
                     continue
                 stop = len(entries) if run.end_key is None else count_below(entries.keys, run.end_key)
@@ -198,17 +213,17 @@ class _Merge:
         return bytes(stream.getvalue().to_pybytes()), file.count, tells_last_key
 
     def _of_both(self, base: SaidRecords, logs: Sequence[SaidRecords]) -> Entries:
-        """Return what a part of the base file and the log files' entries beside it leave."""
-        said = [log for log in logs if len(log.keys)]
-        if not said:
+        """Return the merged entries of a part of the base file and of the log files' entries between the same keys."""
+        logs_with_keys = [log for log in logs if len(log.keys)]
+        if not logs_with_keys:
             return Entries(base.keys, self._values(base))
-        again = pc.is_in(base.keys, value_set=pa.concat_arrays([log.keys for log in said]))
-        alone = base.some(pc.invert(again))
-        changed = self._merged([base.some(again), *said])
-        if not len(alone.keys):
+        is_in_logs = pc.is_in(base.keys, value_set=pa.concat_arrays([log.keys for log in logs_with_keys]))
+        only_in_base = base.some(pc.invert(is_in_logs))
+        changed = self._merged([base.some(is_in_logs), *logs_with_keys])
+        if not len(only_in_base.keys):
             return changed
-        keys = pa.concat_arrays([alone.keys, changed.keys])
-        values = pa.concat_arrays([self._values(alone), changed.values])
+        keys = pa.concat_arrays([only_in_base.keys, changed.keys])
+        values = pa.concat_arrays([self._values(only_in_base), changed.values])
         order = pc.sort_indices(keys)
         return Entries(keys.take(order), values.take(order))
 
@@ -219,22 +234,25 @@ class _Merge:
         return encoded_again(decode(part.entries.values, part.schema), self.schema)
 
     def _merged(self, parts: Sequence[SaidRecords]) -> Entries:
-        """Return the records that parts, the oldest first, leave, in the order of their keys."""
+        """Return the merged entries of parts, the oldest first, in the order of their keys.
+
+        Records stated once keep their bytes.
+        """
         parts = [part for part in parts if len(part.keys)]
         if not parts:
             return stored.NONE
-        laid = Laid.of(parts)
-        rows = laid.counting()
+        numbered = NumberedRows.of(parts)
+        rows = numbered.counting()
         if not self.reader.adds_up:
-            rows = rows[np.isin(rows, laid.newest)]
-        stated_once = np.bincount(laid.numbers[rows], minlength=len(laid.newest))[laid.numbers[rows]] == 1
-        same = {part.schema for part in parts if not part.deletes} <= {self.schema}
-        once = rows[stated_once] if same and not self.lists else rows[:0]
+            rows = rows[np.isin(rows, numbered.newest)]
+        stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1
+        is_one_schema = {part.schema for part in parts if not part.deletes} <= {self.schema}
+        stated_once_rows = rows[stated_once] if is_one_schema and not self.lists else rows[:0]
         keys = pa.concat_arrays([part.keys for part in parts])
         values = pa.concat_arrays([part.entries.values for part in parts])
-        entries = Entries(keys.take(pa.array(once)), values.take(pa.array(once)))
-        several = [part.some(pc.invert(pc.is_in(part.keys, value_set=entries.keys))) for part in parts]
-        records = merged(several, adds_up=self.reader.adds_up) if any(len(part.keys) for part in several) else None
+        entries = Entries(keys.take(pa.array(stated_once_rows)), values.take(pa.array(stated_once_rows)))
+        restated = [part.some(pc.invert(pc.is_in(part.keys, value_set=entries.keys))) for part in parts]
+        records = merged(restated, adds_up=self.reader.adds_up) if any(len(part.keys) for part in restated) else None
         if records is not None:
             new = Entries(records.field(KEY).cast(pa.binary()), encoded_again(records, self.schema))
             entries = stored.joined([entries, new])
@@ -242,7 +260,8 @@ class _Merge:
         return Entries(entries.keys.take(order), entries.values.take(order))
 
 
-def _copy(base: HFile, numbers: range, file: HFileWriter) -> None:
+def _copy_blocks(base: HFile, numbers: range, file: HFileWriter) -> None:
+    """Copy blocks as they are; raise ValueError if their checksums cannot be moved."""
     for number in numbers:  # O(blocks)
         block = base.moved_block(number, file.before)
         if block is None:

@@ -36,6 +36,7 @@ def schema_of_group(metadata: MetadataTable, partition: str, file_id: str) -> st
 
 
 def _schema_of_base(storage: Storage, base: BaseFile) -> str:
+    """Return the schema in a base file's footer, which the process reads once."""
     file = (storage.path, base.path, base.size)
     if file not in _SCHEMAS:
         with storage_errors("read", base.path), storage.open_input(base.path) as source:

@@ -45,41 +45,50 @@ class MetadataListing:
         return self._store.files(partition_path)
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
-        answer = self._ask(len(partition_paths), partial(_of_partitions, partition_paths))
+        """List some partitions: by the metadata table if it answers, else by their folders."""
+        answer = self._ask(len(partition_paths), partial(_files_of_partitions, partition_paths))
         if answer is None:
             return self._store.of(partition_paths)
         return Listed({path: answer.get(path, ()) for path in partition_paths}, by_folders=False)
 
     def partitions(self, needed: Needed | None = None) -> Listed:
-        return self._store.walked(needed, partial(self._below, needed))
+        """List the partitions that a query needs, by default all.
+
+        At each level of folders with many folders, it asks the metadata table first.
+        """
+        return self._store.walked(needed, partial(self._ask_below, needed))
 
     def doubt(self, path: str) -> None:
         """Do without the metadata table, which is wrong about a file."""
         what = f"It lacks the file {path}, or says another size than the write that made the file."
         self.metadata.doubt(CorruptFileError(what, ""))
 
-    def _below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
+    def _ask_below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
+        """Return the files of all partitions below the folders of a level; None to list the folders themselves."""
         if len(level) < _least_folders(self.storage):
             return None
         if needed is None:
-            return self._ask(len(level), _of_every_partition)
+            return self._ask(len(level), _files_of_all)
         requests = sum(needed.accepts(folder) or folder not in needed.named for folder in level)
-        return self._ask(requests, partial(_of_needed, needed, level))
+        return self._ask(requests, partial(_files_of_needed, needed, level))
 
     def _ask(self, folders: int, question: Question) -> dict[str, Files] | None:
-        """Return the answer of the metadata table; None if as many folders are cheaper, or it has no answer."""
+        """Return the answer of the metadata table.
+
+        None if so many ``folders`` are cheaper to list, or it has no answer.
+        """
         if folders < _least_folders(self.storage) or FILES not in self.metadata.table.config.metadata_partitions:
             return None
         trusted = self.metadata.trusted
         if trusted is None:
             return None
-        each = 1 if self.storage.remote else _FOLDERS_A_FILE
+        folders_per_file = 1 if self.storage.remote else _FOLDERS_A_FILE
 
-        def asked(files: MetadataPartition) -> dict[str, Files] | None:
+        def answer_if_cheaper(files: MetadataPartition) -> dict[str, Files] | None:
             count = sum(len(file_slice.data_files) for file_slice in files.slices.values())
-            return question(files) if count * each < folders else None
+            return question(files) if count * folders_per_file < folders else None
 
-        return trusted.ask(FILES, asked)
+        return trusted.ask(FILES, answer_if_cheaper)
 
     @property
     def _store(self) -> StoreListing:
@@ -88,7 +97,7 @@ class MetadataListing:
 
 def lists_any(files: MetadataPartition, paths: Collection[str]) -> bool:
     """Return whether the list of files names one of some data files."""
-    listed = _of_partitions(sorted({split(path)[0] for path in paths}), files)
+    listed = _files_of_partitions(sorted({split(path)[0] for path in paths}), files)
     return not {info.path for infos in listed.values() for info in infos}.isdisjoint(paths)
 
 
@@ -97,19 +106,21 @@ def _least_folders(storage: Storage) -> int:
     return _LEAST_REMOTE if storage.remote else _LEAST_ON_DISK
 
 
-def _of_every_partition(files: MetadataPartition) -> dict[str, Files]:
+def _files_of_all(files: MetadataPartition) -> dict[str, Files]:
+    """Return the files of every partition that the metadata table knows."""
     # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
     files_by_key = _by_key(files.records())
     _take_names(files_by_key)
-    return {_path(key): infos for key, infos in files_by_key.items()}
+    return {_partition_path(key): infos for key, infos in files_by_key.items()}
 
 
-def _of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
+def _files_of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
+    """Return the files of some partitions; a partition without a record is left out."""
     files_by_key = _by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
-    return {_path(key): infos for key, infos in files_by_key.items()}
+    return {_partition_path(key): infos for key, infos in files_by_key.items()}
 
 
-def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
+def _files_of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
     """Return the files of the partitions that a query needs.
 
     Folders of the level are looked up together with the names of all partitions: they are partitions, too, unless the
@@ -120,8 +131,8 @@ def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -
     names = {*_take_names(files_by_key), *needed.named}
     partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
     deeper = [name for name in partitions if name not in asked]
-    more = _of_partitions(deeper, files) if deeper else {}
-    return {**partitions, **{_path(key): infos for key, infos in files_by_key.items()}, **more}
+    more = _files_of_partitions(deeper, files) if deeper else {}
+    return {**partitions, **{_partition_path(key): infos for key, infos in files_by_key.items()}, **more}
 
 
 def _take_names(files_by_key: dict[str, Files]) -> list[str]:
@@ -131,10 +142,10 @@ def _take_names(files_by_key: dict[str, Files]) -> list[str]:
     """
     if PARTITIONS not in files_by_key:
         raise CorruptFileError("It has no record that names all partitions.", "")
-    return [_path(info.path) for info in files_by_key.pop(PARTITIONS)]
+    return [_partition_path(info.path) for info in files_by_key.pop(PARTITIONS)]
 
 
-def _path(key: str) -> str:
+def _partition_path(key: str) -> str:
     return "" if key == ROOT else key
 
 
@@ -153,15 +164,19 @@ def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
         sizes = maps.items.field("size").to_pylist()  # O(files)
         offsets = maps.offsets.to_pylist()  # O(partitions)
         for key, start, end in zip(keys, offsets, offsets[1:], strict=False):
-            files_by_key[key] = _infos(key, names[start:end], sizes[start:end])
+            files_by_key[key] = _infos_of_record(key, names[start:end], sizes[start:end])
     return files_by_key
 
 
-def _infos(key: str, names: list[str], sizes: list[int]) -> Files:
+def _infos_of_record(key: str, names: list[str], sizes: list[int]) -> Files:
+    """Return the files of one record in the order of their paths.
+
+    Of the record of all partitions their names as paths.
+    """
     if key == PARTITIONS:
         return tuple(FileInfo(name, 0, 0.0) for name in names)
-    begin = "" if key == ROOT else f"{key}/"
+    folder_prefix = "" if key == ROOT else f"{key}/"
     if min(sizes, default=1) <= 0:
         name = names[sizes.index(min(sizes))]
-        raise CorruptFileError(f"It says of the file {begin}{name} that it has no bytes.", "")
-    return tuple(FileInfo(begin + name, size, 0.0) for name, size in sorted(zip(names, sizes, strict=True)))
+        raise CorruptFileError(f"It says of the file {folder_prefix}{name} that it has no bytes.", "")
+    return tuple(FileInfo(folder_prefix + name, size, 0.0) for name, size in sorted(zip(names, sizes, strict=True)))

@@ -45,16 +45,17 @@ class SaidRecords:
         return self.entries.keys
 
     def some(self, chosen: pa.Array) -> SaidRecords:
+        """Return the chosen entries alone."""
         return SaidRecords(
             Entries(self.keys.filter(chosen), self.entries.values.filter(chosen)), self.schema, self.deletes
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """All parts one after the other, the oldest first: of each row its key's number, and whether it deletes.
+class NumberedRows:
+    """The rows of all parts one after the other, the oldest first; rows of one key share a number.
 
-    ``newest`` is the last row of each number.
+    ``deletes`` says which rows delete their key. ``newest`` is the last row of each number.
     """
 
     numbers: Integers
@@ -62,7 +63,8 @@ class Laid:
     newest: Integers
 
     @classmethod
-    def of(cls, parts: Sequence[SaidRecords]) -> Laid:
+    def of(cls, parts: Sequence[SaidRecords]) -> NumberedRows:
+        """Number the keys of parts, the oldest first."""
         keys = pa.concat_arrays([part.keys for part in parts])
         numbers = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
         deletes = np.repeat([part.deletes for part in parts], [len(part.keys) for part in parts])
@@ -73,18 +75,18 @@ class Laid:
 
     def counting(self) -> Integers:
         """Return the rows behind the last delete of their key."""
-        last = np.full(len(self.newest), -1, dtype=np.int64)
+        last_delete = np.full(len(self.newest), -1, dtype=np.int64)
         rows = np.flatnonzero(self.deletes)
-        last[self.numbers[rows]] = rows
-        return np.flatnonzero(~self.deletes & (np.arange(len(self.numbers)) > last[self.numbers]))
+        last_delete[self.numbers[rows]] = rows
+        return np.flatnonzero(~self.deletes & (np.arange(len(self.numbers)) > last_delete[self.numbers]))
 
 
 def keys_left(parts: Sequence[SaidRecords]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     """Return all keys of parts, the oldest first, and those among them that no later part deletes; each once."""
-    laid, keys = Laid.of(parts), pa.concat_arrays([part.keys for part in parts])
-    newest = pa.array(laid.newest)
-    every = keys.take(newest)
-    return every, every.filter(pa.array(~laid.deletes[laid.newest]))
+    numbered, keys = NumberedRows.of(parts), pa.concat_arrays([part.keys for part in parts])
+    newest = pa.array(numbered.newest)
+    all_keys = keys.take(newest)
+    return all_keys, all_keys.filter(pa.array(~numbered.deletes[numbered.newest]))
 
 
 def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | None:
@@ -92,14 +94,14 @@ def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | N
 
     If records of one key do not add up, only the newest is decoded.
     """
-    laid = Laid.of(parts)
-    rows = laid.counting()
-    last = np.isin(rows, laid.newest)
+    numbered = NumberedRows.of(parts)
+    rows = numbered.counting()
+    is_newest = np.isin(rows, numbered.newest)
     if not len(rows):
         return None
     if not adds_up:
-        return _without_deleted(_records(parts, rows[last]))
-    return _without_deleted(_added_up(_records(parts, rows), laid.numbers[rows], np.flatnonzero(last)))
+        return _without_deleted(_records(parts, rows[is_newest]))
+    return _without_deleted(_added_up(_records(parts, rows), numbered.numbers[rows], np.flatnonzero(is_newest)))
 
 
 def _without_deleted(records: pa.StructArray) -> pa.StructArray:
@@ -107,8 +109,8 @@ def _without_deleted(records: pa.StructArray) -> pa.StructArray:
     keeps = pa.repeat(True, len(records))
     for field in children(records.type):
         if pa.types.is_struct(field.type) and any(inner.name == _DELETED for inner in children(field.type)):
-            gone = pc.struct_field(records, [field.name, _DELETED])
-            keeps = pc.and_(keeps, pc.invert(pc.fill_null(gone, False)))
+            is_deleted = pc.struct_field(records, [field.name, _DELETED])
+            keeps = pc.and_(keeps, pc.invert(pc.fill_null(is_deleted, False)))
     return records.filter(keeps)
 
 
@@ -124,7 +126,10 @@ def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.
 
 
 def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
-    """Return the files of each number: the newest entry of a file counts, and a size never falls."""
+    """Return the map of files of each number.
+
+    The newest entry of a file counts, and its size is the greatest since it was last deleted.
+    """
     lengths = np.diff(maps.offsets.to_numpy()).astype(np.int64)
     owners = np.repeat(numbers, lengths)
     if not len(owners):
@@ -132,17 +137,19 @@ def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
     names = maps.keys.dictionary_encode()
     pairs = owners * max(len(names.dictionary), 1) + names.indices.to_numpy(zero_copy_only=False)
     sizes = maps.items.field("size").to_numpy(zero_copy_only=False)
-    gone = maps.items.field("isDeleted").to_numpy(zero_copy_only=False)
+    is_deleted = maps.items.field("isDeleted").to_numpy(zero_copy_only=False)
     # Rows of a pair side by side, the oldest first.
     order = np.argsort(pairs, kind="stable")
     ends = np.flatnonzero(np.diff(pairs[order], append=-1))
     rows = order[ends]
     # Since a file was deleted it is another file.
-    since = np.zeros(len(pairs), dtype=np.int64)
-    since[order] = np.cumsum(gone[order])
-    same = (since[order] == since[rows].repeat(np.diff(ends, prepend=-1))) & ~gone[order]
-    greatest = np.maximum.reduceat(np.where(same, sizes[order], 0), np.concatenate(([0], ends[:-1] + 1)))
-    alive = ~gone[rows]
+    deletes_before = np.zeros(len(pairs), dtype=np.int64)
+    deletes_before[order] = np.cumsum(is_deleted[order])
+    is_of_newest_file = (deletes_before[order] == deletes_before[rows].repeat(np.diff(ends, prepend=-1))) & ~is_deleted[
+        order
+    ]
+    greatest = np.maximum.reduceat(np.where(is_of_newest_file, sizes[order], 0), np.concatenate(([0], ends[:-1] + 1)))
+    alive = ~is_deleted[rows]
     rows, greatest = rows[alive], greatest[alive]
     position = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
     position[numbers[last]] = np.arange(len(last))
@@ -162,8 +169,8 @@ def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
     What parts of one schema say is decoded at once: a log file has few records.
     """
     decoded, at = [], 0
-    for schema, same in groupby((part for part in parts if len(part.keys)), lambda part: part.schema):
-        together = list(same)
+    for schema, parts_of_schema in groupby((part for part in parts if len(part.keys)), lambda part: part.schema):
+        together = list(parts_of_schema)
         end = at + sum(len(part.keys) for part in together)
         chosen = rows[(rows >= at) & (rows < end)] - at
         if len(chosen):

@@ -60,7 +60,7 @@ class MetadataTable:
     @classmethod
     def with_partitions(cls, table: Table, timeline: Timeline, names: Sequence[str]) -> MetadataTable:
         """Return the metadata table with some partitions, such as those that a write writes to. Raises as `of`."""
-        files = instants_of_metadata(table, _config(table.storage))
+        files = instants_of_metadata(table, _metadata_config(table.storage))
         return cls(table.storage, timeline, Timeline.load(files), tuple(names))
 
     def partition(self, name: str) -> MetadataPartition:
@@ -79,16 +79,18 @@ class MetadataTable:
         A reader that goes by the metadata table would miss their rows.
         """
         completed = {instant.requested_time for instant in self.timeline.completed}
-        first = min((time for time in completed if not time.startswith(BEGINNING)), default="")
-        begun = min(self._beginnings.values(), default="")
+        first_write = min((time for time in completed if not time.startswith(BEGINNING)), default="")
+        beginning = min(self._beginnings.values(), default="")
         absent = [
             write
             for write in self.of_table.writes
-            if write.requested_time not in completed and write.requested_time >= first and write.visible_since > begun
+            if write.requested_time not in completed
+            and write.requested_time >= first_write
+            and write.visible_since > beginning
         ]
         if absent:
-            begun = self.files_begun()
-        return tuple(write.requested_time for write in absent if write.visible_since > begun)
+            beginning = self.files_begun()
+        return tuple(write.requested_time for write in absent if write.visible_since > beginning)
 
     def is_of_now(self) -> bool:
         """Return whether all that the metadata table says is of the moment at which the table's timeline was listed.
@@ -98,29 +100,29 @@ class MetadataTable:
         which stay true.
         """
         completed = self.timeline.completed
-        compacted = max((instant.visible_since for instant in completed if _compacts(instant)), default="")
+        compacted = max((instant.visible_since for instant in completed if _is_compaction(instant)), default="")
         return not any(
             instant.visible_since < compacted and not self.counts(instant.requested_time)
             for instant in completed
-            if instant.is_write and not _compacts(instant)
+            if instant.is_write and not _is_compaction(instant)
         )
 
     @property
     def last_compaction(self) -> Instant | None:
         """The newest completed compaction of the metadata table; None if there was none."""
-        return next(filter(_compacts, reversed(self.timeline.completed)), None)
+        return next(filter(_is_compaction, reversed(self.timeline.completed)), None)
 
     @property
     def _beginnings(self) -> dict[Instant, str]:
         """The instants that began partitions, the newest first, and when."""
-        since: dict[Instant, str] = {}
+        beginnings: dict[Instant, str] = {}
         for instant in reversed(self.timeline.completed):
-            if instant.requested_time in self._indexings:
+            if instant.requested_time in self._indexing_times:
                 # What completed after an indexing was requested wrote to the partition itself.
-                since[instant] = instant.requested_time
+                beginnings[instant] = instant.requested_time
             elif begins_partitions(instant.requested_time):
-                since[instant] = instant.completion_time or instant.requested_time[:_DIGITS]
-        return since
+                beginnings[instant] = instant.completion_time or instant.requested_time[:_DIGITS]
+        return beginnings
 
     def files_begun(self) -> str:
         """Return when the list of files began: it has all that was complete then.
@@ -128,41 +130,45 @@ class MetadataTable:
         Apache Hudi may build a metadata table anew, beside the old instants. Other partitions may begin later: the list
         of files has the writes in between by the instants of these writes.
         """
-        for begin, since in self._beginnings.items():  # O(partitions)
+        for instant, beginning in self._beginnings.items():  # O(partitions)
             # An instant that cannot be read says nothing.
             with suppress(CorruptInstantError):
-                if FILES in self.timeline.files.read_written_files(begin).stats:
-                    return since
+                if FILES in self.timeline.files.read_written_files(instant).stats:
+                    return beginning
         return min(self._beginnings.values(), default="")
 
     def counts(self, time: str) -> bool:
-        """Return whether log blocks of an instant count."""
+        """Return whether log blocks of an instant count.
+
+        They do if the instant begins a partition, or completed in the table; else if it completed in the metadata
+        table, is not pending in the table, and is no newer than the table's newest instant.
+        """
         if time.startswith(BEGINNING):
             return True
         # What version 6 does for the metadata table itself has the time of a write with three digits more.
         write = time[:_DIGITS]
-        if write in self._completed:
+        if write in self._completed_times:
             return True
-        return write not in self._pending and write <= self._newest and time in self._in_metadata
+        return write not in self._pending_times and write <= self._newest_time and time in self._completed_in_metadata
 
     @cached_property
-    def _indexings(self) -> frozenset[str]:
+    def _indexing_times(self) -> frozenset[str]:
         return frozenset([each.requested_time for each in self.of_table.completed if each.action == _INDEXING])
 
     @cached_property
-    def _completed(self) -> frozenset[str]:
+    def _completed_times(self) -> frozenset[str]:
         return frozenset([instant.requested_time for instant in self.of_table.completed])
 
     @cached_property
-    def _pending(self) -> frozenset[str]:
-        return frozenset([instant.requested_time for instant in self.of_table.pending]) - self._completed
+    def _pending_times(self) -> frozenset[str]:
+        return frozenset([instant.requested_time for instant in self.of_table.pending]) - self._completed_times
 
     @cached_property
-    def _newest(self) -> str:
+    def _newest_time(self) -> str:
         return max((instant.requested_time for instant in self.of_table.instants), default="")
 
     @cached_property
-    def _in_metadata(self) -> frozenset[str]:
+    def _completed_in_metadata(self) -> frozenset[str]:
         return frozenset(
             [instant.requested_time for instant in self.timeline.instants if instant.state == State.COMPLETED]
         )
@@ -216,8 +222,8 @@ class MetadataPartition:
         for number, prefix in enumerate(prefixes):
             for group in range(len(slices)) if groups is None else [int(groups[number])]:
                 wanted.setdefault(group, []).append(prefix.encode())
-        for group, begins in wanted.items():
-            yield from self.reader(slices[group]).records(EntriesOfPrefixes(begins))
+        for group, prefixes_of_group in wanted.items():
+            yield from self.reader(slices[group]).records(EntriesOfPrefixes(prefixes_of_group))
 
     def counts(self, file_ids: Collection[str]) -> dict[str, int] | None:
         """Return how many keys some file groups have; None if log files are too large to be read for that."""
@@ -258,6 +264,7 @@ class MetadataPartition:
                 yield self.slices[file_ids[group]], keys.filter(pa.array(groups == group))
 
     def reader(self, file_slice: FileSlice) -> GroupReader:
+        """Return a reader of one file slice; log files may be torn if several instants append to one log file."""
         torn = slice_rule(self.table.timeline).shares_logs
         return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up, may_be_torn=torn)
 
@@ -275,7 +282,8 @@ def instants_of_metadata(table: Table, config: TableConfig | None = None) -> Ins
     return InstantFiles(table.storage, layout, chosen.codec, archive, table.instants.is_current)
 
 
-def _config(storage: Storage) -> TableConfig:
+def _metadata_config(storage: Storage) -> TableConfig:
+    """Read the properties of the metadata table; raise `TableConfigError` if they are missing or damaged."""
     path = join(FOLDER, PROPERTIES_PATH)
     try:
         data = storage.read(path)
@@ -287,7 +295,8 @@ def _config(storage: Storage) -> TableConfig:
     return TableConfig.parse(data, path)
 
 
-def _compacts(instant: Instant) -> bool:
+def _is_compaction(instant: Instant) -> bool:
+    """Return whether a completed instant of the metadata table compacted it; its writes are delta commits."""
     return instant.action == "commit"
 
 

@@ -35,6 +35,7 @@ def log_name(group: str, instant_time: str) -> str:
 
 
 def base_name(group: str, instant_time: str) -> str:
+    """Return the name of the base file of an instant in a file group, given the group's id."""
     return BaseFileName(group, _TOKEN, instant_time, ".hfile").format()
 
 
@@ -51,8 +52,8 @@ def log_of(instant_time: str, partition: str, deletes: pa.BinaryArray, content: 
     headers = {Header.INSTANT_TIME: instant_time}
     blocks = []
     if len(deletes) or not content:
-        told = {**headers, Header.SCHEMA: schema} if len(deletes) else headers
-        blocks.append((BlockHead(BlockType.DELETE, told), _deletes(deletes, partition)))
+        headers_of_deletes = {**headers, Header.SCHEMA: schema} if len(deletes) else headers
+        blocks.append((BlockHead(BlockType.DELETE, headers_of_deletes), _content_of_deletes(deletes, partition)))
     if content:
         blocks.append((BlockHead(BlockType.HFILE, {**headers, Header.SCHEMA: schema}), content))
     return b"".join(bytes(part) for head, block in blocks for part in head.framed([block]))
@@ -86,13 +87,14 @@ class GrowingHFile:
         return bytes(self._stream.getvalue().to_pybytes())
 
 
-def _deletes(keys: pa.BinaryArray, partition: str) -> bytes:
+def _content_of_deletes(keys: pa.BinaryArray, partition: str) -> bytes:
+    """Return the content of a delete block: each key, with its partition and the ordering value 0."""
     if not len(keys):
         return _SIZES.pack(_FORMAT_OF_DELETES, 1) + _END
     count = len(keys)
-    where = numbers(np.array([len(partition.encode())])).data.tobytes() + partition.encode()
-    each = beside([same(_IS, count), texts(keys), same(_IS + where + _NUMBER_ZERO, count)])
-    content = numbers(np.array([count])).data.tobytes() + each.data.tobytes() + _END
+    encoded_partition = numbers(np.array([len(partition.encode())])).data.tobytes() + partition.encode()
+    encoded_keys = beside([same(_IS, count), texts(keys), same(_IS + encoded_partition + _NUMBER_ZERO, count)])
+    content = numbers(np.array([count])).data.tobytes() + encoded_keys.data.tobytes() + _END
     return _SIZES.pack(_FORMAT_OF_DELETES, len(content)) + content
 
 

@@ -36,15 +36,15 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
             and (by_java or not pa.types.is_floating(field.type))
             and stated[field.name].says_all(reader.rows)
         }
-        left = [field for field in columns if field.name in stored.names and field.name not in bounds_by_column]
-        if left:
-            bounds_by_column |= _of_rows(left, reader.batches(pa.schema(left)))
-        complete = []
+        unstated = [field for field in columns if field.name in stored.names and field.name not in bounds_by_column]
+        if unstated:
+            bounds_by_column |= _bounds_by_column(unstated, reader.batches(pa.schema(unstated)))
+        all_bounds = []
         for field in columns:
             bounds = bounds_by_column.get(field.name, ColumnBounds(field.name, None, None, reader.rows))
             sizes = stated.get(field.name, bounds)
-            complete.append(bounds._replace(size=sizes.size, uncompressed=sizes.uncompressed))
-        return reader.rows, complete
+            all_bounds.append(bounds._replace(size=sizes.size, uncompressed=sizes.uncompressed))
+        return reader.rows, all_bounds
 
 
 def bounds_of_log_file(
@@ -54,25 +54,26 @@ def bounds_of_log_file(
 
     Raises the errors of `read_blocks` and `BlockContent`.
     """
-    nothing = {field.name: ColumnBounds(field.name, None, None, None) for field in columns}
-    rows, collected, lacks = 0, BoundsOfRows(columns), False
+    unknown_bounds = {field.name: ColumnBounds(field.name, None, None, None) for field in columns}
+    rows, collected, is_partial = 0, BoundsOfRows(columns), False
     for block in read_blocks(storage, path):
         if not block.is_data:
             continue
-        has = set(columns_of(block).names)
-        wanted = [field for field in columns if field.name in has]
-        lacks |= block.is_partial or len(wanted) < len(columns)
+        column_names = set(columns_of(block).names)
+        wanted = [field for field in columns if field.name in column_names]
+        is_partial |= block.is_partial or len(wanted) < len(columns)
         content = BlockContent(storage, block)
         rows += content.count()
         for batch in content.rows(pa.schema(wanted)) if wanted else ():
             collected.add(batch)
     bounds_by_column = {bounds.column: bounds for bounds in collected.bounds()}
     if not rows:
-        nothing = {name: bounds._replace(nulls=0) for name, bounds in nothing.items()}
-    return rows, [bounds_by_column.get(name, bounds) for name, bounds in nothing.items()], lacks
+        unknown_bounds = {name: bounds._replace(nulls=0) for name, bounds in unknown_bounds.items()}
+    return rows, [bounds_by_column.get(name, bounds) for name, bounds in unknown_bounds.items()], is_partial
 
 
-def _of_rows(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:
+def _bounds_by_column(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:
+    """Return the bounds of columns by their names, computed from rows."""
     collected = BoundsOfRows(columns)
     for batch in batches:
         collected.add(batch)

@@ -70,18 +70,18 @@ def key_of_partition(partition_path: str) -> str:
 @lru_cache(maxsize=4096)
 def hash_of_column(column: str) -> str:
     """Return how a key of bounds begins: 12 characters for the column."""
-    return _text(xxh64(column.encode()).to_bytes(8, "big"))
+    return _base64(xxh64(column.encode()).to_bytes(8, "big"))
 
 
 @lru_cache(maxsize=65_536)
 def hash_of_partition(partition_path: str) -> str:
     """Return the 12 characters of a key that name a partition of the table."""
-    return _text(xxh64(key_of_partition(partition_path).encode()).to_bytes(8, "big"))
+    return _base64(xxh64(key_of_partition(partition_path).encode()).to_bytes(8, "big"))
 
 
 def hash_of_file(name: str) -> str:
     """Return the 24 characters of a key that name a file, by the last part of its path."""
-    return _text(hashlib.md5(name.encode(), usedforsecurity=False).digest())
+    return _base64(hashlib.md5(name.encode(), usedforsecurity=False).digest())
 
 
 def key_of_file_bounds(column: str, partition_path: str, name: str) -> str:
@@ -100,7 +100,7 @@ def key_of_filter(partition_path: str, name: str) -> str:
 
 
 def xxh64(data: bytes, seed: int = _SEED) -> int:
-    """Return the XXH64 of a few bytes; of the seed that Apache Hudi takes by default."""
+    """Return the XXH64 of a few bytes; by default with Apache Hudi's seed."""
     first, second, third, fourth, fifth = _PRIMES
     at = 0
     if len(data) >= _STRIPE:
@@ -138,5 +138,5 @@ def _rotated(word: int, bits: int) -> int:
     return (word << bits | word >> (64 - bits)) & _MASK
 
 
-def _text(digest: bytes) -> str:
+def _base64(digest: bytes) -> str:
     return b64encode(digest).decode("ascii")

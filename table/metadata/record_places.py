@@ -55,14 +55,18 @@ def record_places(
         return RecordPlaces(_places(index, index.find(keys)))
     paths = {unescape(path): path for path in by_path if path is not None}
     groups = {partition: by_path[paths[partition]] for partition in rows if partition in paths}
-    asked = [file_id for file_ids in groups.values() for file_id in file_ids]
-    counts = index.counts(asked) if len(asked) <= most_groups else None
+    file_ids_to_count = [file_id for file_ids in groups.values() for file_id in file_ids]
+    counts = index.counts(file_ids_to_count) if len(file_ids_to_count) <= most_groups else None
     if counts is None:
         return None
-    whole = [partition for partition, ids in groups.items() if sum(map(counts.__getitem__, ids)) == rows[partition]]
-    if not whole:
+    complete_partitions = [
+        partition for partition, ids in groups.items() if sum(map(counts.__getitem__, ids)) == rows[partition]
+    ]
+    if not complete_partitions:
         return None
-    return RecordPlaces(_places(index, index.find(keys, {paths[name] for name in whole})), frozenset(whole))
+    return RecordPlaces(
+        _places(index, index.find(keys, {paths[name] for name in complete_partitions})), frozenset(complete_partitions)
+    )
 
 
 def has_all_keys(index: MetadataPartition, rows: int, most_groups: int) -> bool:
@@ -72,6 +76,7 @@ def has_all_keys(index: MetadataPartition, rows: int, most_groups: int) -> bool:
 
 
 def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> frozenset[FileGroupId]:
+    """Return the file groups that entries of a record index name; raise `CorruptFileError` if an entry names none."""
     groups: set[FileGroupId] = set()
     for part in records:
         place = part.field(_PLACE)

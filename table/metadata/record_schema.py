@@ -31,7 +31,7 @@ _WRAPPED: Mapping[str, Any] = {
 
 @cache
 def record_schema() -> str:
-    """Return the schema as JSON."""
+    """Return the schema of new records as JSON."""
     meta = [_or_null(f"_hoodie_{name}", "string") for name in _META]
     return _json(_record("HoodieMetadataRecord", [*meta, *_fields()], namespace="org.apache.hudi.avro.model"))
 
@@ -51,6 +51,7 @@ def _json(avro: Mapping[str, Any]) -> str:
 
 
 def _fields() -> list[dict[str, Any]]:
+    """Return the fields of a record: its key, its type, and one record for each kind of partition."""
     file_info = _record("HoodieMetadataFileInfo", [_field("size", "long"), _field("isDeleted", "boolean")])
     bloom_filter = [_field("type", _TEXT), _field("timestamp", _TEXT), _field("bloomFilter", "bytes")]
     bloom_filter.append(_field("isDeleted", "boolean"))
@@ -70,6 +71,7 @@ _JAVA_TEXT = {"avro.java.string": "String"}
 
 
 def _column_stats() -> list[dict[str, Any]]:
+    """Return the fields of the bounds of one column, each bound wrapped in a record that tells its type."""
     names = [f"{name}Wrapper" for name in _WRAPPED]
     wrappers = [_record(f"{name}Wrapper", [_field("value", avro)]) for name, avro in _WRAPPED.items()]
     array = {"type": "array", "items": ["null", *names]}
@@ -89,6 +91,7 @@ def _column_stats() -> list[dict[str, Any]]:
 
 
 def _record_index() -> list[dict[str, Any]]:
+    """Return the fields of an entry of the record index: where a key is."""
     return [
         _or_null("partitionName", _TEXT),
         _or_null("fileIdHighBits", "long"),

@@ -33,10 +33,10 @@ def decode(values: pa.BinaryArray, text: str) -> pa.StructArray:
     schema = schema_of(text)
     long = _long(values)
     if long.any():
-        apart = values.filter(pa.array(long))
+        long_values = values.filter(pa.array(long))
         parts = [
             _in_chunks(values.filter(pa.array(~long)), schema),
-            _one_by_one(b"".join(apart.to_pylist()), len(apart), schema),  # O(partitions of the table)
+            _one_by_one(b"".join(long_values.to_pylist()), len(long_values), schema),  # O(partitions of the table)
         ]
         order = np.concatenate((np.flatnonzero(~long), np.flatnonzero(long)))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
@@ -44,14 +44,16 @@ def decode(values: pa.BinaryArray, text: str) -> pa.StructArray:
 
 
 def _in_chunks(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
+    """Return the records of values, some thousand of them decoded at a time."""
     parts = [_decoded(values[at : at + _CHUNK_ROWS], schema) for at in range(0, len(values), _CHUNK_ROWS)]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.struct(list(schema.columns)))
 
 
 def _long(values: pa.BinaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which values are far longer than most others.
+    """Return which values are far longer than most others, and so better decoded one by one.
 
-    Column by column the longest map takes a step for each of its entries, which pays if many values have as many.
+    Decoded column by column, the longest map takes a step for each of its entries, which pays if many values have as
+    many.
     """
     sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
     usual = np.partition(sizes, -_MANY)[-_MANY] if len(sizes) > _MANY else 0
@@ -59,12 +61,16 @@ def _long(values: pa.BinaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
+    """Return records decoded column by column, or one by one if a map has too many entries.
+
+    ValueError if a value is damaged.
+    """
     encoded = slices(values)
     ends = np.cumsum(encoded.lengths)
     rows = AvroPositions(encoded.data, ends - encoded.lengths, ends)
     wanted = set(schema.columns.names)
     try:
-        read = [
+        decoded_columns = [
             rows.read(avro["type"], field, wanted=field.name in wanted)
             for avro, field in zip(schema.avro["fields"], schema.fields, strict=True)
         ]
@@ -72,7 +78,7 @@ def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
         return _one_by_one(encoded.data.tobytes(), len(values), schema)
     if (rows.at != ends).any():
         raise ValueError("for a value in it does not end where it says")
-    columns = [column for column in read if column is not None]
+    columns = [column for column in decoded_columns if column is not None]
     return struct_array(pa.struct(list(schema.columns)), len(values), None, columns)
 
 
@@ -86,9 +92,10 @@ def _one_by_one(data: bytes, count: int, schema: RecordSchema) -> pa.StructArray
 
 
 class _Entries:
-    """Writes a schema anew with maps as the lists of entries that they are, and bounds by the names of their types.
+    """Turns a record's schema into a schema that fastavro decodes as Arrow needs it.
 
-    fastavro makes dicts of maps, which Arrow takes for structs.
+    Maps become lists of entries, as fastavro makes dicts of maps, which Arrow takes for structs; bounds become records
+    with a field that has the name of their type.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ logger = logging.getLogger("pyhudi")
 
 Answer = TypeVar("Answer")
 # By path of a table, what this process already said that it does without.
-_SAID: set[tuple[str, str]] = set()
+_WARNED: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,12 @@ class TrustedMetadata:
                 return None
             lacking = metadata.lacks()
         except (PyHudiError, FileNotFoundError) as error:
-            _say_once(table.path, "metadata table", error)
+            _warn_once(table.path, "metadata table", error)
             return None
         if lacking:
-            _say_once(table.path, "metadata table", CorruptFileError(f"It lacks the completed write {lacking[0]}.", ""))
+            _warn_once(
+                table.path, "metadata table", CorruptFileError(f"It lacks the completed write {lacking[0]}.", "")
+            )
             return None
         return cls(metadata, metadata.is_of_now())
 
@@ -58,7 +60,7 @@ class TrustedMetadata:
         try:
             return index_definitions(self.table.storage)
         except (PyHudiError, FileNotFoundError) as error:
-            _say_once(self.table.storage.path, "secondary indexes and indexes of expressions", error)
+            _warn_once(self.table.storage.path, "secondary indexes and indexes of expressions", error)
             return {}
 
     def ask(self, name: str, question: Callable[[MetadataPartition], Answer | None]) -> Answer | None:
@@ -68,17 +70,18 @@ class TrustedMetadata:
         try:
             return question(self.table.partition(name))
         except (PyHudiError, FileNotFoundError) as error:
-            _say_once(self.table.storage.path, f"partition {name} of the metadata table", error)
+            _warn_once(self.table.storage.path, f"partition {name} of the metadata table", error)
             return None
 
     def doubt(self, error: Exception) -> None:
         """Log once a process why a reader does without the metadata table, which proved wrong about its table."""
-        _say_once(self.table.storage.path, "metadata table", error)
+        _warn_once(self.table.storage.path, "metadata table", error)
 
 
-def _say_once(path: str, what: str, error: Exception) -> None:
-    if (path, what) in _SAID:
+def _warn_once(path: str, what: str, error: Exception) -> None:
+    """Log once a process, for each table and part of it, why a reader does without that part."""
+    if (path, what) in _WARNED:
         return
-    _SAID.add((path, what))
+    _WARNED.add((path, what))
     reason = error.what if isinstance(error, PyHudiError) else error
     logger.warning("table %s: pyhudi does without the %s: %s", path, what, reason)

@@ -183,7 +183,7 @@ def check_slices(seed: int, count: int = 30, among: Sequence[str] = tuple(COLUMN
     for _ in range(count):
         predicates = tuple(_predicate(random, names) for _ in range(random.choice((1, 1, 2))))
         search = Search.of(predicates, SCHEMA, None)
-        answer = ColumnStatsSource(metadata, CONFIG, search).left([one.file_slice for one in drawn], NOTHING)  # type: ignore[arg-type]
+        answer = ColumnStatsSource(metadata, CONFIG, search).slices_left([one.file_slice for one in drawn], NOTHING)  # type: ignore[arg-type]
         assert answer is not None
         for one in drawn:
             wanted = pc.any(satisfied(one.shown, predicates)).as_py()
@@ -202,7 +202,7 @@ def check_text(least: str, greatest: str, value: str, *, logs: bool) -> None:
     record |= {"totalUncompressedSize": 0 if logs else 100_000, "isDeleted": False}
     metadata = Stated([(key_of_file_bounds("name", "p", file.path.rpartition("/")[2]), record)])
     search = Search.of([Compare("name", "=", value)], SCHEMA, None)
-    answer = ColumnStatsSource(metadata, CONFIG, search).left([shown], NOTHING)  # type: ignore[arg-type]
+    answer = ColumnStatsSource(metadata, CONFIG, search).slices_left([shown], NOTHING)  # type: ignore[arg-type]
     assert answer is not None
     assert [*answer.slices] == [shown]
 

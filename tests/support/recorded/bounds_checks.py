@@ -123,7 +123,7 @@ def left_by_files(snapshot: Snapshot, predicates: list[Predicate], slices: list[
     trusted = snapshot.metadata.trusted
     assert trusted is not None
     search = Search.of(predicates, snapshot.schema, None)
-    answer = ColumnStatsSource(trusted, snapshot.config, search).left(slices, NOTHING)
+    answer = ColumnStatsSource(trusted, snapshot.config, search).slices_left(slices, NOTHING)
     assert answer is not None
     return [*answer.slices]
 

@@ -44,7 +44,7 @@ def left_by(snapshot: Snapshot, name: str, *predicates: Predicate) -> set[FileGr
     slices = snapshot.slices()
     for source in sources(snapshot, *predicates):
         if source.name.startswith(name):
-            answer = source.left(slices, NOTHING)
+            answer = source.slices_left(slices, NOTHING)
             return None if answer is None else {file_slice.group for file_slice in answer.slices}
     return None
 

@@ -62,13 +62,13 @@ def check_filters(folder: Path) -> None:
                 assert_left(snapshot, rows, "bloom_filters", lambda row, key=key: row["id"] == key, wanted)
         (source,) = [each for each in sources(snapshot, Compare("id", "=", "absent")) if each.name == "bloom_filters"]
         plain = [replace(file_slice, logs=()) for file_slice in snapshot.slices()]
-        answer = source.left(plain, NOTHING)
+        answer = source.slices_left(plain, NOTHING)
         assert answer is not None
         assert not answer.slices
         log = log_file(f"a/.{'0' * 8}-0000-0000-0000-000000000000-0_20260101000000000.log.1_0-0-0", 1)
         assert log is not None
         with_logs = [replace(file_slice, logs=(log,)) for file_slice in plain]
-        answer = source.left(with_logs, NOTHING)
+        answer = source.slices_left(with_logs, NOTHING)
         assert answer is None or list(answer.slices) == with_logs
 
 
