@@ -27,7 +27,7 @@ from ...reader.buckets.bucket_groups import (
 )
 from ...reader.buckets.hashed_columns import ADVICE, Doubts, HashedColumns, doubts_of_one, doubts_of_two
 from ...table.schema.fields import root_of
-from ..conditions.tree import named
+from ..conditions.tree import column_named
 from ..placement.choice import local_cores
 from ..source.believed_size import LIMIT, parse_bytes, value_of
 from ..source.parquet_scan import no_rows
@@ -242,7 +242,7 @@ def bucket_agg(
     doubts = doubts_of_one(side.hashed, names)
     return union(
         [
-            side.frame(0, group, doubts).groupBy(*map(named, names)).agg(*aggregates)  # type: ignore[arg-type]
+            side.frame(0, group, doubts).groupBy(*map(column_named, names)).agg(*aggregates)  # type: ignore[arg-type]
             for group in groups_of([side], tasks)
         ]
     )

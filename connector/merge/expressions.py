@@ -98,7 +98,8 @@ def cast_values(
         if not _fits(field.dataType, column_type):
             raise SchemaMismatchError(
                 f"{what} gives the column {field.name!r} of the table {table}, of the type "
-                f"{column_type.simpleString()}, a value of the type {field.dataType.simpleString()}, which it cannot take.",
+                f"{column_type.simpleString()}, a value of the type {field.dataType.simpleString()}, which it cannot "
+                "take.",
                 "Cast the value, or name the fields of a struct as the column has them, in their order.",
             )
         error_start = (

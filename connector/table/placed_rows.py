@@ -96,7 +96,7 @@ def placed_rows(
     counts = request.write.origin.of_stored and target.config.table_type == MERGE_ON_READ
     needs_whole_groups = counts and not index_for(target.config).needs_lookup
     if target.config.generates_keys or not (
-        POSITION in df.columns or places(df, options.place_rows, whole=needs_whole_groups)
+        POSITION in df.columns or places(df, options.place_rows, needs_whole_groups=needs_whole_groups)
     ):
         return df, unplaced
     if index_for(target.config).needs_lookup:

@@ -16,7 +16,7 @@ from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
 from ..conditions.condition import ParsedCondition, Where, parse_condition
-from ..conditions.tree import named
+from ..conditions.tree import column_named
 from ..source.parts import Part
 from ..source.spark_types import select
 from .snapshot_frames import SnapshotFrames
@@ -98,7 +98,7 @@ class ShownRows:
             frame = frame.where(check)
         if self.asked is None and self.read is self.wanted:
             return frame
-        return frame.select(*map(named, self.wanted.names))
+        return frame.select(*map(column_named, self.wanted.names))
 
 
 def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
