@@ -146,7 +146,7 @@ class _EqualColumns:
         return source.where(has_values).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
 
     def keys_to_read(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
-        """Return the record keys of the source's values; None if the table's keys cannot be told from them."""
+        """Return the record keys of the source's values; None if these do not give the table's keys."""
         if self.keys is None:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)

@@ -58,7 +58,7 @@ def create_table(
         path,
         parsed,
         columns,
-        opened="HudiTable(spark, path)",
+        open_call="HudiTable(spark, path)",
         if_not_exists=if_not_exists,
         dry_run=dry_run,
         with_buckets=with_buckets,
