@@ -124,7 +124,7 @@ class Clause:
         return {name: of(SOURCE, name) for name in target.schema.names}
 
     def _refuse_incomplete_row(self, target: ChangedTable, new_values: Mapping[str, Value]) -> None:
-        """Refuse an insert that gives no value to a column of the key, partition or order, or to a column without nulls."""
+        """Refuse an insert without a value for a required column, or a column of the key, partition or order."""
         required = [field.name for field in target.schema if not field.nullable]
         needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
         absent_names = [name for name in needed if name not in new_values]
