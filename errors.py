@@ -455,15 +455,16 @@ def from_spark(exception: BaseException) -> PyHudiError | None:
     matches = list(_PATTERN.finditer(str(exception)))
     if not matches:
         return None
-    kinds = {kind.code: kind for kind in _kinds(PyHudiError)}
-    kind = kinds.get(matches[-1]["code"], PyHudiError)
-    error = kind.from_text(matches[-1]["text"].rstrip())
+    classes = {kind.code: kind for kind in _classes_from(PyHudiError)}
+    error_class = classes.get(matches[-1]["code"], PyHudiError)
+    error = error_class.from_text(matches[-1]["text"].rstrip())
     error.met = _read_met(str(exception)[matches[-1].end() :].lstrip("\r").removeprefix("\n").partition("\n")[0])
     return error
 
 
-def _kinds(root: type[PyHudiError]) -> list[type[PyHudiError]]:
-    return [root, *(kind for child in root.__subclasses__() for kind in _kinds(child))]
+def _classes_from(root: type[PyHudiError]) -> list[type[PyHudiError]]:
+    """Return a class of errors and all classes below it."""
+    return [root, *(kind for child in root.__subclasses__() for kind in _classes_from(child))]
 
 
 _MOST_BYTES = 1024

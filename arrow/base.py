@@ -58,18 +58,19 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
     def _frame(self, rows: pa.Table) -> pa.Table:
         return rows
 
-    def _selection(self, asked: ReadRequest) -> PinnedRows:
-        options = self._resolve(asked.query(self._path), READING).options
-        return asked.shown(self._path, options, self._threads)
+    def _selection(self, request: ReadRequest) -> PinnedRows:
+        """Return the rows that a read asks for, as of now or of the time of its query."""
+        options = self._resolve(request.query(self._path), READING).options
+        return request.pinned_rows(self._path, options, self._threads)
 
-    def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
+    def _write(self, df: Rows, options: Mapping[str, Any]) -> CommitResult:
         self._require_table()
-        return self._write_rows(df, given, None)
+        return self._write_rows(df, options, None)
 
     def _write_rows(
         self,
         df: Rows,
-        given: Mapping[str, Any],
+        options: Mapping[str, Any],
         timestamps: Timestamps | None,
         *,
         columns: Sequence[str] | None = None,
@@ -78,13 +79,13 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
     ) -> CommitResult:
         """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
         rows = given_rows(df)
-        stored = None if creates or not needs_stored_columns(rows.schema) else self._stored_columns()
-        given_columns = rows.schema or stored or pa.schema([])
+        stored_columns = None if creates or not needs_stored_columns(rows.schema) else self._stored_columns()
+        given_columns = rows.schema or stored_columns or pa.schema([])
         if columns is not None:
             given_columns = pa.schema([field for field in given_columns if field.name in columns])
             rows = rows.select(given_columns.names)
-        types = types_of(given_columns, stored, timestamps, self._path)
-        resolved = self._resolve(given, WRITING, warn=True)
+        types = types_of(given_columns, stored_columns, timestamps, self._path)
+        resolved = self._resolve(options, WRITING, warn=True)
         write = RowWrite(self._path, self._storage, resolved, self._threads, creates=creates, overwrite=overwrite)
         with ExitStack() as open_files:
             return write.run(TypedRows.of(rows, types, open_files))
@@ -96,30 +97,34 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
         return None if columns is None else without_meta(columns)
 
     def _require_table(self) -> None:
+        """Raise `TableNotFoundError` if the path holds no table."""
         if find_config(self._storage) is None:
             raise TableNotFoundError(
-                f"There is no Hudi table at {self._path}.{self._above()}",
+                f"There is no Hudi table at {self._path}.{self._hint_at_table_above()}",
                 "Check the path, or create the table by Table.create or pyhudi.arrow.write, with record_key.",
             )
 
-    def _above(self) -> str:
+    def _hint_at_table_above(self) -> str:
         """Return a sentence about the nearest table above the path; empty if there is none."""
-        above = table_above(self._path, self.storage_options)
-        return "" if above is None else f" There is one above it, at {above}."
+        path_above = table_above(self._path, self.storage_options)
+        return "" if path_above is None else f" There is one above it, at {path_above}."
 
 
 def all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options of a table, those of its store under the prefix that the store reads."""
     of_store = {f"{STORAGE_PREFIX}{name}": value for name, value in (storage_options or {}).items()}
     return {**of_store, **(options or {})}
 
 
-def types_of(given: pa.Schema, stored: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
+def types_of(
+    row_columns: pa.Schema, stored_columns: pa.Schema | None, timestamps: Timestamps | None, path: str
+) -> HudiTypes:
     """Return the types that a user's rows take in a table; raises `InvalidOptionError` for unknown ``timestamps``."""
     if timestamps not in {None, *_ZONES}:
         raise InvalidOptionError(
             f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."
         )
-    types = HudiTypes.of(given, stored, local=timestamps == "local")
+    types = HudiTypes.of(row_columns, stored_columns, local=timestamps == "local")
     if types.zoneless and timestamps is None:
         logger.warning(
             "table %s: the timestamps without zone of %s become moments in UTC; timestamps='local' keeps them as they "

@@ -71,28 +71,29 @@ class ConditionalWrites(ArrowMethods):
         which = argument_or_condition("delete()", "which", which, condition)
         self._refuse_nothing(which)
         self._require_table()
-        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
+        write_options = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
         table = open_table(self._storage)
         config = table.config
         fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
         needed = list(dict.fromkeys(map(root_of, fields)))
         if not isinstance(which, (str, pc.Expression)):
-            return self._write_rows(which, given, None, columns=needed)
-        serializable = self._is_serializable(given, config)
+            return self._write_rows(which, write_options, None, columns=needed)
+        serializable = self._is_serializable(write_options, config)
         columns = with_meta(self._columns())
         condition = read_where(which, columns, self._path)
-        resolved = self._resolve(given, WRITING, warn=True)
+        resolved = self._resolve(write_options, WRITING, warn=True)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
+            """Read the rows that the condition holds for anew, and delete them by their keys."""
             # Read the timeline before the rows, so that the conflict check covers every commit in between.
             moment = spell_moment(table.timeline().completed)
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
             rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
-            read = (ReadRows(tuple(condition.predicates)),) if serializable else ()
-            again = self._resolve({**given, BASED_ON: moment}, WRITING)
-            origin = RowOrigin(read=read, deletes_read=True, of_stored=not config.generates_keys)
-            write = RowWrite(self._path, self._storage, again, self._threads, origin=origin)
+            read_rows = (ReadRows(tuple(condition.predicates)),) if serializable else ()
+            resolved_again = self._resolve({**write_options, BASED_ON: moment}, WRITING)
+            origin = RowOrigin(read=read_rows, deletes_read=True, of_stored=not config.generates_keys)
+            write = RowWrite(self._path, self._storage, resolved_again, self._threads, origin=origin)
             return write.attempt(TypedRows(rows.schema, rows.batches, None), write_id, past)
 
         return run_again(self._storage, resolved, attempt)

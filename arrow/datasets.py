@@ -73,6 +73,7 @@ class TableScanner:
         return sum(batch.num_rows for batch in self.rows.narrowed(()).batches())
 
     def _projected(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns to show of a batch, calculated if they are expressions."""
         if self.computed is None:
             return rows
         values = [expression_values(expression, rows) for expression in self.computed.values()]
@@ -145,6 +146,7 @@ class TableDataset(ds.UnionDataset):  # type: ignore[misc]  # pyarrow has no typ
         return TableDataset(self._narrowed(None, expression))
 
     def _narrowed(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> PinnedRows:
+        """Return some columns of the rows that satisfy a condition, too; None for all."""
         path = self._rows.snapshot.storage.path
-        wanted = None if condition is None else read_where(condition, self.schema, path)
-        return self._rows.narrowed(columns, wanted)
+        row_filter = None if condition is None else read_where(condition, self.schema, path)
+        return self._rows.narrowed(columns, row_filter)

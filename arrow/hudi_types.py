@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..errors import ColumnValueError
 from ..table.arrow.arrays import list_array, struct_array
 from ..table.schema.types import LOCAL_MICROS, MAX_DECIMAL_PRECISION, UTC_MICROS, children, is_bytes, is_list, is_text
-from .taken_values import list_values, taken
+from .taken_values import list_values, values_at
 
 # The longest part of a value that an error shows, in characters.
 _SHOWN = 100
@@ -31,33 +31,35 @@ class HudiTypes:
     """How the columns of some rows are brought to a table's types.
 
     Attributes:
-        given: The columns as the rows have them.
+        row_columns: The columns as the rows have them.
         schema: The columns that they become.
         zoneless: The new columns of timestamps without zone, which become moments in UTC.
     """
 
-    given: pa.Schema
+    row_columns: pa.Schema
     schema: pa.Schema
     zoneless: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: pa.Schema, stored: pa.Schema | None, *, local: bool = False) -> HudiTypes:
+    def of(cls, row_columns: pa.Schema, stored_columns: pa.Schema | None, *, local: bool = False) -> HudiTypes:
         """Return the types for rows of a table with some columns, None for a new one.
 
         In new columns, timestamps without zone become moments, unless they are ``local``.
         """
         fields, zoneless = [], []
-        for field in given:
-            place = None if stored is None else stored.get_field_index(field.name)
-            wanted = None if stored is None or place is None or place < 0 else stored.field(place).type
-            kind = _hudi_type(field.type, wanted, local=local)
-            fields.append(pa.field(field.name, kind, nullable=field.nullable))
-            if wanted is None and not local and _has_zoneless(field.type):
+        for field in row_columns:
+            place = None if stored_columns is None else stored_columns.get_field_index(field.name)
+            stored_type = (
+                None if stored_columns is None or place is None or place < 0 else stored_columns.field(place).type
+            )
+            data_type = _hudi_type(field.type, stored_type, local=local)
+            fields.append(pa.field(field.name, data_type, nullable=field.nullable))
+            if stored_type is None and not local and _has_zoneless(field.type):
                 zoneless.append(field.name)
-        return cls(given, pa.schema(fields), tuple(zoneless))
+        return cls(row_columns, pa.schema(fields), tuple(zoneless))
 
-    def batches(self, batch: pa.RecordBatch, first: int) -> list[pa.RecordBatch]:
-        """Return the rows of a batch in the types of the table; ``first`` is the number of the batch's first row.
+    def batches(self, batch: pa.RecordBatch, first_row: int) -> list[pa.RecordBatch]:
+        """Return the rows of a batch in the types of the table; ``first_row`` is the number of the batch's first row.
 
         Raises `ColumnValueError` for a value that has no exact place there.
         """
@@ -65,102 +67,112 @@ class HudiTypes:
             return [pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)]
         if batch.nbytes > _MOST_BYTES and batch.num_rows > 1:
             half = batch.num_rows // 2
-            return [*self.batches(batch.slice(0, half), first), *self.batches(batch.slice(half), first + half)]
-        columns = [_column(column, field, first) for column, field in zip(batch.columns, self.schema, strict=True)]
+            return [*self.batches(batch.slice(0, half), first_row), *self.batches(batch.slice(half), first_row + half)]
+        columns = [
+            _converted_column(column, field, first_row)
+            for column, field in zip(batch.columns, self.schema, strict=True)
+        ]
         return [pa.RecordBatch.from_arrays(columns, schema=self.schema)]
 
 
-def needs_stored_columns(given: pa.Schema | None) -> bool:
+def needs_stored_columns(row_columns: pa.Schema | None) -> bool:
     """Return whether the types that some rows take depend on the columns of their table."""
-    if given is None:
+    if row_columns is None:
         return True
-    return any(_has_zoneless(field.type) or _has_null(field.type) for field in given)
+    return any(_has_zoneless(field.type) or _has_null(field.type) for field in row_columns)
 
 
-def _has_null(kind: pa.DataType) -> bool:
-    kind = _stored(kind)
-    return bool(pa.types.is_null(kind)) or any(_has_null(field.type) for field in _inside(kind))
+def _has_null(data_type: pa.DataType) -> bool:
+    """Return whether a type has nulls alone at some depth, as Arrow gives to a column without a value."""
+    data_type = _value_type(data_type)
+    return bool(pa.types.is_null(data_type)) or any(_has_null(field.type) for field in _parts_of(data_type))
 
 
-def _has_zoneless(kind: pa.DataType) -> bool:
-    kind = _stored(kind)
-    if pa.types.is_timestamp(kind):
-        return kind.tz is None
-    return any(_has_zoneless(field.type) for field in _inside(kind))
+def _has_zoneless(data_type: pa.DataType) -> bool:
+    """Return whether a type has timestamps without a zone at some depth."""
+    data_type = _value_type(data_type)
+    if pa.types.is_timestamp(data_type):
+        return data_type.tz is None
+    return any(_has_zoneless(field.type) for field in _parts_of(data_type))
 
 
-def _stored(kind: pa.DataType) -> pa.DataType:
+def _value_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of the values behind a dictionary, runs or an extension."""
-    if kind == pa.bool8():
+    if data_type == pa.bool8():
         return pa.bool_()
-    if isinstance(kind, pa.BaseExtensionType):
-        return _stored(kind.storage_type)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return _stored(kind.value_type)
-    return kind
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _value_type(data_type.storage_type)
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return _value_type(data_type.value_type)
+    return data_type
 
 
-def _inside(kind: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_map(kind):
-        return [kind.key_field, kind.item_field]
-    if is_list(kind):
-        return [kind.value_field]
-    return children(kind) if pa.types.is_struct(kind) else []
+def _parts_of(data_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields inside of a map, list or struct; none for any other type."""
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    if is_list(data_type):
+        return [data_type.value_field]
+    return children(data_type) if pa.types.is_struct(data_type) else []
 
 
-def _hudi_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) -> pa.DataType:
+def _hudi_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local: bool) -> pa.DataType:
     """Return the type that values take for a column of the table, None for a new one; a type Hudi lacks stays."""
-    kind, types = _stored(kind), pa.types
-    if types.is_null(kind):
-        return kind if wanted is None else wanted
-    if types.is_integer(kind):
-        return _whole_number(kind)
-    if types.is_float16(kind):
+    data_type, types = _value_type(data_type), pa.types
+    if types.is_null(data_type):
+        return data_type if stored_type is None else stored_type
+    if types.is_integer(data_type):
+        return _whole_number(data_type)
+    if types.is_float16(data_type):
         return pa.float32()
-    if is_text(kind):
+    if is_text(data_type):
         return pa.string()
-    if is_bytes(kind):
+    if is_bytes(data_type):
         return pa.binary()
-    if types.is_date(kind):
+    if types.is_date(data_type):
         return pa.date32()
-    if types.is_decimal(kind):
-        return pa.decimal128(min(kind.precision, MAX_DECIMAL_PRECISION), kind.scale)
-    if types.is_timestamp(kind):
-        is_moment = kind.tz is not None or (wanted == UTC_MICROS if _is_timestamp(wanted) else not local)
+    if types.is_decimal(data_type):
+        return pa.decimal128(min(data_type.precision, MAX_DECIMAL_PRECISION), data_type.scale)
+    if types.is_timestamp(data_type):
+        is_moment = data_type.tz is not None or (stored_type == UTC_MICROS if _is_timestamp(stored_type) else not local)
         return UTC_MICROS if is_moment else LOCAL_MICROS
-    return _nested_type(kind, wanted, local=local)
+    return _nested_type(data_type, stored_type, local=local)
 
 
-def _nested_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) -> pa.DataType:
-    inside = [] if wanted is None else _inside(wanted)
+def _nested_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local: bool) -> pa.DataType:
+    """Return the type that lists, maps and structs take, each part as `_hudi_type` says; any other type stays."""
+    stored_parts = [] if stored_type is None else _parts_of(stored_type)
 
-    def inner(field: pa.Field, name: str, wanted_field: pa.Field | None) -> pa.Field:
-        stored = _hudi_type(field.type, None if wanted_field is None else wanted_field.type, local=local)
-        return pa.field(name, stored, nullable=field.nullable)
+    def inner(field: pa.Field, name: str, stored_field: pa.Field | None) -> pa.Field:
+        """Return a part with the name that Hudi gives it, in the type that it takes."""
+        inner_type = _hudi_type(field.type, None if stored_field is None else stored_field.type, local=local)
+        return pa.field(name, inner_type, nullable=field.nullable)
 
-    if pa.types.is_map(kind):
-        keys, items = inside if wanted is not None and pa.types.is_map(wanted) else (None, None)
-        key = inner(kind.key_field, "key", keys).with_nullable(False)
-        return pa.map_(key, inner(kind.item_field, "value", items))
-    if is_list(kind):
-        inner_field = inside[0] if wanted is not None and is_list(wanted) else None
-        return pa.list_(inner(kind.value_field, "element", inner_field))
-    if pa.types.is_struct(kind):
-        by_name = {field.name: field for field in inside}
-        return pa.struct([inner(field, field.name, by_name.get(field.name)) for field in children(kind)])
-    return kind
-
-
-def _whole_number(kind: pa.DataType) -> pa.DataType:
-    signed = pa.types.is_signed_integer(kind)
-    return pa.int32() if kind.bit_width < 32 or (signed and kind.bit_width == 32) else pa.int64()
+    if pa.types.is_map(data_type):
+        keys, items = stored_parts if stored_type is not None and pa.types.is_map(stored_type) else (None, None)
+        key = inner(data_type.key_field, "key", keys).with_nullable(False)
+        return pa.map_(key, inner(data_type.item_field, "value", items))
+    if is_list(data_type):
+        inner_field = stored_parts[0] if stored_type is not None and is_list(stored_type) else None
+        return pa.list_(inner(data_type.value_field, "element", inner_field))
+    if pa.types.is_struct(data_type):
+        by_name = {field.name: field for field in stored_parts}
+        return pa.struct([inner(field, field.name, by_name.get(field.name)) for field in children(data_type)])
+    return data_type
 
 
-def _is_timestamp(kind: pa.DataType | None) -> bool:
-    return kind is not None and bool(pa.types.is_timestamp(kind))
+def _whole_number(data_type: pa.DataType) -> pa.DataType:
+    """Return the type for whole numbers of any width and sign: the next signed type that a table can have."""
+    signed = pa.types.is_signed_integer(data_type)
+    return pa.int32() if data_type.bit_width < 32 or (signed and data_type.bit_width == 32) else pa.int64()
 
 
-def _column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
+def _is_timestamp(data_type: pa.DataType | None) -> bool:
+    return data_type is not None and bool(pa.types.is_timestamp(data_type))
+
+
+def _converted_column(column: pa.Array, field: pa.Field, first_row: int) -> pa.Array:
+    """Return a column in the type of a field; ColumnValueError names the first row whose value does not fit."""
     try:
         return _converted(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
@@ -169,13 +181,14 @@ def _column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
             raise
         value = _text_of(column[row])
         raise ColumnValueError(
-            f"Column {field.name!r} has the type {column.type}, and its value in row {first + row}, {value}, has no "
-            f"exact place in a Hudi table's {field.type}.",
+            f"Column {field.name!r} has the type {column.type}, and its value in row {first_row + row}, {value}, has "
+            f"no exact place in a Hudi table's {field.type}.",
             "Round or cast the column, or drop the row; rows are counted from 0.",
         ) from error
 
 
 def _text_of(value: pa.Scalar) -> str:
+    """Return a value as an error shows it."""
     try:
         return str(value)[:_SHOWN]
     except (ValueError, OverflowError):
@@ -186,11 +199,11 @@ def _text_of(value: pa.Scalar) -> str:
 
 def _first_failing(convert: Callable[[int, int], Any], rows: int) -> int | None:
     """Return the first row at which a conversion fails, found by halves; None if it fails for no single row."""
-    start, end = 0, rows
-    while end - start > 1:
-        half = (start + end) // 2
+    start, stop = 0, rows
+    while stop - start > 1:
+        half = (start + stop) // 2
         if _fails(convert, start, half - start):
-            end = half
+            stop = half
         else:
             start = half
     return start if rows and _fails(convert, start, 1) else None
@@ -204,50 +217,51 @@ def _fails(convert: Callable[[int, int], Any], start: int, rows: int) -> bool:
     return False
 
 
-def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return values in a type of `_hudi_type`; pa.ArrowInvalid if a value does not fit."""
     types = pa.types
     if isinstance(array, pa.ExtensionArray):
-        return _converted(array.storage, kind)
+        return _converted(array.storage, data_type)
     if types.is_dictionary(array.type):
         # Values that no row has need no place in the table.
-        return _converted(taken(array.dictionary, array.indices), kind)
+        return _converted(values_at(array.dictionary, array.indices), data_type)
     if types.is_run_end_encoded(array.type):
-        return _converted(taken(array, pa.array(np.arange(len(array)))), kind)
-    if array.type == kind:
+        return _converted(values_at(array, pa.array(np.arange(len(array)))), data_type)
+    if array.type == data_type:
         return array
     if types.is_null(array.type):
-        return pa.nulls(len(array), kind)
-    if _inside(kind):
-        return _nested(array, kind)
-    if types.is_date64(array.type) and types.is_date32(kind):
+        return pa.nulls(len(array), data_type)
+    if _parts_of(data_type):
+        return _nested(array, data_type)
+    if types.is_date64(array.type) and types.is_date32(data_type):
         return _whole_days(array)
-    if types.is_timestamp(kind):
+    if types.is_timestamp(data_type):
         # Without a zone the digits count as UTC.
-        return array.cast(pa.timestamp("us", array.type.tz)).cast(kind)
-    return array.cast(kind)
+        return array.cast(pa.timestamp("us", array.type.tz)).cast(data_type)
+    return array.cast(data_type)
 
 
 def _whole_days(array: pa.Array) -> pa.Array:
+    """Return times of days as days; pa.ArrowInvalid if a time is not midnight."""
     days = array.cast(pa.date32())
     if not pc.all(pc.equal(days.cast(array.type), array), min_count=0).as_py():  # one value
         raise pa.ArrowInvalid("a date has a time of day")
     return days
 
 
-def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _nested(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return lists, maps or structs with their parts converted, without values outside a slice or below a null."""
     valid = None if array.null_count == 0 else array.is_valid()
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         parts = array.flatten()
-        made = [_converted(part, field.type) for part, field in zip(parts, children(kind), strict=True)]
-        return struct_array(kind, len(array), valid, made)
+        converted_parts = [_converted(part, field.type) for part, field in zip(parts, children(data_type), strict=True)]
+        return struct_array(data_type, len(array), valid, converted_parts)
     if len(array) == 0:
-        return pa.array([], kind)
+        return pa.array([], data_type)
     lengths, values = list_values(array)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         keys, items = values.flatten()
-        parts = [_converted(keys, kind.key_type), _converted(items, kind.item_type)]
-        inner = pa.struct([kind.key_field, kind.item_field])
-        return list_array(kind, valid, lengths, struct_array(inner, len(values), None, parts))
-    return list_array(kind, valid, lengths, _converted(values, kind.value_type))
+        parts = [_converted(keys, data_type.key_type), _converted(items, data_type.item_type)]
+        inner = pa.struct([data_type.key_field, data_type.item_field])
+        return list_array(data_type, valid, lengths, struct_array(inner, len(values), None, parts))
+    return list_array(data_type, valid, lengths, _converted(values, data_type.value_type))

@@ -56,25 +56,28 @@ def necessary_for_polars(expression: pl.Expr, schema: pa.Schema) -> tuple[Predic
 
 
 def _term(node: Any, schema: pa.Schema) -> SqlTerm:
+    """Return what a node says of columns; `UNKNOWN` for a form that is not understood."""
     try:
-        return _read(node, schema)
+        return _term_of_node(node, schema)
     except (pa.ArrowException, KeyError, TypeError, ValueError):
         return UNKNOWN
 
 
-def _read(node: Any, schema: pa.Schema) -> SqlTerm:
-    kind, inner = _only(node)
-    if kind == "Column":
+def _term_of_node(node: Any, schema: pa.Schema) -> SqlTerm:
+    """Return the term of a boolean column, an operator or a function; KeyError and the like for another form."""
+    node_name, inner = _single_entry(node)
+    if node_name == "Column":
         column = column_in(schema, inner)
         return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
-    if kind == "BinaryExpr":
+    if node_name == "BinaryExpr":
         return _binary(inner["op"], inner["left"], inner["right"], schema)
-    if kind == "Function":
+    if node_name == "Function":
         return _function(inner["function"], inner["input"], schema)
     return UNKNOWN
 
 
 def _binary(name: str, left: Any, right: Any, schema: pa.Schema) -> SqlTerm:
+    """Return a comparison, or a connection of two terms; a constant on the left is turned to the right."""
     if name in _LOGIC:
         return joined(_LOGIC[name], (_term(left, schema), _term(right, schema)))
     if name == "NotEqValidity":
@@ -82,50 +85,51 @@ def _binary(name: str, left: Any, right: Any, schema: pa.Schema) -> SqlTerm:
     op = _COMPARES.get(name)
     if op is None:
         return UNKNOWN
-    if _only(left)[0] == "Literal":
+    if _single_entry(left)[0] == "Literal":
         left, right, op = right, left, _MIRRORED.get(op, op)
     return comparison(op, _column(left, schema), _constant(right))
 
 
-def _function(function: Any, given: Sequence[Any], schema: pa.Schema) -> SqlTerm:
-    family, name = _only(function)
+def _function(function: Any, inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
+    """Return the term of a boolean function, or of a prefix; `UNKNOWN` for any other function."""
+    family, name = _single_entry(function)
     if family == "StringExpr" and name == "StartsWith":
-        return _with_prefix(given, schema)
+        return _with_prefix(inputs, schema)
     if family != "Boolean":
         return UNKNOWN
-    kind, terms = _only(name)
-    read = _READERS.get(kind)
-    return UNKNOWN if read is None else read(given, terms, schema)
+    function_name, terms = _single_entry(name)
+    read_term = _BOOLEAN_FUNCTIONS.get(function_name)
+    return UNKNOWN if read_term is None else read_term(inputs, terms, schema)
 
 
-def _negated(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
-    return NotTerm(_term(given[0], schema))
+def _negated(inputs: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    return NotTerm(_term(inputs[0], schema))
 
 
-def _null(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
-    column = _column(given[0], schema)
+def _null(inputs: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    column = _column(inputs[0], schema)
     return UNKNOWN if column is None else NullTerm(column)
 
 
-def _valid(given: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
-    return NotTerm(_null(given, _, schema))
+def _valid(inputs: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
+    return NotTerm(_null(inputs, _, schema))
 
 
-def _between(given: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
-    column = _column(given[0], schema)
-    bounds = zip(_INSIDE[terms["closed"]], given[1:], strict=True)
+def _between(inputs: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
+    column = _column(inputs[0], schema)
+    bounds = zip(_INSIDE[terms["closed"]], inputs[1:], strict=True)
     return joined("AND", [comparison(op, column, _constant(bound)) for op, bound in bounds])
 
 
-def _among(given: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
-    column, values = _column(given[0], schema), _values(given[1])
+def _among(inputs: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
+    column, values = _column(inputs[0], schema), _values(inputs[1])
     null_is_value = terms["nulls_equal"]
     if values is None or not isinstance(null_is_value, bool):
         return UNKNOWN
     return among_values(column, values, null_is_value=null_is_value)
 
 
-_READERS: dict[str, Callable[[Sequence[Any], Any, pa.Schema], SqlTerm]] = {
+_BOOLEAN_FUNCTIONS: dict[str, Callable[[Sequence[Any], Any, pa.Schema], SqlTerm]] = {
     "Not": _negated,
     "IsNull": _null,
     "IsNotNull": _valid,
@@ -134,8 +138,9 @@ _READERS: dict[str, Callable[[Sequence[Any], Any, pa.Schema], SqlTerm]] = {
 }
 
 
-def _with_prefix(given: Sequence[Any], schema: pa.Schema) -> SqlTerm:
-    column, prefix = _column(given[0], schema), _constant(given[1])
+def _with_prefix(inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
+    """Return the term of a text column that begins with a prefix; `UNKNOWN` if LIKE would need an escape."""
+    column, prefix = _column(inputs[0], schema), _constant(inputs[1])
     if column is None or not pa.types.is_string(column.kind) or prefix is None or not pa.types.is_string(prefix.type):
         return UNKNOWN
     text = str(prefix.as_py())  # one value
@@ -144,39 +149,40 @@ def _with_prefix(given: Sequence[Any], schema: pa.Schema) -> SqlTerm:
 
 def _column(node: Any, schema: pa.Schema) -> ColumnTerm | None:
     """Return a column, or one of whole numbers made wider, which keeps their order."""
-    kind, inner = _only(node)
-    if kind == "Cast" and inner["dtype"] == {"Literal": "Int64"}:
+    node_name, inner = _single_entry(node)
+    if node_name == "Cast" and inner["dtype"] == {"Literal": "Int64"}:
         column = _column(inner["expr"], schema)
         return column if column is not None and pa.types.is_integer(column.kind) else None
-    return column_in(schema, inner) if kind == "Column" else None
+    return column_in(schema, inner) if node_name == "Column" else None
 
 
 def _constant(node: Any) -> pa.Scalar | None:
-    kind, inner = _only(node)
-    if kind != "Literal" or "Scalar" not in inner:
+    """Return the constant of a node; None for any other node, for null, and for NaN."""
+    node_name, inner = _single_entry(node)
+    if node_name != "Literal" or "Scalar" not in inner:
         return None
-    kind, value = _only(inner["Scalar"])
+    node_name, value = _single_entry(inner["Scalar"])
     if value is None:
         # So JSON spells NaN, too.
         return None
-    if kind in _INTEGERS:
-        return pa.scalar(value, pa.uint64() if kind == "UInt64" else pa.int64())
-    if kind == "Datetime":
+    if node_name in _INTEGERS:
+        return pa.scalar(value, pa.uint64() if node_name == "UInt64" else pa.int64())
+    if node_name == "Datetime":
         number, unit, zone = value
         return pa.scalar(number, pa.timestamp(_UNITS[unit], None if zone is None else zone["inner"]))
-    if kind == "Decimal":
+    if node_name == "Decimal":
         unscaled, _, scale = value
         return pa.scalar(Decimal(unscaled).scaleb(-scale))
-    plain = {"String": pa.string(), "Boolean": pa.bool_(), "Float64": pa.float64(), "Date": pa.date32()}
-    return pa.scalar(value, plain[kind]) if kind in plain else None
+    types_by_name = {"String": pa.string(), "Boolean": pa.bool_(), "Float64": pa.float64(), "Date": pa.date32()}
+    return pa.scalar(value, types_by_name[node_name]) if node_name in types_by_name else None
 
 
 def _values(node: Any) -> pa.Array | None:
     """Return the values of a list, which is written as a stream of Arrow."""
-    kind, inner = _only(node)
-    if kind == "Alias":
+    node_name, inner = _single_entry(node)
+    if node_name == "Alias":
         return _values(inner[0])
-    stream = inner["Scalar"].get("List") if kind == "Literal" else None
+    stream = inner["Scalar"].get("List") if node_name == "Literal" else None
     if stream is None:
         return None
     with pa.ipc.open_stream(bytes(stream)) as reader:
@@ -184,7 +190,7 @@ def _values(node: Any) -> pa.Array | None:
     return values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
 
 
-def _only(node: Any) -> tuple[str, Any]:
+def _single_entry(node: Any) -> tuple[str, Any]:
     """Return the name and the contents of a node; raises ValueError for another form."""
     if isinstance(node, str):
         return node, None
@@ -202,10 +208,12 @@ class PolarsFilter:
 
     @classmethod
     def of(cls, expression: pl.Expr, schema: pa.Schema) -> PolarsFilter:
+        """Return a filter with the columns that the expression names, and what pyhudi understands of it."""
         columns = frozenset(expression.meta.root_names())
         return cls(expression, columns, necessary_for_polars(expression, schema))
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for which rows the expression holds; null counts as false."""
         if not self.columns:
             holds = pl.select(self.expression).item()
             return pa.repeat(pa.scalar(holds is True), rows.num_rows)
@@ -217,14 +225,15 @@ class PolarsFilter:
 def lazy_frame(rows: PinnedRows) -> pl.LazyFrame:
     """Return the rows as a lazy frame; it reads them anew each time that it is collected."""
 
-    def read(
+    def read_batches(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
+        """Yield the rows for one collection, with the columns, condition and limit that Polars pushes down."""
         # With both, Polars means the condition for the first rows: `frame.head(n).filter(condition)`.
         pushed, later = (predicate, None) if n_rows is None else (None, predicate)
         condition = None if pushed is None else PolarsFilter.of(pushed, rows.schema)
-        more = [] if later is None else later.meta.root_names()
-        columns = None if with_columns is None else list(dict.fromkeys([*with_columns, *more]))
+        names_for_later = [] if later is None else later.meta.root_names()
+        columns = None if with_columns is None else list(dict.fromkeys([*with_columns, *names_for_later]))
         for batch in rows.narrowed(columns, condition, n_rows).batches():
             frame = _frame(batch) if later is None else _frame(batch).filter(later)
             if with_columns is not None and frame.columns != with_columns:
@@ -233,7 +242,7 @@ def lazy_frame(rows: PinnedRows) -> pl.LazyFrame:
 
     schema = _frame(rows.schema.empty_table()).schema
     # The snapshot is pinned: two reads of a plan have the same rows, so that Polars may read them once.
-    return register_io_source(read, schema=schema, is_pure=True)
+    return register_io_source(read_batches, schema=schema, is_pure=True)
 
 
 def _frame(rows: pa.RecordBatch | pa.Table) -> pl.DataFrame:

@@ -54,19 +54,19 @@ class MergeWork:
     resolve: Callable[[Mapping[str, Any]], ResolvedOptions]
     is_serializable: Callable[[Mapping[str, Any], TableConfig], bool]
 
-    def resolved(self, given: Mapping[str, Any]) -> ResolvedOptions:
-        return self.resolve({**given, **CHANGES})
+    def resolved(self, options: Mapping[str, Any]) -> ResolvedOptions:
+        return self.resolve({**options, **CHANGES})
 
-    def opened(self, given: Mapping[str, Any]) -> tuple[ChangedTable, Snapshot]:
+    def open_table(self, options: Mapping[str, Any]) -> tuple[ChangedTable, Snapshot]:
         """Return the table, and the newest snapshot for a write with some options."""
-        options = self.resolved(given).options
-        request = options.to_write_request(self.path, pa.schema([]), overwrite=False)
+        parsed_options = self.resolved(options).options
+        request = parsed_options.to_write_request(self.path, pa.schema([]), overwrite=False)
         table = find_target(request, self.storage, creates=False).table
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
-        snapshot = open_snapshot(self.path, options.storage_options, file_search=options.file_search)
+        snapshot = open_snapshot(self.path, parsed_options.storage_options, file_search=parsed_options.file_search)
         is_global = index_for(table.config).is_global
-        serializable = self.is_serializable({**given, **CHANGES}, table.config)
+        serializable = self.is_serializable({**options, **CHANGES}, table.config)
         return ChangedTable(table, without_meta(snapshot.schema), moment, is_global, serializable), snapshot
 
 
@@ -84,8 +84,8 @@ class MergeSource:
                 f"The source of a merge into the table {table.path} is a stream, which an earlier execute() has read.",
                 "Give merge() a new stream, or rows in memory.",
             )
-        given = self.rows.schema or pa.schema([])
-        return TypedRows.of(replace(self.rows, open=self._open), HudiTypes.of(given, table.schema), open_files)
+        columns = self.rows.schema or pa.schema([])
+        return TypedRows.of(replace(self.rows, open=self._open), HudiTypes.of(columns, table.schema), open_files)
 
     def _open(self) -> Iterator[pa.RecordBatch]:
         self.is_read = True
@@ -158,11 +158,11 @@ def _carry_out(
     """
     resolved = work.resolved(options)
     with ExitStack() as open_files:
-        given = None if source is None else source.typed(work.opened(options)[0], open_files)
+        typed_source = None if source is None else source.typed(work.open_table(options)[0], open_files)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
             with ExitStack() as open_files:
-                return _Attempt.of(work, options, clauses, given, on).write(write_id, past, open_files)
+                return _Attempt.of(work, options, clauses, typed_source, on).write(write_id, past, open_files)
 
         return run_again(work.storage, resolved, attempt)
 
@@ -172,71 +172,77 @@ class _Attempt:
     """An attempt at a merge or an update, on one snapshot."""
 
     work: MergeWork
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     table: ChangedTable
     snapshot: Snapshot
     source: TypedRows | None
     sides: Sides
     match: RowMatch
     clauses: list[ReadyClause]
-    read: list[ReadRows] = field(default_factory=list)
+    rows_read: list[ReadRows] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, work: MergeWork, given: Mapping[str, Any], clauses: Sequence[Clause], source: TypedRows | None, on: On
+        cls, work: MergeWork, options: Mapping[str, Any], clauses: Sequence[Clause], source: TypedRows | None, on: On
     ) -> _Attempt:
-        table, snapshot = work.opened(given)
+        """Open the table and make the clauses ready for it."""
+        table, snapshot = work.open_table(options)
         columns = None if source is None else source_columns(source.schema, table)
         sides = Sides(columns, snapshot.schema, work.path)
         match = RowMatch(()) if source is None else matched_by(on, sides, table)
         ready = [ReadyClause.of(clause, sides, match, table) for clause in clauses]
-        return cls(work, given, table, snapshot, source, sides, match, ready)
+        return cls(work, options, table, snapshot, source, sides, match, ready)
 
     def write(self, write_id: str, past: PastAttempts, open_files: ExitStack) -> CommitResult:
-        began = time.monotonic()
-        again = self.work.resolve({**self.given, **CHANGES, BASED_ON: self.table.moment})
-        options = again.options
-        memory = options.to_write_request(self.work.path, pa.schema([]), overwrite=False).write.output.memory
+        """Compute, count, check and write the changed rows; later writes to rows that were read conflict."""
+        start = time.monotonic()
+        resolved = self.work.resolve({**self.options, **CHANGES, BASED_ON: self.table.moment})
+        parsed_options = resolved.options
+        memory = parsed_options.to_write_request(self.work.path, pa.schema([]), overwrite=False).write.output.memory
         changes = ClauseChanges(self.table, self.match, self.clauses)
         columns = pa.schema([self.snapshot.schema.field(name) for name in changes.stored_columns])
-        stored = StoredRows(self.table, self.snapshot, columns, options.merge_memory, self.work.threads)
-        changed_rows = open_files.enter_context(RowsComingOnce(self._changed(changes, stored, memory // _SHARES)))
-        checked = CheckedChanges.of(self.table, changed_rows.open, stored.held, memory // _SHARES)
-        made = time.monotonic() - began
-        rows = TypedRows(checked.schema, checked.rows, None)
+        stored_rows = StoredRows(self.table, self.snapshot, columns, parsed_options.merge_memory, self.work.threads)
+        changed_rows = open_files.enter_context(
+            RowsComingOnce(self._rows_of_changes(changes, stored_rows, memory // _SHARES))
+        )
+        checked_changes = CheckedChanges.of(self.table, changed_rows.open, stored_rows.rows_at, memory // _SHARES)
+        compute_seconds = time.monotonic() - start
+        rows = TypedRows(checked_changes.schema, checked_changes.rows, None)
         write = RowWrite(
             self.work.path,
             self.work.storage,
-            again,
+            resolved,
             self.work.threads,
-            origin=checked.changed.origin(
-                tuple(self.read) if self.table.serializable else (), has_copies=self._has_copies
+            origin=checked_changes.counted.origin(
+                tuple(self.rows_read) if self.table.serializable else (), has_copies=self._has_copies
             ),
         )
-        with newer_columns_conflict(self.table, lambda: self.work.opened(self.given)[0]):
+        with newer_columns_conflict(self.table, lambda: self.work.open_table(self.options)[0]):
             commit_result = write.attempt(rows, write_id, past)
-        return replace(commit_result, seconds={**commit_result.seconds, "changes": round(made, 3)})
+        return replace(commit_result, seconds={**commit_result.seconds, "changes": round(compute_seconds, 3)})
 
-    def _changed(self, changes: ClauseChanges, stored: StoredRows, part: int) -> Iterator[pa.RecordBatch]:
+    def _rows_of_changes(
+        self, changes: ClauseChanges, stored_rows: StoredRows, part_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of changes, and note which rows were read."""
         by_source = [ready for ready in self.clauses if ready.clause.side is Side.BY_SOURCE]
         for ready in by_source:
-            self.read.append(ReadRows(() if ready.condition is None else predicates_of_target(ready.condition)))
+            self.rows_read.append(ReadRows(() if ready.condition is None else predicates_of_target(ready.condition)))
         if self.source is None:
-            for batch in stored.all(self.read[0].predicates):
+            for batch in stored_rows.all_rows(self.rows_read[0].predicates):
                 yield from changes.of_stored(batch)
             return
         columns = self.sides.source
         assert columns is not None  # noqa: S101 (for the type checker)
         absence = any(ready.clause.side is Side.NOT_MATCHED for ready in self.clauses)
-        placed = PlacedSource(self.table, columns, self.match.by_key)
+        placed_source = PlacedSource(self.table, columns, self.match.by_key)
         # A row of the table without a match in one part may have one in another.
-        for rows in placed.parts(self.source.again(), None if by_source else part):
+        for rows in placed_source.parts(self.source.open_rows(), None if by_source else part_bytes):
             bounds = predicates_of_matches(rows, self.match, self.table)
             if bounds is not None and len(by_source) < len(self.clauses):
-                self.read.append(ReadRows((*self.match.alone, *bounds), absence))
-            near = stored.all() if by_source else stored.near(rows, self.match)
-            yield from changes.of_source(rows, near)
+                self.rows_read.append(ReadRows((*self.match.target_predicates, *bounds), absence))
+            rows_near = stored_rows.all_rows() if by_source else stored_rows.rows_near(rows, self.match)
+            yield from changes.of_source(rows, rows_near)
 
     @property
     def _has_copies(self) -> bool:

@@ -44,7 +44,7 @@ class ReadRequest:
             read_optimized=self.read_optimized,
         )
 
-    def shown(self, path: str, options: HudiOptions, threads: int) -> PinnedRows:
+    def pinned_rows(self, path: str, options: HudiOptions, threads: int) -> PinnedRows:
         """Return the rows as of now, or as of the time in the options of the query."""
         from ..reader.row_filter import read_where  # noqa: PLC0415 (see methods/__init__.py)
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415
@@ -87,7 +87,7 @@ class PinnedRows:
 
         if self.limit == 0:
             return
-        left = self.limit
+        rows_left = self.limit
         rows = scan(
             self.snapshot,
             self.schema.names,
@@ -97,12 +97,12 @@ class PinnedRows:
             advises=self.limit is None,
         )
         for batch in rows:
-            if left is None:
+            if rows_left is None:
                 yield batch
                 continue
-            yield batch.slice(0, left)
-            left -= batch.num_rows
-            if left <= 0:
+            yield batch.slice(0, rows_left)
+            rows_left -= batch.num_rows
+            if rows_left <= 0:
                 return
 
     def reader(self) -> pa.RecordBatchReader:
@@ -116,12 +116,13 @@ class PinnedRows:
         from ..reader.row_filter import EveryFilter  # noqa: PLC0415 (see methods/__init__.py)
 
         schema = self.schema if columns is None else self._selected(columns)
-        filters = tuple(each for each in (self.condition, condition) if each is not None)
+        filters = tuple(part for part in (self.condition, condition) if part is not None)
         least = min((most for most in (self.limit, limit) if most is not None), default=None)
         combined = EveryFilter(filters) if len(filters) > 1 else next(iter(filters), None)
         return replace(self, schema=schema, condition=combined, limit=least)
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
+        """Return some of the columns; MissingColumnError for a column that the rows lack."""
         for name in names:
             if name not in self.schema.names:
                 raise MissingColumnError(
@@ -139,6 +140,7 @@ def chosen_threads(threads: int | None) -> int:
 
 
 def _selected(columns: str | Sequence[str], snapshot: Snapshot) -> pa.Schema:
+    """Return the columns to show; a text with commas is split unless it is itself the name of a column."""
     from ..reader.scan import selected  # noqa: PLC0415 (see methods/__init__.py)
 
     names = columns

@@ -69,8 +69,8 @@ class ReadMethods(ArrowMethods):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        shown = self._selection(ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized))
-        return pa.Table.from_batches(shown.batches(), shown.schema)
+        rows = self._selection(ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized))
+        return pa.Table.from_batches(rows.batches(), rows.schema)
 
     def explain(
         self,
@@ -103,8 +103,8 @@ class ReadMethods(ArrowMethods):
         """
         from ..operations.inspect.explained_read import explain_read  # noqa: PLC0415 (see methods/__init__.py)
 
-        asked = ReadRequest(columns, where, False, as_of, since, until, None, read_optimized)
-        rows = self._selection(asked)
+        request = ReadRequest(columns, where, False, as_of, since, until, None, read_optimized)
+        rows = self._selection(request)
         predicates = () if rows.condition is None else rows.condition.predicates
         compared = () if rows.condition is None else rows.condition.columns
         return explain_read(rows.snapshot, predicates, {*rows.schema.names, *compared})
@@ -144,8 +144,8 @@ class ReadMethods(ArrowMethods):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        asked = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
-        return self._selection(asked).reader()
+        request = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
+        return self._selection(request).reader()
 
     def to_pandas(
         self,
@@ -185,8 +185,8 @@ class ReadMethods(ArrowMethods):
             UnreadableTimeError: The table does not keep history that far back.
         """
         _require("pandas", "to_pandas", self._path)
-        asked = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
-        rows = self._selection(asked).reader().read_all()
+        request = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
+        rows = self._selection(request).reader().read_all()
         return rows.to_pandas(types_mapper=types_mapper)  # O(columns), which Arrow brings over whole
 
     def to_polars(
@@ -227,8 +227,8 @@ class ReadMethods(ArrowMethods):
         _require("polars", "to_polars", self._path)
         from .lazy_frames import lazy_frame  # noqa: PLC0415 (it needs Polars)
 
-        asked = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
-        return lazy_frame(self._selection(asked))
+        request = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
+        return lazy_frame(self._selection(request))
 
     def to_duckdb(
         self,
@@ -270,8 +270,8 @@ class ReadMethods(ArrowMethods):
         _check_duckdb(self._path)
         from .datasets import TableDataset  # noqa: PLC0415 (reads without DuckDB do not need datasets)
 
-        asked = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
-        return TableDataset(self._selection(asked))
+        request = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
+        return TableDataset(self._selection(request))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows of the newest snapshot as Arrow's C stream, for other libraries."""
@@ -288,6 +288,7 @@ def _require(package: str, method: str, path: str) -> None:
 
 
 def _check_duckdb(path: str) -> None:
+    """Raise `InvalidOptionError` for a DuckDB that hands a dataset conditions which lose rows with NaN."""
     import duckdb  # noqa: PLC0415 (needed by this call alone)
 
     if int(duckdb.__version__.partition(".")[0]) < _EXACT_DUCKDB:

@@ -46,8 +46,8 @@ class GivenRows:
         if self.schema is None:
             return self
         schema = pa.schema([self.schema.field(name) for name in columns])
-        opened = self.open
-        return replace(self, schema=schema, open=lambda: (batch.select(columns) for batch in opened()))
+        open_rows = self.open
+        return replace(self, schema=schema, open=lambda: (batch.select(columns) for batch in open_rows()))
 
 
 def given_rows(rows: Any) -> GivenRows:
@@ -82,6 +82,7 @@ def _in_memory(table: pa.Table) -> GivenRows:
 
 
 def _of_pandas(rows: Any) -> pa.Table:
+    """Return the rows of a DataFrame without its index; UnsupportedTypeError for values of several types."""
     try:
         return pa.Table.from_pandas(rows, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -92,26 +93,33 @@ def _of_pandas(rows: Any) -> pa.Table:
 
 
 def _of_iterator(rows: Iterator[Any]) -> GivenRows:
-    first = next(rows, None)
-    if first is None:
+    """Return the batches of an iterator, which can be read once; the first tells the columns."""
+    first_batch = next(rows, None)
+    if first_batch is None:
         return GivenRows(None, lambda: iter(()))
-    if not isinstance(first, pa.RecordBatch):
-        raise InvalidOptionError(f"Rows were given as an iterator of {type(first).__name__}.", _TODO)
-    return GivenRows(first.schema, lambda: chain([first], map(_checked(first.schema), rows)), once=True)
+    if not isinstance(first_batch, pa.RecordBatch):
+        raise InvalidOptionError(f"Rows were given as an iterator of {type(first_batch).__name__}.", _TODO)
+    return GivenRows(
+        first_batch.schema, lambda: chain([first_batch], map(_batch_check(first_batch.schema), rows)), once=True
+    )
 
 
-def _checked(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _batch_check(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Return a function that returns a batch of these columns, and refuses any other."""
+
+    def check_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         if not isinstance(batch, pa.RecordBatch) or batch.schema != schema:
-            shown = ", ".join(map(str, batch.schema)) if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+            description = (
+                ", ".join(map(str, batch.schema)) if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+            )
             raise InvalidOptionError(
-                f"A batch of an iterator has the columns {shown}, and the first batch had "
+                f"A batch of an iterator has the columns {description}, and the first batch had "
                 f"{', '.join(map(str, schema))}.",
                 "Give all batches the same columns and types.",
             )
         return batch
 
-    return same
+    return check_batch
 
 
 @dataclass
@@ -146,6 +154,7 @@ class RowsComingOnce:
             yield batch
 
     def _keep(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch in memory, and move what is there to disk once it has too many bytes."""
         self._memory.append(batch)
         self._nbytes += batch.nbytes
         if self._nbytes <= _IN_MEMORY:
@@ -161,10 +170,10 @@ class RowsComingOnce:
 
 def first_bytes(batches: Iterable[pa.RecordBatch], most: int) -> tuple[Iterator[pa.RecordBatch], bool]:
     """Return all batches, and whether they have at most ``most`` bytes."""
-    source, held, size = iter(batches), [], 0
+    source, waiting, size = iter(batches), [], 0
     for batch in source:
-        held.append(batch)
+        waiting.append(batch)
         size += batch.nbytes
         if size > most:
-            return chain(held, source), False
-    return iter(held), True
+            return chain(waiting, source), False
+    return iter(waiting), True

@@ -111,17 +111,18 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
             MissingColumnError: The schema lacks a column that an argument names.
         """
-        where, given = absolute(path), all_options(storage_options, options)
+        table_path, given_options = absolute(path), all_options(storage_options, options)
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
-        parsed = resolve_options({**given, **terms.options()}, where, WRITING, warn=True).options
+        parsed = resolve_options({**given_options, **terms.options()}, table_path, WRITING, warn=True).options
         columns = schema if isinstance(schema, pa.Schema) else given_rows(schema).schema
         if columns is None:
             raise InvalidOptionError(
-                f"The table {where} was to get the columns of an iterator without a batch.", "Give a pyarrow.Schema."
+                f"The table {table_path} was to get the columns of an iterator without a batch.",
+                "Give a pyarrow.Schema.",
             )
-        types = types_of(columns, None, timestamps, where)
-        create_table(where, parsed, lambda: types.schema, opened=_OPENED, if_not_exists=if_not_exists)
-        return cls(where, storage_options, options, threads=threads)
+        types = types_of(columns, None, timestamps, table_path)
+        create_table(table_path, parsed, lambda: types.schema, open_call=_OPENED, if_not_exists=if_not_exists)
+        return cls(table_path, storage_options, options, threads=threads)
 
     @staticmethod
     def exists(
@@ -141,9 +142,9 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             TableConfigError: The table's properties exist but cannot be used.
             StorageError: The store cannot be reached.
         """
-        where = absolute(path)
-        given = resolve_options(all_options(storage_options, options), where, READING).options
-        return holds_table(where, given.storage_options)
+        table_path = absolute(path)
+        read_options = resolve_options(all_options(storage_options, options), table_path, READING).options
+        return holds_table(table_path, read_options.storage_options)
 
     def write(
         self,
@@ -202,8 +203,8 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             raise self._lacks_key()
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
         of_table = terms.without_key() if record_key == "" else {**terms.key(), **terms.without_key()}
-        given = _with_operation(mode, of_table, options)
-        return self._write_rows(df, given, timestamps, creates=not table_exists, overwrite=mode == "overwrite")
+        write_options = _with_operation(mode, of_table, options)
+        return self._write_rows(df, write_options, timestamps, creates=not table_exists, overwrite=mode == "overwrite")
 
     def append(self, df: Rows, **options: Any) -> CommitResult:
         """Write rows as ``df.write.mode("append")`` of Spark does: an upsert, or an insert if keys are generated.
@@ -223,7 +224,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
     def _lacks_key(self) -> MissingOptionError:
         return MissingOptionError(
             f"There is no table at {self._path} yet, and record_key, which a new table needs, is not given."
-            f"{self._above()}",
+            f"{self._hint_at_table_above()}",
             "Give record_key, the columns that identify a row, or record_key=None for a table that generates its keys "
             "and takes no upserts; or correct the path.",
         )
@@ -231,7 +232,10 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
 
 def _with_operation(mode: Mode, of_table: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a write, whose operation is mode upsert, else the user's, else the default for the key."""
-    named = [name for name in options if name.lower() in OPTIONS["operation"].keys]
+    operation_names = [name for name in options if name.lower() in OPTIONS["operation"].keys]
     if mode == "upsert":
-        return {**of_table, **{name: options[name] for name in options if name not in named}, OPERATION: mode}
-    return {**(of_table if not named else {name: of_table[name] for name in of_table if name != OPERATION}), **options}
+        return {**of_table, **{name: options[name] for name in options if name not in operation_names}, OPERATION: mode}
+    return {
+        **(of_table if not operation_names else {name: of_table[name] for name in of_table if name != OPERATION}),
+        **options,
+    }

@@ -10,22 +10,22 @@ from ..table.arrow.arrays import Lengths, list_array, mask, struct_array
 from ..table.schema.types import children, is_bytes, is_list, is_text
 
 
-def taken(array: pa.Array, places: pa.Array) -> pa.Array:
+def values_at(array: pa.Array, places: pa.Array) -> pa.Array:
     """Return the values at some places, null for a null place, without runs, dictionaries and views."""
-    kind, types = array.type, pa.types
+    data_type, types = array.type, pa.types
     if isinstance(array, pa.ExtensionArray):
-        return taken(array.storage, places)
-    if types.is_dictionary(kind):
-        return taken(array.dictionary, array.indices.take(places))
-    if types.is_run_end_encoded(kind):
-        return taken(array.values, _runs_of(array, places))
-    if types.is_struct(kind):
-        return _taken_struct(array, places)
-    if is_list(kind) or types.is_map(kind):
-        return _taken_lists(array, places)
-    if is_text(kind) or is_bytes(kind):
+        return values_at(array.storage, places)
+    if types.is_dictionary(data_type):
+        return values_at(array.dictionary, array.indices.take(places))
+    if types.is_run_end_encoded(data_type):
+        return values_at(array.values, _runs_of(array, places))
+    if types.is_struct(data_type):
+        return _struct_at(array, places)
+    if is_list(data_type) or types.is_map(data_type):
+        return _lists_at(array, places)
+    if is_text(data_type) or is_bytes(data_type):
         # pyarrow takes no values of views.
-        array = array.cast(pa.large_string() if is_text(kind) else pa.large_binary())
+        array = array.cast(pa.large_string() if is_text(data_type) else pa.large_binary())
     return array.take(places)
 
 
@@ -40,15 +40,15 @@ def list_values(array: pa.Array) -> tuple[Lengths, pa.Array]:
         size, valid = array.type.list_size, mask(array.is_valid())
         rows = np.flatnonzero(valid) + array.offset
         places = (rows[:, None] * size + np.arange(size)).ravel()
-        return np.where(valid, size, 0).astype(np.int64), taken(array.values, pa.array(places, pa.int64()))
+        return np.where(valid, size, 0).astype(np.int64), values_at(array.values, pa.array(places, pa.int64()))
     lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
     try:
         return lengths, array.flatten()
     except pa.ArrowNotImplementedError:
         # As above, of lists with elements below a null.
         starts = array.offsets.to_numpy()[: len(array)]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return lengths, taken(array.values, pa.array(np.repeat(starts, lengths) + within, pa.int64()))
+        position_in_list = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return lengths, values_at(array.values, pa.array(np.repeat(starts, lengths) + position_in_list, pa.int64()))
 
 
 def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:
@@ -58,21 +58,23 @@ def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:
     return pa.array(runs, pa.int64(), mask=mask(places.is_null()))
 
 
-def _taken_struct(array: pa.StructArray, places: pa.Array) -> pa.Array:
-    parts = [taken(part, places) for part in array.flatten()]
+def _struct_at(array: pa.StructArray, places: pa.Array) -> pa.Array:
+    """Return structs at some places, each field by itself."""
+    parts = [values_at(part, places) for part in array.flatten()]
     fields = [field.with_type(part.type) for field, part in zip(children(array.type), parts, strict=True)]
     return struct_array(pa.struct(fields), len(places), _valid(array, places), parts)
 
 
-def _taken_lists(array: pa.Array, places: pa.Array) -> pa.Array:
+def _lists_at(array: pa.Array, places: pa.Array) -> pa.Array:
+    """Return lists or maps at some places, as lists of the values at the places of their elements."""
     lengths, values = list_values(array)
     # Null places of no lists at all count as the first, too.
     lengths = lengths if len(lengths) else np.zeros(1, np.int64)
     starts = np.cumsum(lengths) - lengths
     positions, valid = _numbers(places), _valid(array, places)
     counts = np.where(mask(valid), lengths[positions], 0)
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    inner_values = taken(values, pa.array(np.repeat(starts[positions], counts) + within, pa.int64()))
+    position_in_list = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    inner_values = values_at(values, pa.array(np.repeat(starts[positions], counts) + position_in_list, pa.int64()))
     return list_array(pa.list_(pa.field("element", inner_values.type)), valid, counts, inner_values)
 
 
@@ -82,4 +84,5 @@ def _numbers(places: pa.Array) -> Lengths:
 
 
 def _valid(array: pa.Array, places: pa.Array) -> pa.BooleanArray:
+    """Return which places are neither null nor hold null."""
     return pc.fill_null(array.is_valid().take(places), False)

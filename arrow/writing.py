@@ -38,26 +38,27 @@ class TypedRows:
     """Rows in the types of a table.
 
     Attributes:
-        again: Opens the rows; each call returns all of them.
+        open_rows: Opens the rows; each call returns all of them.
         nbytes: Their bytes; None if that is not known before they came.
     """
 
     schema: pa.Schema
-    again: Callable[[], Iterator[pa.RecordBatch]]
+    open_rows: Callable[[], Iterator[pa.RecordBatch]]
     nbytes: int | None
 
     @classmethod
-    def of(cls, given: GivenRows, types: HudiTypes, open_files: ExitStack) -> TypedRows:
+    def of(cls, rows: GivenRows, types: HudiTypes, open_files: ExitStack) -> TypedRows:
         """Return a user's rows; rows that come once stay until ``open_files`` is closed."""
 
         def typed() -> Iterator[pa.RecordBatch]:
-            first = 0
-            for batch in given.open():
-                yield from types.batches(batch, first)
-                first += batch.num_rows
+            """Yield the rows in the types of the table."""
+            first_row = 0
+            for batch in rows.open():
+                yield from types.batches(batch, first_row)
+                first_row += batch.num_rows
 
-        if not given.once:
-            return cls(types.schema, typed, given.nbytes)
+        if not rows.once:
+            return cls(types.schema, typed, rows.nbytes)
         coming = open_files.enter_context(RowsComingOnce(typed()))
         return cls(types.schema, coming.open, None)
 
@@ -105,25 +106,29 @@ class RowWrite:
             past=past,
         )
         plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))
-        result = self._carried_out(plan, rows)
+        result = self._carry_out(plan, rows)
         if not result.instant or plan.replays is not None:
             return result
         return with_services_after(result, plan.storage, seen.timeline, options)
 
-    def _carried_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
+    def _carry_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
+        """Write and commit rows as planned.
+
+        A replay writes nothing. Rows that no other row meets are written by many tasks, all others by one.
+        """
         from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)
 
         if plan.replays is not None or not plan.takes_rows:
             return LocalRun(plan).write([])
-        batches, are_few = first_bytes(rows.again(), _FEW_BYTES)
+        batches, are_few = first_bytes(rows.open_rows(), _FEW_BYTES)
         if plan.opens_alone:
             return self._by_tasks(plan, batches, are_few)
         # One task has all rows of each file group. Its threads keep their order, by which the later of two rows wins.
-        alone = not are_few and not plan.looks_up and not plan.names_places
+        has_whole_groups = not are_few and not plan.looks_up and not plan.names_places
         output = plan.settings.output
         threads = output.threads(self.threads)
         tasks = replace(plan.settings.tasks, threads=threads)
-        settings = replace(plan.settings, tasks=tasks, colocated=alone, output=output.shared_by(threads))
+        settings = replace(plan.settings, tasks=tasks, colocated=has_whole_groups, output=output.shared_by(threads))
         return LocalRun(replace(plan, settings=settings)).write([batches])
 
     def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:
@@ -144,9 +149,9 @@ def run_again(
     """Attempt a write until it completes, or the time of its options is over; log its result."""
     from ..operations.write.retries import Retries  # noqa: PLC0415 (see methods/__init__.py)
 
-    options, began = resolved.options, time.monotonic()
+    options, start = resolved.options, time.monotonic()
     retries = Retries.of(storage, options.write_settings(), write_id=options.write_id, application=options.application)
-    return timed(retries.run(attempt), began, resolved.notices)
+    return timed(retries.run(attempt), start, resolved.notices)
 
 
 def with_services_after(

@@ -79,7 +79,7 @@ class PyHudiDataSource(DataSource):
         from .source.spark_types import select, to_spark  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
-        pinned = self._given_pin()
+        pinned = self._carried_moment()
         snapshot = open_snapshot(
             path,
             options.storage_options,
@@ -116,31 +116,31 @@ class PyHudiDataSource(DataSource):
 
         options, path = self._parsed(reading=True)
         _refuse_other_columns(options, schema, path)
-        given = self._given_pin()
+        moment = self._carried_moment()
         snapshot = open_snapshot(
             path,
             options.storage_options,
-            given or self._pinned,
+            moment or self._pinned,
             options.to_query(),
             bases_alone=options.bases_alone,
             file_search=options.file_search,
             schema=self._columns,
         )
-        sought = self._given(SOUGHT)
-        if sought is not None:
+        sought_text = self._carried_text(SOUGHT)
+        if sought_text is not None:
             from .source.carried_options import parse_sought  # noqa: PLC0415
             from .source.sought_reader import SoughtReader  # noqa: PLC0415
 
-            wanted = requested_schema(snapshot.schema, schema, path)
-            return SoughtReader(snapshot, wanted, options, parse_sought(sought))
-        where = self._given(WHERE)
+            columns = requested_schema(snapshot.schema, schema, path)
+            return SoughtReader(snapshot, columns, options, parse_sought(sought_text))
+        predicates_text = self._carried_text(WHERE)
         return kind_of_reader(options)(
             snapshot,
             requested_schema(snapshot.schema, schema, path),
             options,
-            () if where is None else parse_predicates(where, snapshot.schema),
-            merged_alone=given is not None and self._given(WHOLE) is None,
-            buckets=self._given_buckets(),
+            () if predicates_text is None else parse_predicates(predicates_text, snapshot.schema),
+            merged_alone=moment is not None and self._carried_text(WHOLE) is None,
+            buckets=self._carried_buckets(),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -159,7 +159,7 @@ class PyHudiDataSource(DataSource):
         from .source.writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        spelled = {key: self._given(key) for key in OF_WRITES}
+        spelled = {key: self._carried_text(key) for key in OF_WRITES}
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, spelled=spelled)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -201,7 +201,9 @@ class PyHudiDataSource(DataSource):
         from .stream.sink import HudiStreamWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        writer = HudiStreamWriter(path, options, schema, overwrite=overwrite, checkpoint=self._given(_CHECKPOINT))
+        writer = HudiStreamWriter(
+            path, options, schema, overwrite=overwrite, checkpoint=self._carried_text(_CHECKPOINT)
+        )
         return writer if self._sent else writer.planned()
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
@@ -212,12 +214,12 @@ class PyHudiDataSource(DataSource):
         path = self._path()
         tell_what_spark_shows(self.options)
         carried = {PINNED, WHOLE, WHERE, BUCKETS, SOUGHT, *OF_WRITES, *_OF_SPARK}
-        said = {name: value for name, value in self.options.items() if name.lower() not in carried}
-        return resolve_options(said, path, READING if reading else WRITING).options, path
+        user_options = {name: value for name, value in self.options.items() if name.lower() not in carried}
+        return resolve_options(user_options, path, READING if reading else WRITING).options, path
 
-    def _given_pin(self) -> Watermark | None:
+    def _carried_moment(self) -> Watermark | None:
         """Return the moment of `HudiTable.to_df`; None in a read without `HudiTable`."""
-        text = self._given(PINNED)
+        text = self._carried_text(PINNED)
         if text is None:
             return None
         from ..timeline.watermark import Watermark  # noqa: PLC0415
@@ -225,9 +227,9 @@ class PyHudiDataSource(DataSource):
 
         return parse_carried(Watermark, PINNED, text)
 
-    def _given_buckets(self) -> BucketChoice | None:
+    def _carried_buckets(self) -> BucketChoice | None:
         """Return the buckets of a join by bucket; None for all."""
-        text = self._given(BUCKETS)
+        text = self._carried_text(BUCKETS)
         if text is None:
             return None
         from ..reader.buckets.bucket_groups import BucketChoice  # noqa: PLC0415
@@ -235,11 +237,12 @@ class PyHudiDataSource(DataSource):
 
         return parse_carried(BucketChoice, BUCKETS, text)
 
-    def _given(self, option: str) -> str | None:
+    def _carried_text(self, option: str) -> str | None:
         """Return the text of an option that only `HudiTable` sets."""
         return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:
+        """Return the absolute path of the table; refuses several paths, and none."""
         from ..options.parsing import path_of  # noqa: PLC0415
 
         if "paths" in self.options:
@@ -258,10 +261,11 @@ class PyHudiDataSource(DataSource):
 
 
 def _refuse_other_columns(options: HudiOptions, schema: StructType, path: str) -> None:
-    asked = tuple(field.name for field in schema.fields)
-    if options.columns is not None and options.columns != asked:
+    """Refuse a read whose option ``columns`` names other columns than its schema."""
+    column_names = tuple(field.name for field in schema.fields)
+    if options.columns is not None and options.columns != column_names:
         raise OptionConflictError(
             f"The option columns names {', '.join(options.columns)}, and the schema given for reading {path} has "
-            f"{', '.join(asked)}.",
+            f"{', '.join(column_names)}.",
             "Give either the option or the schema.",
         )

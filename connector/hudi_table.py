@@ -133,8 +133,8 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             StorageError: The store cannot be reached.
         """
         path = absolute_for(spark, path)
-        given = resolve_options(options or {}, path, READING, session=spark).options
-        return holds_table(path, given.storage_options)
+        read_options = resolve_options(options or {}, path, READING, session=spark).options
+        return holds_table(path, read_options.storage_options)
 
     def merge(self, source: Rows, on: On = None, *, condition: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
@@ -196,25 +196,26 @@ class HudiTable(TableWrites, TableSql, TableStreams):
 
     @property
     def _work(self) -> Work:
-        return Work(self._path, self._opened, self._write_changes, self._retries)
+        return Work(self._path, self._open_target, self._write_changes, self._retries)
 
-    def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
+    def _open_target(self, options_of_write: Mapping[str, Any]) -> MergeTarget:
         """Return the newest snapshot for a merge or an update with the options of a write."""
-        options = self._resolve({**given, **CHANGES}, WRITING).options
+        options = self._resolve({**options_of_write, **CHANGES}, WRITING).options
         request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
         table = find_target(request, self._storage, creates=False).table
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
-        serializable = self._is_serializable({**given, **CHANGES}, table.config)
-        shown = self._find_rows(AskedRows())
-        schema = without_meta(shown.snapshot.schema)
-        return MergeTarget(table, schema, moment, is_global, serializable, shown)
+        serializable = self._is_serializable({**options_of_write, **CHANGES}, table.config)
+        rows = self._find_rows(AskedRows())
+        schema = without_meta(rows.snapshot.schema)
+        return MergeTarget(table, schema, moment, is_global, serializable, rows)
 
-    def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
+    def _write_changes(self, df: DataFrame, options_of_write: Mapping[str, Any], made_from: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""
-        return self._write(df, {**given, **CHANGES}, made)
+        return self._write(df, {**options_of_write, **CHANGES}, made_from)
 
 
 def _is_for_every_call(key: str) -> bool:
+    """Return whether an option reaches the store or an outside index, and so serves all later calls of the table."""
     return key.lower().startswith((STORAGE_PREFIX, INDEX_PREFIX))

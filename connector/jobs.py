@@ -61,16 +61,16 @@ def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> Da
 
     Raises `InvalidOptionError` for other texts.
     """
-    kind, colon, place = source.partition(":")
-    if not (kind and colon and place):
+    format_name, colon, location = source.partition(":")
+    if not (format_name and colon and location):
         raise InvalidOptionError(
             f"The source {source!r} has no kind or no place.", "Write it as parquet:/path, table:name or sql:statement."
         )
-    if kind == "table":
-        return spark.read.table(place)
-    if kind == "sql":
-        return spark.sql(place)
-    return spark.read.format(kind).options(**options).load(place)
+    if format_name == "table":
+        return spark.read.table(location)
+    if format_name == "sql":
+        return spark.sql(location)
+    return spark.read.format(format_name).options(**options).load(location)
 
 
 def write(
@@ -85,14 +85,15 @@ def write(
     path = absolute_for(spark, path)
     if rows is not None and operation == DELETE:
         return HudiTable(spark, path, options).delete(rows)
-    given = {**texts_of(options), OPTIONS["operation"].key: operation}
-    resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
+    texts = {**texts_of(options), OPTIONS["operation"].key: operation}
+    resolved = resolve_options(texts, path, WRITING, session=spark, warn=True)
     if rows is None:
         return delete_partitions(path, resolved, _partitions_to_delete(resolved, path), application_of(spark))
     return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
 
 
 def _partitions_to_delete(resolved: ResolvedOptions, path: str) -> Sequence[str]:
+    """Return the partitions that the options name; MissingOptionError if they name none."""
     names = resolved.options.partitions_to_delete
     if not names:
         key = OPTIONS["partitions_to_delete"].key
@@ -151,9 +152,7 @@ def command(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> Any:
-    # A wrong argument fails before Spark is imported.
-    pass
-
+    """Run the write of a command line; `run_command` checks the arguments before it calls this."""
     return run_write(asked, options, source_options)
 
 

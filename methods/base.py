@@ -47,7 +47,7 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
     def _repr_html_(self) -> str:
         try:
             config = find_config(self._storage)
-            facts = {} if config is None else _facts(config)
+            facts = {} if config is None else _property_texts(config)
         except PyHudiError as error:
             facts = {"error": str(error)}
         return f"<p>{in_html(repr(self))}</p>{html_table((), facts.items())}"
@@ -95,12 +95,14 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
 
         return means_of(options.write_settings(), application=options.application)
 
-    def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
-        said = {**texts_of(self._options), **texts_of(given)}
-        return resolve_options(said, self._path, scopes, session=self._session, warn=warn)
+    def _resolve(self, options: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
+        """Return the options of a call, which outrank those of this object; options of other scopes do not count."""
+        texts = {**texts_of(self._options), **texts_of(options)}
+        return resolve_options(texts, self._path, scopes, session=self._session, warn=warn)
 
 
-def _facts(config: TableConfig) -> dict[str, str]:
+def _property_texts(config: TableConfig) -> dict[str, str]:
+    """Return the properties that a notebook shows of a table, without those that it lacks."""
     facts = {
         "name": config.name,
         "type": config.table_type,

@@ -40,6 +40,7 @@ class CreationTerms:
     partial_update_mode: str | None = None
 
     def options(self) -> dict[str, Any]:
+        """Return the arguments as options; a table without partition columns is created so on purpose."""
         return {"partitionby": "", **self.key(), **self.without_key()}
 
     def key(self) -> dict[str, Any]:
@@ -50,15 +51,15 @@ class CreationTerms:
 
     def without_key(self) -> dict[str, Any]:
         """Return the options of the arguments that are given, the record key aside."""
-        given: dict[str, Any] = {}
-        for short, names in {"partitionby": self.partition_by, "orderby": self.order_by}.items():
+        options_by_key: dict[str, Any] = {}
+        for short_key, names in {"partitionby": self.partition_by, "orderby": self.order_by}.items():
             if names:
-                given[short] = _names(names)
+                options_by_key[short_key] = _names(names)
         further = {"index_type": self.index, "table_type": self.table_type, "buckets": self.buckets}
         for name, value in {**further, "partial_update_mode": self.partial_update_mode}.items():
             if value is not None:
-                given[OPTIONS[name].key] = value
-        return given
+                options_by_key[OPTIONS[name].key] = value
+        return options_by_key
 
 
 def holds_table(path: str, storage_options: Mapping[str, str]) -> bool:
@@ -71,11 +72,11 @@ def holds_table(path: str, storage_options: Mapping[str, str]) -> bool:
 
 def table_above(path: str, storage_options: Mapping[str, str]) -> str | None:
     """Return the path of the nearest table in whose folder a path lies; None if it lies in none."""
-    scheme, mark, rest = path.rpartition("://")
-    while "/" in rest.rstrip("/"):
-        rest = rest.rstrip("/").rpartition("/")[0]
-        if rest and holds_table(f"{scheme}{mark}{rest}", storage_options):
-            return f"{scheme}{mark}{rest}"
+    scheme, mark, folder = path.rpartition("://")
+    while "/" in folder.rstrip("/"):
+        folder = folder.rstrip("/").rpartition("/")[0]
+        if folder and holds_table(f"{scheme}{mark}{folder}", storage_options):
+            return f"{scheme}{mark}{folder}"
     return None
 
 
@@ -84,14 +85,14 @@ def create_table(
     options: HudiOptions,
     schema: Callable[[], pa.Schema],
     *,
-    opened: str,
+    open_call: str,
     if_not_exists: bool,
     dry_run: bool = False,
     with_buckets: WithBuckets | None = None,
 ) -> bool:
     """Create an empty table; False if there is one. With ``dry_run`` the arguments are checked, and no more.
 
-    ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
+    ``open_call`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
     """
     from ..operations.planning.plan import plan_write  # noqa: PLC0415 (see __init__.py)
     from ..operations.planning.target import find_target  # noqa: PLC0415
@@ -100,12 +101,12 @@ def create_table(
     storage = open_storage(path, options.storage_options, durable=options.durable)
     exists = find_config(storage) is not None
     if exists and not if_not_exists:
-        raise _exists(path, opened)
+        raise _exists(path, open_call)
     request = options.to_write_request(path, schema(), overwrite=False)
     if exists:
         target = find_target(request, storage)
         warn_once(target.notices)
-        _check_same(target.table, request, path, opened)
+        _check_same(target.table, request, path, open_call)
         return False
     plan, number = plan_write(request), None
     if with_buckets is not None:
@@ -114,19 +115,19 @@ def create_table(
     if dry_run:
         return True
     if not create_config(storage, plan.new_config):
-        raise _exists(path, opened)
+        raise _exists(path, open_call)
     _make_timeline_folder(plan.table)
     note = "" if number is None else " suggest_buckets chose their number by the given rows."
     tables.info("%s%s", describe(plan.config, path), note)
     return True
 
 
-def _check_same(table: Table, request: WriteRequest, path: str, opened: str) -> None:
+def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) -> None:
     """Refuse an existing table that lacks what the arguments ask for or has other columns."""
-    config, asked = table.config, request.table
+    config, requested = table.config, request.table
     for words, mine, theirs in (
-        ("is partitioned by", asked.partition_fields or (), config.partition_fields),
-        ("is ordered by", asked.ordering_fields or (), config.ordering_fields),
+        ("is partitioned by", requested.partition_fields or (), config.partition_fields),
+        ("is ordered by", requested.ordering_fields or (), config.ordering_fields),
     ):
         if tuple(mine) != tuple(theirs):
             raise OptionConflictError(
@@ -134,15 +135,19 @@ def _check_same(table: Table, request: WriteRequest, path: str, opened: str) -> 
                 f"{', '.join(mine) or 'nothing'}.",
                 "Correct the arguments, or choose another path.",
             )
-    stored = latest_schema(config, table.timeline())
-    columns = {} if stored is None else {field.name: sql_name(field.type) for field in without_meta(stored)}
-    given = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
-    if stored is not None and columns != given:
-        name = next(name for name in {**columns, **given} if columns.get(name) != given.get(name))
+    stored_columns = latest_schema(config, table.timeline())
+    columns = (
+        {} if stored_columns is None else {field.name: sql_name(field.type) for field in without_meta(stored_columns)}
+    )
+    requested_columns = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
+    if stored_columns is not None and columns != requested_columns:
+        name = next(
+            name for name in {**columns, **requested_columns} if columns.get(name) != requested_columns.get(name)
+        )
         raise OptionConflictError(
             f"The table {path} has the column {name!r} with the type {columns.get(name, 'none')}, and the call asks "
-            f"for the type {given.get(name, 'none')}.",
-            f"Correct the schema, or open the table with {opened}: writes add columns to it.",
+            f"for the type {requested_columns.get(name, 'none')}.",
+            f"Correct the schema, or open the table with {open_call}: writes add columns to it.",
         )
 
 
@@ -157,12 +162,14 @@ def _check_kept(plan: WritePlan, path: str) -> None:
 
 
 def _names(columns: str | Sequence[str]) -> str:
+    """Return names of columns as the text of an option."""
     return columns if isinstance(columns, str) else ",".join(columns)
 
 
-def _exists(path: str, opened: str) -> OptionConflictError:
+def _exists(path: str, open_call: str) -> OptionConflictError:
+    """Return the error for a path that holds a table already."""
     return OptionConflictError(
-        f"There is a Hudi table at {path} already.", f"Open it with {opened}, or choose another path."
+        f"There is a Hudi table at {path} already.", f"Open it with {open_call}, or choose another path."
     )
 
 

@@ -95,30 +95,34 @@ MERGE_KEYWORDS: Keywords = {
 }
 
 
-def argument_or_condition(call: str, own: str, given: Any, condition: Any) -> Any:
+def argument_or_condition(call: str, name: str, argument: Any, condition: Any) -> Any:
     """Return the argument of a method or the ``condition`` in its place; raises InvalidOptionError for both."""
-    if given is not None and condition is not None:
+    if argument is not None and condition is not None:
         raise InvalidOptionError(
-            f"{call} got {own!r} and 'condition', which are two names of one argument.", f"Give {own!r} alone."
+            f"{call} got {name!r} and 'condition', which are two names of one argument.", f"Give {name!r} alone."
         )
-    return condition if given is None else given
+    return condition if argument is None else argument
 
 
-def keywords_of_create(first: str, call: str = "create") -> Mapping[str, str]:
-    """Return the keywords in whose place a method that creates a table takes others; ``first`` are its arguments."""
-    given = f"{call}({first}, schema, record_key=..."
+def keywords_of_create(first_arguments: str, call: str = "create") -> Mapping[str, str]:
+    """Return the keywords of other libraries, by the call to make in place of a creation with them.
+
+    ``first_arguments`` are those before the schema.
+    """
+    beginning = f"{call}({first_arguments}, schema, record_key=..."
     return {
-        f"{given})": _KEYS,
-        f"{given}, partition_by=...)": "partitioned_by partition_cols partition_columns partition_fields "
+        f"{beginning})": _KEYS,
+        f"{beginning}, partition_by=...)": "partitioned_by partition_cols partition_columns partition_fields "
         "partition_spec partition_path partition",
-        f"{given}, order_by=...)": "precombine precombine_field precombine_key ordering_field ordering_fields "
+        f"{beginning}, order_by=...)": "precombine precombine_field precombine_key ordering_field ordering_fields "
         "order_fields sort_order sort_by",
-        f"{given}, buckets=...)": "num_buckets bucket_count bucket_num n_buckets",
-        f"{given}, table_type=...)": "type storage_type kind",
-        f"{given}, options=...)": "properties configuration config conf table_properties tblproperties storage_options",
-        f"{given}, if_not_exists=True)": "exist_ok exists_ok create_if_not_exists if_exists ignore_if_exists",
-        f"{given}), whose schema may be rows too": "columns cols df data",
-        f"{given}): a table has a path and no name of a catalog": "name table_name location table_path identifier",
+        f"{beginning}, buckets=...)": "num_buckets bucket_count bucket_num n_buckets",
+        f"{beginning}, table_type=...)": "type storage_type kind",
+        f"{beginning}, options=...)": "properties configuration config conf table_properties tblproperties "
+        "storage_options",
+        f"{beginning}, if_not_exists=True)": "exist_ok exists_ok create_if_not_exists if_exists ignore_if_exists",
+        f"{beginning}), whose schema may be rows too": "columns cols df data",
+        f"{beginning}): a table has a path and no name of a catalog": "name table_name location table_path identifier",
     }
 
 
@@ -142,11 +146,12 @@ def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Call
     """Return a method that raises for a keyword of another library an InvalidOptionError with the call to make."""
     call_by_name = {_folded(name): call for call, names in calls.items() for name in names.split()}
     parameters = inspect.signature(method).parameters.values()
-    own = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
+    parameter_names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
 
     @functools.wraps(method)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() - own:
+        """Call the method, unless a keyword is another library's name of one of its arguments."""
+        for name in kwargs.keys() - parameter_names:
             call = call_by_name.get(_folded(name))
             if call is not None:
                 raise InvalidOptionError(f"{method.__name__}() has no argument {name!r}.", f"Call {call}.")

@@ -19,18 +19,18 @@ _NO_MANIFESTS = "nothing: every reader of the table lists its files itself"
 _SIDES = "nothing: conditions call the two sides source and target, as in merge(rows, 'source.id = target.id')"
 
 
-def calls_of_tables(kind: str, arguments: str, reads: str) -> Mapping[str, str]:
+def calls_of_tables(class_name: str, arguments: str, reads: str) -> Mapping[str, str]:
     """Return by names of other libraries the calls of a class of tables, which reads rows by the method ``reads``."""
-    opened, created = f"{kind}({arguments})", f"{kind}.create({arguments}, schema, record_key=...)"
+    open_call, create_call = f"{class_name}({arguments})", f"{class_name}.create({arguments}, schema, record_key=...)"
     return {
-        "forPath": opened,
-        "forName": f"{opened}; a table has a path and no name of a catalog",
-        "isDeltaTable": f"{kind}.exists({arguments})",
-        "createIfNotExists": f"{created[:-1]}, if_not_exists=True)",
-        "createOrReplace": f"{created}, and overwrite(df) for a table that is there",
+        "forPath": open_call,
+        "forName": f"{open_call}; a table has a path and no name of a catalog",
+        "isDeltaTable": f"{class_name}.exists({arguments})",
+        "createIfNotExists": f"{create_call[:-1]}, if_not_exists=True)",
+        "createOrReplace": f"{create_call}, and overwrite(df) for a table that is there",
         "replace": "overwrite(df)",
-        "columnBuilder": f"{created}, whose schema says all of its columns",
-        "convertToDelta": f"{created}, then bulk_insert(df) with the rows of the Parquet files",
+        "columnBuilder": f"{create_call}, whose schema says all of its columns",
+        "convertToDelta": f"{create_call}, then bulk_insert(df) with the rows of the Parquet files",
         "toDF": f"{reads}()",
         "alias": _SIDES,
         "updateAll": "upsert(df)",
@@ -54,9 +54,9 @@ def calls_of_tables(kind: str, arguments: str, reads: str) -> Mapping[str, str]:
         "one",
         "addFeatureSupport": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
         "dropFeatureSupport": "nothing: a table keeps its version",
-        "clone": f"{created}, then bulk_insert(table.{reads}(meta=False))",
-        "cloneAtVersion": f"{created}, then bulk_insert(table.{reads}(meta=False, as_of=instant))",
-        "cloneAtTimestamp": f"{created}, then bulk_insert(table.{reads}(meta=False, as_of=time))",
+        "clone": f"{create_call}, then bulk_insert(table.{reads}(meta=False))",
+        "cloneAtVersion": f"{create_call}, then bulk_insert(table.{reads}(meta=False, as_of=instant))",
+        "cloneAtTimestamp": f"{create_call}, then bulk_insert(table.{reads}(meta=False, as_of=time))",
     }
 
 
@@ -76,19 +76,22 @@ MERGE_CALLS: Mapping[str, str] = {
 _METHODS = (FunctionType, classmethod, staticmethod)
 
 
-def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
+def _unknown_attribute(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
+    """Return the error for an attribute that a class lacks, with the method to use for another library's name."""
     text = f"{cls.__name__} has no attribute {name!r}"
-    here = cls._other_calls.get(name)
-    if here is not None:
-        text += f". Use {here}."
+    call_to_make = cls._other_calls.get(name)
+    if call_to_make is not None:
+        text += f". Use {call_to_make}."
     return AttributeError(text, name=name, obj=owner)
 
 
 class _NamesOfClass(type):
+    """Answers to unknown attributes of a class as its objects do, and refuses a path in the place of a session."""
+
     if not TYPE_CHECKING:
 
         def __getattr__(cls, name: str) -> Any:
-            raise _unknown(cls, cls, name)
+            raise _unknown_attribute(cls, cls, name)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Construct the object, unless the first argument is a path: a HudiTable takes the session first."""
@@ -103,8 +106,8 @@ class _NamesOfClass(type):
     @property
     def __signature__(cls) -> inspect.Signature:
         """The signature of the constructor, which `inspect` shows for the class."""
-        own = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return own.replace(parameters=[*own.parameters.values()][1:])
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=[*signature.parameters.values()][1:])
 
 
 class NamesOtherCalls(metaclass=_NamesOfClass):
@@ -119,16 +122,17 @@ class NamesOtherCalls(metaclass=_NamesOfClass):
     if not TYPE_CHECKING:
 
         def __init_subclass__(cls) -> None:
+            """Have each public method check its arguments, and the constructor, too."""
             super().__init_subclass__()
             for name, method in list(vars(cls).items()):
-                kind = type(method)
-                if (name.startswith("_") and name != "__init__") or kind not in _METHODS:
+                method_type = type(method)
+                if (name.startswith("_") and name != "__init__") or method_type not in _METHODS:
                     continue
-                own = method if kind is FunctionType else method.__func__
-                taken = checked(own)
+                function = method if method_type is FunctionType else method.__func__
+                checking = checked(function)
                 if name in cls._other_keywords:
-                    taken = name_arguments(taken, cls._other_keywords[name])
-                setattr(cls, name, taken if kind is FunctionType else kind(taken))
+                    checking = name_arguments(checking, cls._other_keywords[name])
+                setattr(cls, name, checking if method_type is FunctionType else method_type(checking))
 
         def __getattr__(self, name: str) -> Any:
-            raise _unknown(self, type(self), name)
+            raise _unknown_attribute(self, type(self), name)

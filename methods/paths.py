@@ -43,8 +43,8 @@ def absolute(path: AnyPath) -> str:
 def plain_path(path: AnyPath) -> str:
     """Return a path as text; a path that depends on the process has no scheme before it."""
     text = os.fspath(path)
-    rest = text.removeprefix("file:")
-    return text if os.path.isabs(rest) else rest  # noqa: PTH117
+    without_scheme = text.removeprefix("file:")
+    return text if os.path.isabs(without_scheme) else without_scheme  # noqa: PTH117
 
 
 def _has_scheme(text: str) -> bool:

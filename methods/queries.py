@@ -210,11 +210,12 @@ class QueryMethods(TableMethods[Frame]):
         """
         from ..options.explain import explain  # noqa: PLC0415 (see __init__.py)
 
-        given = {"path": self._path, **options}
-        resolved = self._resolve(given, READING | WRITING)
+        call_options = {"path": self._path, **options}
+        resolved = self._resolve(call_options, READING | WRITING)
         return explain(resolved, find_config(self._storage), defaults=defaults)
 
     def _columns(self) -> pa.Schema:
+        """Return the data columns of the newest snapshot."""
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (see __init__.py)
 
         return without_meta(open_snapshot(self._path, self.storage_options).schema)

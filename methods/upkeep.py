@@ -358,8 +358,8 @@ class UpkeepMethods(TableMethods[Frame]):
             InvalidOptionError: The time is invalid.
             PyHudiError: The savepoint failed and may be made again.
         """
-        named = None if instant is None else format_value(instant)
-        return self._run("savepoint", {}, instant=named, comment=comment, user=user, dry_run=dry_run)
+        instant_text = None if instant is None else format_value(instant)
+        return self._run("savepoint", {}, instant=instant_text, comment=comment, user=user, dry_run=dry_run)
 
     def delete_savepoint(self, instant: str | date, *, dry_run: bool = False) -> ServiceResult:
         """Delete a savepoint; the next clean may delete its files.
@@ -511,19 +511,22 @@ class UpkeepMethods(TableMethods[Frame]):
 
         return self._frame(validate(self._storage, deep=deep))
 
-    def _run(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> ServiceResult:
-        service_result: ServiceResult = self._result_of(name, given, **arguments)
+    def _run(self, name: str, options: Mapping[str, Any], /, **arguments: Any) -> ServiceResult:
+        """Run a table service by its name, and return its result."""
+        service_result: ServiceResult = self._result_of(name, options, **arguments)
         return service_result
 
-    def _run_version(self, name: str, given: Mapping[str, Any], **arguments: Any) -> VersionResult:
-        version_result: VersionResult = self._result_of(name, given, **arguments)
+    def _run_version(self, name: str, options: Mapping[str, Any], **arguments: Any) -> VersionResult:
+        """Run an upgrade or a downgrade, and return its result."""
+        version_result: VersionResult = self._result_of(name, options, **arguments)
         return version_result
 
-    def _result_of(self, name: str, given: Mapping[str, Any], /, **arguments: Any) -> Any:
+    def _result_of(self, name: str, options: Mapping[str, Any], /, **arguments: Any) -> Any:
+        """Run a service with the options of a call, show its progress, and note that the table may have changed."""
         from ..operations.upkeep.services import SERVICES  # noqa: PLC0415 (see __init__.py)
 
         service = SERVICES[name]
-        resolved = self._resolve(given, WRITING, warn=True)
+        resolved = self._resolve(options, WRITING, warn=True)
         with self._progress(name, resolved.options):
             service_result = service.run(self._call(resolved), **arguments)
         if service.changes:
@@ -531,6 +534,7 @@ class UpkeepMethods(TableMethods[Frame]):
         return service_result
 
     def _call(self, resolved: ResolvedOptions) -> Call:
+        """Return what a service needs of the table: store, patience with others, settings and means."""
         from ..operations.upkeep.service_entry import Call  # noqa: PLC0415 (see __init__.py)
 
         options = resolved.options

@@ -156,11 +156,12 @@ class WriteMethods(TableMethods[Frame]):
                 "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
             )
 
-    def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
-        level = self._resolve(given, WRITING).options.isolation or config.isolation
+    def _is_serializable(self, options: Mapping[str, Any], config: TableConfig) -> bool:
+        """Return whether later writes to rows that a write read conflict with it, by its options or the table."""
+        level = self._resolve(options, WRITING).options.isolation or config.isolation
         return level == SERIALIZABLE
 
-    def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
+    def _write(self, df: Rows, options: Mapping[str, Any]) -> CommitResult:
         """Write rows with the options of a call."""
         raise NotImplementedError
 
@@ -171,17 +172,17 @@ def delete_partitions(
     """Delete partitions by paths, with ``*`` for anything; ``application`` counts if no option names it."""
     from ..operations.write.run import write  # noqa: PLC0415 (see __init__.py)
 
-    began, options = time.monotonic(), resolved.options
+    start, options = time.monotonic(), resolved.options
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     replacement = replace(request.write.replacement, partitions_to_delete=tuple(partitions))
     settings = replace(request.write, replacement=replacement)
     commit_result = write(replace(request, write=settings, application=options.application or application))
-    return timed(commit_result, began, resolved.notices)
+    return timed(commit_result, start, resolved.notices)
 
 
-def timed(commit_result: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:
+def timed(commit_result: CommitResult, start: float, notices: tuple[str, ...]) -> CommitResult:
     """Return the result with the seconds of the whole call, and log it."""
-    seconds = {**commit_result.seconds, "total": round(time.monotonic() - began, 3)}
+    seconds = {**commit_result.seconds, "total": round(time.monotonic() - start, 3)}
     result = replace(commit_result, seconds=seconds, warnings=(*notices, *commit_result.warnings))
     logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
     return result

@@ -353,15 +353,16 @@ _NO_MEANING = {
 
 
 def _entries() -> Iterator[tuple[str, KnownKey]]:
-    for (scope, why), lines in _REFUSED.items():
+    """Yield each key of Apache Hudi that is no option of pyhudi, with what becomes of it."""
+    for (scope, reason), lines in _REFUSED.items():
         for line in lines.split():
             key, _, default = line.partition("=")
-            yield key, KnownKey(Effect.REFUSED, why, default, scope)
+            yield key, KnownKey(Effect.REFUSED, reason, default, scope)
     for effect, groups in ((Effect.NOT_DONE, _NOT_DONE), (Effect.NO_MEANING, _NO_MEANING)):
-        for why, prefixes in groups.items():
+        for reason, prefixes in groups.items():
             for prefix, endings in prefixes.items():
                 for ending in endings.split():
-                    yield prefix + ending, KnownKey(effect, why)
+                    yield prefix + ending, KnownKey(effect, reason)
 
 
 CATALOGUE: dict[str, KnownKey] = dict(_entries())

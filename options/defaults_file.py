@@ -47,7 +47,7 @@ def read_defaults() -> list[Line]:
     folder = os.environ.get(FOLDER_VARIABLE, "").rstrip("/")
     if folder and folder.removeprefix("file://") != FOLDER_OF_THE_MACHINE:
         try:
-            lines += _read(f"{folder}/{FILE_NAME}", ())
+            lines += _read_lines(f"{folder}/{FILE_NAME}", ())
         except FileNotFoundError as error:
             raise InvalidOptionError(
                 f"The environment variable {FOLDER_VARIABLE} names {folder}, which has no file {FILE_NAME}.",
@@ -57,9 +57,10 @@ def read_defaults() -> list[Line]:
 
 
 def _lines_of_the_machine() -> list[Line]:
+    """Return the settings of the file for the whole machine; none if it is absent or unusable, which is logged."""
     path = f"{FOLDER_OF_THE_MACHINE}/{FILE_NAME}"
     try:
-        return list(_read(path, ()))
+        return list(_read_lines(path, ()))
     except FileNotFoundError:
         return []
     except PyHudiError as error:
@@ -68,7 +69,7 @@ def _lines_of_the_machine() -> list[Line]:
         return []
 
 
-def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
+def _read_lines(path: str, including: tuple[str, ...]) -> Iterator[Line]:
     """Yield a file's settings, with those of included files in the place of the include lines."""
     if path in including:
         raise InvalidOptionError(
@@ -90,7 +91,7 @@ def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
         elif key == _INCLUDE and separator == "=":
             included = value if value.startswith("/") or ":" in value else f"{folder}/{value}"
             try:
-                yield from _read(included, (*including, path))
+                yield from _read_lines(included, (*including, path))
             except FileNotFoundError as error:
                 raise InvalidOptionError(
                     f"{place} includes {included}, and there is no such file.", "Correct the line."

@@ -71,7 +71,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
 def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:
     """Return each option with its value and source, without the unset options if ``defaults`` is False."""
     rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
-    rows += [_further(option) for key, option in resolved.said.items() if name_of(key) is None]
+    rows += [_explain_other(option) for key, option in resolved.counting.items() if name_of(key) is None]
     rows += [
         ExplainedOption(
             _key_of(option.key), masked(option.key, option.text), option.place, f"not used: {option.unused}"
@@ -82,46 +82,49 @@ def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: 
 
 
 def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | None) -> ExplainedOption:
-    said = next((resolved.said[key] for key in info.keys if key in resolved.said), None)
-    stored = next((config.properties[key] for key in info.keys if config and key in config.properties), None)
-    in_table = info.scope is Scope.TABLE and stored is not None
-    if said is None:
-        value = stored if in_table else _default(info)
+    """Explain an option of pyhudi: the value that counts, its source, and whether the table has another."""
+    given = next((resolved.counting[key] for key in info.keys if key in resolved.counting), None)
+    stored_text = next((config.properties[key] for key in info.keys if config and key in config.properties), None)
+    in_table = info.scope is Scope.TABLE and stored_text is not None
+    if given is None:
+        value = stored_text if in_table else _default(info)
         return ExplainedOption(info.key, value or "", TABLE if in_table else DEFAULT)
-    notes = [f"as {said.key}"] if said.key != info.key else []
-    if in_table and not _agree(info, said, str(stored)):
+    notes = [f"as {given.key}"] if given.key != info.key else []
+    if in_table and not _agree(info, given, str(stored_text)):
         refused = "" if info.name in _OF_EACH_WRITE else ", so that a write would be refused"
-        notes.append(f"the table has {stored}{refused}")
-    return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
+        notes.append(f"the table has {stored_text}{refused}")
+    return ExplainedOption(info.key, masked(given.key, given.text), given.place or GIVEN, "; ".join(notes))
 
 
-def _further(said: GivenOption) -> ExplainedOption:
+def _explain_other(given: GivenOption) -> ExplainedOption:
     """Explain an option that is none of pyhudi's own."""
-    entry = find_known(said.key)
+    entry = find_known(given.key)
     note = ""
     if entry is not None:
         note = f"{_NOTES[entry.effect]}{entry.why}"
-    elif not said.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
+    elif not given.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
         note = "kept in the commit's extra metadata"
-    return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
+    return ExplainedOption(given.key, masked(given.key, given.text), given.place or GIVEN, note)
 
 
-def _agree(info: OptionInfo, said: GivenOption, stored: str) -> bool:
+def _agree(info: OptionInfo, given: GivenOption, stored_text: str) -> bool:
     """Return whether a given value and the table's value of an option mean the same."""
     try:
         given_value, stored_value = (
-            getattr(parse_options({info.key: text}), info.name) for text in (said.text, stored)
+            getattr(parse_options({info.key: text}), info.name) for text in (given.text, stored_text)
         )
     except OptionError:
-        return said.text == stored
+        return given.text == stored_text
     return bool(given_value == stored_value)
 
 
 def _default(info: OptionInfo) -> str:
+    """Return the text of a default, or the words for a default that is no value."""
     return info.otherwise if info.default is None else format_value(info.default)
 
 
 def _key_of(key: str) -> str:
+    """Return Apache Hudi's key of an option under any name; other keys stay."""
     name = name_of(key)
     return OPTIONS[name].key if name else key
 

@@ -29,23 +29,23 @@ class Hint:
     """What to do in place of another system's option.
 
     Attributes:
-        of: The system that has the option.
+        system: The system that has the option.
         words: A sentence or two with a ``{}`` for each option of pyhudi's.
         options: Those options, each with the value to give, or a function of the given value that returns None if
             pyhudi has no such value. An empty value leaves the choice to the user.
     """
 
-    of: str
+    system: str
     words: str
     options: Ours = ()
 
-    def named(self, text: str) -> list[tuple[str, str]]:
+    def options_with_values(self, text: str) -> list[tuple[str, str]]:
         """Return pyhudi's options, each with its value; the value is empty if the user has to choose it."""
         return [(key, value if isinstance(value, str) else value(text) or "") for key, value in self.options]
 
-    def told(self, text: str) -> str:
+    def advice(self, text: str) -> str:
         """Return what to do about the option with this value."""
-        return self.words.format(*(f"{key}={value}" if value else key for key, value in self.named(text)))
+        return self.words.format(*(f"{key}={value}" if value else key for key, value in self.options_with_values(text)))
 
 
 def find_hint(key: str) -> Hint | None:
@@ -55,7 +55,7 @@ def find_hint(key: str) -> Hint | None:
     return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
 
 
-def _same(text: str) -> str:
+def _same_value(text: str) -> str:
     return text.strip()
 
 
@@ -83,8 +83,8 @@ def _time(text: str) -> str | None:
 
 
 def _codec(text: str) -> str | None:
-    named = {"none": "uncompressed"}.get(text.strip().lower(), text.strip().lower())
-    return named if named in {"zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"} else None
+    codec = {"none": "uncompressed"}.get(text.strip().lower(), text.strip().lower())
+    return codec if codec in {"zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"} else None
 
 
 def _count(text: str) -> str | None:
@@ -113,9 +113,13 @@ def _operation(text: str) -> str | None:
 
 def _table_type(text: str) -> str | None:
     """Return the table type of any of its spellings: ``cow``, ``mor``, ``merge-on-read``, ``MERGE_ON_READ``."""
-    named = text.strip().upper().replace("-", "_")
-    short = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
-    return short.get(named, named) if short.get(named, named) in short.values() else None
+    name = text.strip().upper().replace("-", "_")
+    types_by_short_name = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
+    return (
+        types_by_short_name.get(name, name)
+        if types_by_short_name.get(name, name) in types_by_short_name.values()
+        else None
+    )
 
 
 def _index(text: str) -> str | None:
@@ -190,7 +194,7 @@ _THEIRS: Theirs = {
             "{} names a write, which pyhudi then does only once: combine both values into the name.",
             ((OPTIONS["write_id"].key, ""),),
         ),
-        "usermetadata": (_KEPT, ((_NOTE, _same),)),
+        "usermetadata": (_KEPT, ((_NOTE, _same_value),)),
         "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""), (_LARGEST, ""))),
         "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, ((_START, ""),)),
         "delta.deletedfileretentionduration": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
@@ -255,7 +259,7 @@ _THEIRS: Theirs = {
             "An upsert does so by itself; {} does for inserts.",
             ((OPTIONS["combine_before_insert"].key, _flag),),
         ),
-        "precombine.field write.precombine.field ordering.fields": (_IN_PLACE, ((_ORDER, _same),)),
+        "precombine.field write.precombine.field ordering.fields": (_IN_PLACE, ((_ORDER, _same_value),)),
         "write.partition.overwrite.mode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
         "payload.class write.payload.class": (_IN_PLACE, ((OPTIONS["payload"].key, _payload),)),
         "table.type": (_TYPED, ((_TYPE, _table_type),)),
@@ -295,15 +299,15 @@ _THEIRS: Theirs = {
         "write.tasks write.bucket_assign.tasks write.index_bootstrap.tasks read.tasks": (_SPARK_TASKS, ()),
     },
     _SQL: {
-        "primarykey": (_IN_PLACE, ((_KEY, _same),)),
-        "precombinefield orderingfields": (_IN_PLACE, ((_ORDER, _same),)),
+        "primarykey": (_IN_PLACE, ((_KEY, _same_value),)),
+        "precombinefield orderingfields": (_IN_PLACE, ((_ORDER, _same_value),)),
     },
 }
 
 # Families of keys: a single key's hint comes before its family's.
 _NEVER_DONE: Theirs = {
     _DELTA: {"delta.": ("Leave it out: it is a property of Delta's tables.", ())},
-    _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same),))},
+    _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same_value),))},
     _FLINK: {
         "compaction.": ("Leave it out: it tunes Flink's compaction.", ()),
         "clean.": ("Leave it out: a write cleans once it is complete, unless {}.", ((_CLEANS, "false"),)),
@@ -320,12 +324,13 @@ _NEVER_DONE: Theirs = {
 }
 
 
-def _each(hints: Theirs) -> Iterator[tuple[str, Hint]]:
-    for of, named in hints.items():
-        for keys, (words, options) in named.items():
+def _hints_by_key(hints: Theirs) -> Iterator[tuple[str, Hint]]:
+    """Yield each key of another system with its hint."""
+    for system, hints_of_system in hints.items():
+        for keys, (words, options) in hints_of_system.items():
             for key in keys.split():
-                yield key, Hint(of, words, options)
+                yield key, Hint(system, words, options)
 
 
-HINTS: dict[str, Hint] = dict(_each(_THEIRS))
-FAMILIES: dict[str, Hint] = dict(_each(_NEVER_DONE))
+HINTS: dict[str, Hint] = dict(_hints_by_key(_THEIRS))
+FAMILIES: dict[str, Hint] = dict(_hints_by_key(_NEVER_DONE))

@@ -105,5 +105,5 @@ class LookupOptions(OptionPart):
 
 def index_options(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the options of an index of another package, by the index's own names; ``texts`` has lower-case keys."""
-    own = (key for key in texts if key.startswith(INDEX_PREFIX) and key != CACHE_BYTES)
-    return {key.removeprefix(INDEX_PREFIX): texts[key] for key in own}
+    keys_of_index = (key for key in texts if key.startswith(INDEX_PREFIX) and key != CACHE_BYTES)
+    return {key.removeprefix(INDEX_PREFIX): texts[key] for key in keys_of_index}

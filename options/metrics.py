@@ -55,10 +55,10 @@ class MetricsOptions(OptionPart):
         """
         if not self.metrics_on:
             return MetricsSettings(file=self.metrics_file, prefix=self.metrics_prefix)
-        for key, named in ((_CLASS, self.metrics_reporter_class), (_TYPE, self.metrics_reporter)):
-            if named and named != _GATEWAY:
+        for key, reporter in ((_CLASS, self.metrics_reporter_class), (_TYPE, self.metrics_reporter)):
+            if reporter and reporter != _GATEWAY:
                 raise UnsupportedOptionError(
-                    f"With {_ON}=true the option {key}={named!r} asks for a reporter that pyhudi does not have.",
+                    f"With {_ON}=true the option {key}={reporter!r} asks for a reporter that pyhudi does not have.",
                     f"Give {_TYPE}={_GATEWAY}, or {_ON}=false and hoodie.metrics.pyhudi.file for a collector's file.",
                 )
         _check_package()
@@ -81,6 +81,7 @@ def _check_package() -> None:
 
 
 def _label(text: str) -> tuple[str, str]:
+    """Return the name and the value of a label; InvalidOptionError for a text that is no pair."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise InvalidOptionError(f"The option {_LABELS} has {text!r}, which is no label.", "Write name:value.")

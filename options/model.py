@@ -124,8 +124,8 @@ class HudiOptions(
 
     def upkeep_after_write(self) -> Upkeep:
         """Return what follows a write: how the table is kept small, and the indexes that the options ask for."""
-        made = self.upkeep()
-        return replace(made, indexes=self.indexes_to_build()) if self.metadata_enable else made
+        upkeep = self.upkeep()
+        return replace(upkeep, indexes=self.indexes_to_build()) if self.metadata_enable else upkeep
 
     def refuse_one_write(self, path: str) -> None:
         """Raise OptionConflictError if the stream to a table got options about one write."""

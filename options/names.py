@@ -72,15 +72,16 @@ def either(values: Iterable[Any]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
-    field, extra = HudiOptions.model_fields[name], _described(name)
+def _describe(scope: Scope, name: str, annotation: str) -> OptionInfo:
+    """Return the description of a field of the options, whose annotation is ``annotation``."""
+    field, extra = HudiOptions.model_fields[name], _schema_extra(name)
     supported = extra.get("supported")
     return OptionInfo(
         name=name,
         scope=scope,
         key=extra["key"],
         aliases=tuple(extra["aliases"]),
-        type=_type_words(kind.replace(" | None", ""), supported),
+        type=_type_words(annotation.replace(" | None", ""), supported),
         default=field.default,
         otherwise=extra["otherwise"],
         supported=None if supported is None else tuple(supported),
@@ -91,14 +92,16 @@ def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
     )
 
 
-def _described(name: str) -> dict[str, Any]:
+def _schema_extra(name: str) -> dict[str, Any]:
+    """Return what `option` noted of a field."""
     return cast("dict[str, Any]", HudiOptions.model_fields[name].json_schema_extra or {})
 
 
-def _type_words(kind: str, supported: Iterable[Any] | None) -> str:
-    if kind in _TYPE_WORDS and (kind != "int" or supported is None):
-        return _TYPE_WORDS[kind]
-    return either(supported or get_args(get_args(getattr(option_types, kind))[0]))
+def _type_words(annotation: str, supported: Iterable[Any] | None) -> str:
+    """Return the words for the type of an option: a general word, or its values."""
+    if annotation in _TYPE_WORDS and (annotation != "int" or supported is None):
+        return _TYPE_WORDS[annotation]
+    return either(supported or get_args(get_args(getattr(option_types, annotation))[0]))
 
 
 _TYPE_WORDS = {
@@ -129,6 +132,6 @@ OPTIONS: dict[str, OptionInfo] = {
     name: _describe(scope, name, kind)
     for scope, part in PARTS.items()
     for name, kind in part.__annotations__.items()
-    if "key" in _described(name)
+    if "key" in _schema_extra(name)
 }
 _NAMES: dict[str, str] = {key: name for name, info in OPTIONS.items() for key in info.keys}

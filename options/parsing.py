@@ -71,36 +71,36 @@ def parse_with_notices(
     Keys may be in any case. With ``warn``, in the user's own process, notices are Python warnings, too. ``places`` has,
     by key, the source of an option that the operation itself did not get. Raises OptionError.
     """
-    given = texts_of(options)
-    if "provider" in given:
+    texts = texts_of(options)
+    if "provider" in texts:
         raise UnsupportedOptionError(
             "A Hudi table cannot be put into Spark's catalog by CREATE TABLE … USING pyhudi: Spark tells a Python data "
             "source neither path nor options when such a table is used.",
             "Use spark.read.format('pyhudi').load(path), or CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
         )
-    prefix = metadata_prefix(given)
+    prefix = metadata_prefix(texts)
     values: dict[str, Any] = {
-        "storage_options": storage_options(given),
+        "storage_options": storage_options(texts),
         "extra_metadata": {},
-        "index_options": index_options(given),
+        "index_options": index_options(texts),
     }
-    said_by: dict[str, str] = {}
+    key_by_name: dict[str, str] = {}
     notices: list[tuple[str, str, KnownKey]] = []
-    for key, text in given.items():
+    for key, text in texts.items():
         name = name_of(key)
-        said = f"{key}={masked(key, text)!r}" + (f" of {places[key]}" if places and key in places else "")
+        shown_option = f"{key}={masked(key, text)!r}" + (f" of {places[key]}" if places and key in places else "")
         if name is not None:
-            _add(values, said_by, name, key, _parse(name, said, text))
+            _add(values, key_by_name, name, key, _parse_value(name, shown_option, text))
         elif key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
             continue
         elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
         elif (entry := find_known(key)) is not None:
-            _check_known(said, text, entry)
+            _refuse_undone(shown_option, text, entry)
             notices.append((key, text, entry))
         else:
-            raise _unknown(key, text)
-    _check_together(values, said_by)
+            raise _unknown_option(key, text)
+    _check_together(values, key_by_name)
     return HudiOptions().model_copy(update=values), _notify(notices, warn)
 
 
@@ -135,6 +135,7 @@ def metadata_prefix(texts: Mapping[str, str]) -> str:
 
 
 def is_metadata(key: str, prefix: str) -> bool:
+    """Return whether a commit keeps a key in its extra metadata; an empty prefix keeps none."""
     return bool(prefix) and key.startswith(prefix) and not key.startswith(_PRIVATE)
 
 
@@ -150,76 +151,84 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, value: Any) -> None:
+def _add(values: dict[str, Any], key_by_name: dict[str, str], name: str, key: str, value: Any) -> None:
     """Add an option's value, unless another of its names got another value."""
     if name in values and values[name] != value:
         raise OptionConflictError(
-            f"{said_by[name]} and {key} are two names of one option and were given two values, "
+            f"{key_by_name[name]} and {key} are two names of one option and were given two values, "
             f"{_quoted(values[name])} and {_quoted(value)}.",
             "Give only one of the two names.",
         )
     values.setdefault(name, value)
-    said_by.setdefault(name, key)
+    key_by_name.setdefault(name, key)
 
 
 def _reason(failure: Mapping[str, Any], option: OptionInfo) -> str:
     """Return why a value does not fit its option, in words of pyhudi's own and not in the validator's."""
-    kind, bounds = failure["type"], failure.get("ctx", {})
-    if kind == "literal_error":
+    failure_type, bounds = failure["type"], failure.get("ctx", {})
+    if failure_type == "literal_error":
         return f"it is none of {either(option.supported or _LITERAL.findall(bounds['expected']))}"
-    if kind in _BOUNDS:
-        words, bound = _BOUNDS[kind]
+    if failure_type in _BOUNDS:
+        words, bound = _BOUNDS[failure_type]
         return f"it must be {words} {bounds[bound]}"
-    return _REASONS.get(kind) or str(failure["msg"]).removeprefix("Value error, ")
+    return _REASONS.get(failure_type) or str(failure["msg"]).removeprefix("Value error, ")
 
 
-def _parse(name: str, said: str, text: str) -> Any:
+def _parse_value(name: str, shown_option: str, text: str) -> Any:
+    """Return the typed value of an option, called ``shown_option`` in errors; refuses values that are not done."""
     option = OPTIONS[name]
     try:
         value = getattr(HudiOptions.model_validate({name: text.strip()}), name)
     except ValidationError as error:
         doc = _LINK.sub(r"\1", option.doc)
         raise InvalidOptionError(
-            f"The option {said} cannot be used: {_reason(error.errors()[0], option)}. {doc}",
+            f"The option {shown_option} cannot be used: {_reason(error.errors()[0], option)}. {doc}",
             "Correct the value or leave the option out.",
         ) from error
     if not option.is_done(value):
         instead = option.instead.get(value) if isinstance(option.instead, Mapping) else option.instead
         raise UnsupportedOptionError(
-            f"The option {said} asks for something that pyhudi does not do yet.",
+            f"The option {shown_option} asks for something that pyhudi does not do yet.",
             f"Use {instead or either(option.supported or ())}, or Apache Hudi.",
         )
     return value
 
 
-def _check_known(said: str, text: str, entry: KnownKey) -> None:
+def _refuse_undone(shown_option: str, text: str, entry: KnownKey) -> None:
+    """Refuse an option of Apache Hudi that pyhudi does not do, unless it has the default or no value."""
     if entry.effect is Effect.REFUSED and text.strip().lower() not in {entry.default, ""}:
         raise UnsupportedOptionError(
-            f"The option {said} of Apache Hudi is not done by pyhudi yet: {entry.why}.",
+            f"The option {shown_option} of Apache Hudi is not done by pyhudi yet: {entry.why}.",
             "Leave the option out if that will do; use Apache Hudi if it will not.",
         )
 
 
-def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
+def _check_together(values: Mapping[str, Any], key_by_name: Mapping[str, str]) -> None:
     """Refuse two options that give one thing different values."""
-    for name, other in _SAID_TWICE:
-        if name not in values or other not in values:
+    for name, other_name in _SAID_TWICE:
+        if name not in values or other_name not in values:
             continue
-        meant = getattr(PAYLOADS[values[other]], name) or NO_UPDATE_MODE if other == "payload" else values[other]
-        if values[name] != meant:
+        implied_value = (
+            getattr(PAYLOADS[values[other_name]], name) or NO_UPDATE_MODE
+            if other_name == "payload"
+            else values[other_name]
+        )
+        if values[name] != implied_value:
             raise OptionConflictError(
-                f"{said_by[name]} says {_quoted(values[name])} and {said_by[other]} means {_quoted(meant)}.",
+                f"{key_by_name[name]} says {_quoted(values[name])} and {key_by_name[other_name]} means "
+                f"{_quoted(implied_value)}.",
                 "Give only one of the two options.",
             )
 
 
-def _unknown(key: str, text: str) -> UnknownOptionError:
+def _unknown_option(key: str, text: str) -> UnknownOptionError:
+    """Return the error for an unknown option, with what to use in place of it if another system has it."""
     hint = find_hint(key)
     if hint is not None:
-        return UnknownOptionError(f"There is no option {key!r}, which belongs to {hint.of}.", hint.told(text))
+        return UnknownOptionError(f"There is no option {key!r}, which belongs to {hint.system}.", hint.advice(text))
     near = nearest(key)
-    meant = f"Did you mean {near}? Correct" if near else "Correct"
-    return UnknownOptionError(f"There is no option {key!r}.", f"{meant} the name, or leave the option out.")
+    advice = f"Did you mean {near}? Correct" if near else "Correct"
+    return UnknownOptionError(f"There is no option {key!r}.", f"{advice} the name, or leave the option out.")
 
 
 def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[str, ...]:
@@ -240,6 +249,7 @@ def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[s
 
 
 def _quoted(value: Any) -> str:
+    """Return a value as an error shows it."""
     if isinstance(value, tuple):
         return repr(",".join(value))
     return repr(getattr(value, "value", value))

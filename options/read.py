@@ -32,8 +32,8 @@ def options_of_query(
             "table as of the newest compaction.",
             "Leave since or read_optimized out.",
         )
-    kind = "read_optimized" if read_optimized else since and "incremental"
-    return {QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}
+    query_type = "read_optimized" if read_optimized else since and "incremental"
+    return {QUERY_TYPE: query_type, AS_OF: as_of, BEGIN: since, END: until}
 
 
 class ReadOptions(OptionPart):
@@ -145,9 +145,9 @@ class ReadOptions(OptionPart):
         Raises MissingOptionError for an incremental query without a beginning, and OptionConflictError.
         """
         if self.query_type == "incremental":
-            return self._changes()
-        for key, given in self._of_changes().items():
-            if given:
+            return self._query_of_changes()
+        for key, value in self._values_for_changes().items():
+            if value:
                 raise OptionConflictError(
                     f"The option {key} belongs to an incremental query, and this is a {self.query_type} query.",
                     f"Add {QUERY_TYPE}=incremental, or leave the option out.",
@@ -156,7 +156,7 @@ class ReadOptions(OptionPart):
 
     def to_stream(self) -> StreamTerms:
         """Return what a streaming read shows; raises OptionConflictError if an option shows one moment or window."""
-        given = {
+        options_of_batch_reads = {
             AS_OF: self.as_of,
             BEGIN: self.begin_time,
             END: self.end_time,
@@ -169,7 +169,7 @@ class ReadOptions(OptionPart):
                 "has what completed since the batch before.",
                 f"Leave it out; {START} takes the time after which the stream begins, as {BEGIN} does in a batch read.",
             )
-        for key, value in given.items():
+        for key, value in options_of_batch_reads.items():
             if value:
                 raise OptionConflictError(
                     f"The option {key} belongs to a batch read, and a streaming read shows what changes.",
@@ -184,18 +184,19 @@ class ReadOptions(OptionPart):
 
     def refuse_query(self) -> None:
         """Raise OptionConflictError if a write got options of a query."""
-        given = {AS_OF: self.as_of, **self._of_changes()}
-        named = [key for key, value in given.items() if value]
+        options_of_query = {AS_OF: self.as_of, **self._values_for_changes()}
+        given_keys = [key for key, value in options_of_query.items() if value]
         if self.query_type == "incremental":
-            named.insert(0, QUERY_TYPE)
-        if named:
+            given_keys.insert(0, QUERY_TYPE)
+        if given_keys:
             raise OptionConflictError(
-                f"A write was given {', '.join(named)}, which say what a read shows: of a table as it was, or of its "
-                f"changes, nothing can be written.",
+                f"A write was given {', '.join(given_keys)}, which say what a read shows: of a table as it was, or of "
+                f"its changes, nothing can be written.",
                 "Leave them out; to write through a temporary view, make it without them.",
             )
 
-    def _changes(self) -> Changes:
+    def _query_of_changes(self) -> Changes:
+        """Return the query of an incremental read; refuses a moment beside it, and a window without a beginning."""
         if self.as_of is not None:
             raise OptionConflictError(
                 f"The option {AS_OF} shows the table at one time, {QUERY_TYPE}=incremental what changed between two.",
@@ -215,7 +216,8 @@ class ReadOptions(OptionPart):
             schema_of_end=self.incremental_end_schema,
         )
 
-    def _of_changes(self) -> dict[str, object]:
+    def _values_for_changes(self) -> dict[str, object]:
+        """Return the values of the options that an incremental query alone has."""
         return {
             BEGIN: self.begin_time,
             END: self.end_time,

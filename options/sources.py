@@ -54,6 +54,7 @@ def forbids_metadata(key: str, text: str, scopes: frozenset[Scope]) -> bool:
 
 
 def _is_false(key: str, text: str) -> bool:
+    """Return whether an option turns the metadata table off."""
     try:
         return parse_options({key: text}).metadata_enable is False
     except OptionError:
@@ -70,10 +71,11 @@ def warn_once(key: str, place: str) -> None:
 
 def refuse_other_indexes(texts: Mapping[str, str]) -> None:
     """Raise `UnsupportedOptionError` if options ask for a metadata table with an index that pyhudi does not build."""
-    for key, what in _OTHER_INDEXES.items():
+    for key, index_name in _OTHER_INDEXES.items():
         if texts.get(key, "").strip().lower() == "true":
             raise UnsupportedOptionError(
-                f"The options {_ENABLE}=true and {key}=true ask for a {what}, which pyhudi neither builds nor keeps.",
+                f"The options {_ENABLE}=true and {key}=true ask for a {index_name}, which pyhudi neither builds nor "
+                "keeps.",
                 f"Leave {key} out, or give it false; pyhudi builds files, column_stats and partition_stats.",
             )
 
@@ -113,24 +115,24 @@ class ResolvedOptions:
     """The options of one operation.
 
     Attributes:
-        said: The texts that count, by key.
+        counting: The options that count, by key.
         unused: Settings of the session and of the defaults file that do not count, with the reason.
         notices: A sentence for each option that pyhudi accepts without doing what it asks.
     """
 
     options: HudiOptions
-    said: Mapping[str, GivenOption]
+    counting: Mapping[str, GivenOption]
     unused: tuple[GivenOption, ...] = field(default=())
     notices: tuple[str, ...] = ()
 
     @property
     def texts(self) -> dict[str, str]:
         """The texts that count, under keys whose values Spark does not show."""
-        return hidden_from_spark({key: option.text for key, option in self.said.items()})
+        return hidden_from_spark({key: option.text for key, option in self.counting.items()})
 
 
 def resolve_options(
-    given: Mapping[str, Any],
+    options_of_call: Mapping[str, Any],
     path: str,
     scopes: frozenset[Scope],
     *,
@@ -139,11 +141,11 @@ def resolve_options(
 ) -> ResolvedOptions:
     """Return the options of one operation; settings of other ``scopes`` do not count.
 
-    ``given`` is what the operation got; settings of a Spark session count if there is one. Raises what
+    ``options_of_call`` is what the operation got; settings of a Spark session count if there is one. Raises what
     `parse_options` raises, OptionError for an unusable defaults file, and TableError if properties that a setting
     depends on cannot be read.
     """
-    texts = texts_of(given)
+    texts = texts_of(options_of_call)
     settings: list[GivenOption] = []
     if parse_options({key: text for key, text in texts.items() if key == DEFAULTS_ENABLED}).defaults:
         settings += [GivenOption(line.key.lower(), line.value, line.place) for line in read_defaults()]
@@ -155,15 +157,15 @@ def resolve_options(
         warn_once(setting.key, setting.place)
     used = [setting for setting in used if setting not in forbidding]
     unused += [_unused_because(setting, WHY_UNUSED) for setting in forbidding]
-    said = {option.key: option for option in used} | {key: GivenOption(key, text) for key, text in texts.items()}
+    counting = {option.key: option for option in used} | {key: GivenOption(key, text) for key, text in texts.items()}
     options, notices = parse_with_notices(
-        {key: option.text for key, option in said.items()},
+        {key: option.text for key, option in counting.items()},
         warn=warn,
         places={option.key: option.place for option in used},
     )
     if options.metadata_enable and Scope.WRITE in scopes:
-        refuse_other_indexes({key: option.text for key, option in said.items()})
-    return ResolvedOptions(options, said, tuple(unused), notices)
+        refuse_other_indexes({key: option.text for key, option in counting.items()})
+    return ResolvedOptions(options, counting, tuple(unused), notices)
 
 
 def settings_of(session: Any) -> list[GivenOption]:
@@ -196,10 +198,10 @@ def find_config(storage: Storage) -> TableConfig | None:
 
 
 def _counting_and_unused(
-    settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
+    settings: Iterable[GivenOption], texts_of_call: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings that count beside the given options, and those that do not count."""
-    prefix = metadata_prefix({**{setting.key: setting.text for setting in settings}, **given})
+    prefix = metadata_prefix({**{setting.key: setting.text for setting in settings}, **texts_of_call})
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
     for setting in settings:
@@ -214,83 +216,99 @@ def _counting_and_unused(
         if topic in by_topic:
             unused.append(_unused_because(by_topic[topic], f"{setting.place} says it later"))
         by_topic[topic] = setting
-    taken = {_topic(key) for key in given}
+    topics_of_call = {_topic(key) for key in texts_of_call}
     unused += [
-        _unused_because(option, "another value was given") for topic, option in by_topic.items() if topic in taken
+        _unused_because(option, "another value was given")
+        for topic, option in by_topic.items()
+        if topic in topics_of_call
     ]
-    about = [option for topic, option in by_topic.items() if topic not in taken and _scope_of(option.key) in scopes]
-    about, elsewhere = _without_other_index(about, given)
-    unused += elsewhere
-    if any(_scope_of(option.key) is Scope.TABLE for option in about):
-        storage = open_storage(path, storage_options({**{option.key: option.text for option in about}, **given}))
+    relevant = [
+        option for topic, option in by_topic.items() if topic not in topics_of_call and _scope_of(option.key) in scopes
+    ]
+    relevant, irrelevant = _without_other_index(relevant, texts_of_call)
+    unused += irrelevant
+    if any(_scope_of(option.key) is Scope.TABLE for option in relevant):
+        storage = open_storage(
+            path, storage_options({**{option.key: option.text for option in relevant}, **texts_of_call})
+        )
         config = find_config(storage)
         if config is not None:
             unused += [
                 _unused_because(option, "it describes new tables, and this table exists already")
-                for option in about
+                for option in relevant
                 if not _may_describe(option.key, config)
             ]
-            about = [option for option in about if _may_describe(option.key, config)]
-            about, elsewhere = _without_bucket_settings(about, given, Table(storage, config))
-            unused += elsewhere
-    return about, unused
+            relevant = [option for option in relevant if _may_describe(option.key, config)]
+            relevant, irrelevant = _without_bucket_settings(relevant, texts_of_call, Table(storage, config))
+            unused += irrelevant
+    return relevant, unused
 
 
 def _without_bucket_settings(
-    about: list[GivenOption], given: Mapping[str, str], table: Table
+    settings: list[GivenOption], texts_of_call: Mapping[str, str], table: Table
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Split off the settings about buckets if the table has no buckets and records no index.
 
     An index or a number of buckets that the operation itself got counts in any case.
     """
-    named = {_topic(key) for key in (*given, *(option.key for option in about if _topic(option.key) == "index_type"))}
-    of_buckets = [option for option in about if _topic(option.key) in _OF_BUCKETS]
-    if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or infer_index(table).kind == BUCKET:
-        return about, []
-    why = "the table records no index, and its file groups are no buckets"
-    unused = [_unused_because(option, why) for option in of_buckets]
-    return [option for option in about if option not in of_buckets], unused
+    topics = {
+        _topic(key)
+        for key in (*texts_of_call, *(option.key for option in settings if _topic(option.key) == "index_type"))
+    }
+    of_buckets = [option for option in settings if _topic(option.key) in _OF_BUCKETS]
+    if not of_buckets or topics & _UNNOTED or not is_unnoted(table.config) or infer_index(table).kind == BUCKET:
+        return settings, []
+    reason = "the table records no index, and its file groups are no buckets"
+    unused = [_unused_because(option, reason) for option in of_buckets]
+    return [option for option in settings if option not in of_buckets], unused
 
 
 def _without_other_index(
-    about: list[GivenOption], given: Mapping[str, str]
+    settings: list[GivenOption], texts_of_call: Mapping[str, str]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Split off the settings about an index that the table will not have.
 
     A number of buckets in the defaults does not contradict another index that the user gives, nor does an index in the
     defaults contradict buckets that the user gives.
     """
-    named = {_topic(key): text for key, text in given.items()}
-    index = named.get("index_type") or next(
-        (option.text for option in about if _topic(option.key) == "index_type"), BUCKET
+    texts_by_topic = {_topic(key): text for key, text in texts_of_call.items()}
+    index = texts_by_topic.get("index_type") or next(
+        (option.text for option in settings if _topic(option.key) == "index_type"), BUCKET
     )
-    others: set[str] = set()
-    if _OF_BUCKETS & named.keys():
-        others = {"index_type"} if index.strip().upper() != BUCKET else others
+    unused_topics: set[str] = set()
+    if _OF_BUCKETS & texts_by_topic.keys():
+        unused_topics = {"index_type"} if index.strip().upper() != BUCKET else unused_topics
     elif index.strip().upper() != BUCKET:
-        others = _OF_BUCKETS
-    why = "the user asks for buckets" if "index_type" in others else f"it is about buckets, and not {index}"
+        unused_topics = _OF_BUCKETS
+    reason = "the user asks for buckets" if "index_type" in unused_topics else f"it is about buckets, and not {index}"
     return (
-        [option for option in about if _topic(option.key) not in others],
-        [_unused_because(option, why) for option in about if _topic(option.key) in others],
+        [option for option in settings if _topic(option.key) not in unused_topics],
+        [_unused_because(option, reason) for option in settings if _topic(option.key) in unused_topics],
     )
 
 
-def _why_refused(given: GivenOption, prefix: str) -> str:
+def _why_refused(setting: GivenOption, prefix: str) -> str:
     """Return why a setting cannot come from a session or a file; empty if it can."""
-    name = name_of(given.key)
+    name = name_of(setting.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"
-    if given.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)) or is_metadata(given.key, prefix) or find_known(given.key):
+    if (
+        setting.key.startswith((STORAGE_PREFIX, INDEX_PREFIX))
+        or is_metadata(setting.key, prefix)
+        or find_known(setting.key)
+    ):
         return ""
-    if name is None or not given.key.startswith(_HOODIE):
-        near = nearest(given.key)
-        return "there is no such option" + (f", did you mean {near}" if near and near.startswith(_HOODIE) else "")
+    if name is None or not setting.key.startswith(_HOODIE):
+        similar_key = nearest(setting.key)
+        return "there is no such option" + (
+            f", did you mean {similar_key}" if similar_key and similar_key.startswith(_HOODIE) else ""
+        )
     return ""
 
 
-def _unused_because(given: GivenOption, why: str) -> GivenOption:
-    return GivenOption(given.key, given.text, given.place, why)
+def _unused_because(setting: GivenOption, reason: str) -> GivenOption:
+    """Return a setting that does not count, with the reason."""
+    return GivenOption(setting.key, setting.text, setting.place, reason)
 
 
 def _topic(key: str) -> str:
@@ -300,6 +318,7 @@ def _topic(key: str) -> str:
 
 
 def _scope_of(key: str) -> Scope:
+    """Return the scope of a key: of an option, a key of the catalogue or a family; extra metadata is of a write."""
     name = name_of(key)
     if name is not None:
         return OPTIONS[name].scope

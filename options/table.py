@@ -269,17 +269,18 @@ class TableOptions(OptionPart):
     @property
     def time_options(self) -> dict[str, str]:
         """The options of times in partition paths, by Hudi's keys."""
-        said = {key_of(type(self), name): getattr(self, name) for name in TableOptions.model_fields}
-        return {key: said[key] for key in TIME_OPTIONS if said.get(key)}
+        values_by_key = {key_of(type(self), name): getattr(self, name) for name in TableOptions.model_fields}
+        return {key: values_by_key[key] for key in TIME_OPTIONS if values_by_key.get(key)}
 
     def table_settings(self) -> TableSettings:
+        """Return the settings of a table that the options name; a payload class implies some of them."""
         payload = PAYLOADS.get(self.payload or "")
         by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
-        kinds = (split_partition_field(text)[1] for text in self.partition_fields or ())
+        partition_types = (split_partition_field(text)[1] for text in self.partition_fields or ())
         return settings_of(
             TableSettings,
             self,
-            partition_types=tuple(kind for kind in kinds if kind is not None) or None,
+            partition_types=tuple(kind for kind in partition_types if kind is not None) or None,
             merge_mode=self.merge_mode or (payload.merge_mode if payload else None),
             payload=payload,
             partial_update_mode=self.partial_update_mode or by_payload,

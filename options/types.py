@@ -28,12 +28,14 @@ _TYPES = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
 
 
 def _split(value: object) -> object:
+    """Return the parts of a text with commas; other values stay."""
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _parse_size(value: object) -> object:
+    """Return the bytes of a text such as ``16m``; other values stay."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value.strip())
@@ -57,6 +59,7 @@ def _lower(value: object) -> object:
 
 
 def _parse_payload(value: object) -> object:
+    """Return the name of a payload by its class or name, CUSTOM for an unknown class; other values stay."""
     if not isinstance(value, str):
         return value
     payload = Payload.find(value.strip())
@@ -64,6 +67,7 @@ def _parse_payload(value: object) -> object:
 
 
 def _parse_generator(value: object) -> object:
+    """Return the key generator of a class or type; other values stay."""
     if not isinstance(value, str):
         return value
     try:
@@ -73,6 +77,7 @@ def _parse_generator(value: object) -> object:
 
 
 def _split_partition_fields(value: object) -> object:
+    """Return partition columns, each with its type or none of them; other values stay."""
     fields = _split(value)
     if not isinstance(fields, tuple):
         return value
@@ -83,6 +88,7 @@ def _split_partition_fields(value: object) -> object:
 
 
 def _check_time(value: str) -> str:
+    """Return a time as it is; ValueError or InvalidOptionError if it is none."""
     # Only an epoch means different times in different zones, and it is a time in all of them.
     query_time(value, "UTC")
     return value
@@ -233,37 +239,37 @@ class OptionPart(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SettingsField:
-    """The field of a settings value that an option sets; ``by`` converts the option's value, if given.
+    """The field of a settings value that an option sets; ``convert`` converts the option's value, if given.
 
     ``key`` is the option's key, if the settings name it.
     """
 
-    kind: type
+    settings_class: type
     name: str
     default: Any
     key: str = ""
-    by: Callable[[Any], Any] | None = None
+    convert: Callable[[Any], Any] | None = None
 
-    def of(self, by: Callable[[Any], Any], **default: Any) -> SettingsField:
+    def of(self, convert: Callable[[Any], Any], **default: Any) -> SettingsField:
         """Return the field for an option that is given in other words, with its default in those words."""
-        return replace(self, by=by, **default)
+        return replace(self, convert=convert, **default)
 
 
 class FieldsOf:
-    """The fields of the settings class ``kind`` as attributes, for the options that set them.
+    """The fields of ``settings_class`` as attributes, for the options that set them.
 
     ``keys`` names the keys of options that other code needs, too.
     """
 
-    def __init__(self, kind: type, keys: Mapping[str, str] | None = None) -> None:
-        self._kind = kind
+    def __init__(self, settings_class: type, keys: Mapping[str, str] | None = None) -> None:
+        self._settings_class = settings_class
         self._keys = keys or {}
 
     def __getattr__(self, name: str) -> SettingsField:
-        for field in fields(self._kind):
+        for field in fields(self._settings_class):
             if field.name == name:
-                return SettingsField(self._kind, name, field.default, self._keys.get(name, ""))
-        raise AttributeError(f"{self._kind.__name__} has no field {name!r}")
+                return SettingsField(self._settings_class, name, field.default, self._keys.get(name, ""))
+        raise AttributeError(f"{self._settings_class.__name__} has no field {name!r}")
 
 
 def option(
@@ -302,22 +308,22 @@ def family(field: SettingsField, *, secret: bool = False) -> Any:
     return Field(default_factory=dict, repr=not secret, json_schema_extra=cast(Any, {"sets": field}))
 
 
-def settings_of(kind: type[Settings], options: BaseModel, **worked_out: Any) -> Settings:
+def settings_of(settings_class: type[Settings], options: BaseModel, **worked_out: Any) -> Settings:
     """Return a settings value, and the values nested in it, as the options set their fields.
 
     ``worked_out`` has the fields that more than one option decides, or none.
     """
     options_by_field = _options_by_field(type(options))
-    for field in fields(cast(Any, kind)):
+    for field in fields(cast(Any, settings_class)):
         if field.name in worked_out:
             continue
-        if (kind, field.name) in options_by_field:
-            name, by = options_by_field[kind, field.name]
+        if (settings_class, field.name) in options_by_field:
+            name, convert = options_by_field[settings_class, field.name]
             value = getattr(options, name)
-            worked_out[field.name] = value if by is None else by(value)
+            worked_out[field.name] = value if convert is None else convert(value)
         elif is_dataclass(field.default_factory):
             worked_out[field.name] = settings_of(cast(Any, field.default_factory), options)
-    return kind(**worked_out)
+    return settings_class(**worked_out)
 
 
 def key_of(model: type[BaseModel], name: str) -> str:
@@ -327,6 +333,7 @@ def key_of(model: type[BaseModel], name: str) -> str:
 
 @cache
 def _options_by_field(model: type[BaseModel]) -> dict[tuple[type, str], tuple[str, Callable[[Any], Any] | None]]:
+    """Return, by settings class and field, the option that sets it, and what converts the value."""
     described = ((name, cast(Any, info.json_schema_extra) or {}) for name, info in model.model_fields.items())
     named_fields = ((name, extra["sets"]) for name, extra in described if extra.get("sets"))
-    return {(field.kind, field.name): (name, field.by) for name, field in named_fields}
+    return {(field.settings_class, field.name): (name, field.convert) for name, field in named_fields}

@@ -220,7 +220,7 @@ class UpkeepOptions(OptionPart):
                 f"Leave {_OF_COLUMNS} out, or give {_OF_PARTITIONS} false.",
             )
         names = {FILES: True, COLUMN_STATS: with_columns, PARTITION_STATS: with_partitions}
-        return settings_of(IndexSettings, self, names=tuple(name for name, wanted in names.items() if wanted))
+        return settings_of(IndexSettings, self, names=tuple(name for name, is_built in names.items() if is_built))
 
     def upkeep(self) -> Upkeep:
         """Return how the table is kept small.
@@ -243,11 +243,13 @@ class UpkeepOptions(OptionPart):
                 f"{most + more}."
             )
             least, most = least + more, most + more
-        made = settings_of(Upkeep, self)
+        upkeep = settings_of(Upkeep, self)
         # A trigger by the clock alone ignores the number of delta commits.
-        counted = None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits
-        made = replace(made, archive=replace(made.archive, min_commits=least, max_commits=most, delta_commits=counted))
-        return made if self.table_services else made.called_for()
+        delta_commits = None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits
+        upkeep = replace(
+            upkeep, archive=replace(upkeep.archive, min_commits=least, max_commits=most, delta_commits=delta_commits)
+        )
+        return upkeep if self.table_services else upkeep.called_for()
 
 
 def _warn_once(words: str) -> None:

@@ -197,9 +197,9 @@ class IndexContract(_Base):
         Raises:
             AssertionError: They differ.
         """
-        stored = table.read()
-        shown = sorted(zip(*(stored.column(name).to_pylist() for name in ROWS.names), strict=True))
-        self.assertEqual(shown, sorted(model.rows.values()), table.path)
+        table_rows = table.read()
+        row_values = sorted(zip(*(table_rows.column(name).to_pylist() for name in ROWS.names), strict=True))
+        self.assertEqual(row_values, sorted(model.rows.values()), table.path)
         index = self.index_of(table)
         if index.needs_lookup:
             self.check_tags(table, index, model)
@@ -220,30 +220,36 @@ class IndexContract(_Base):
         rows = table.read()
         keys, paths = rows.column(KEY).to_pylist(), rows.column(PARTITION).to_pylist()
         ids = [name.partition("_")[0] for name in rows.column(FILE).to_pylist()]
-        where: dict[tuple[str, ...], FileGroupId] = {}
+        group_by_name: dict[tuple[str, ...], FileGroupId] = {}
         for key, path, file_id in zip(keys, paths, ids, strict=True):
-            where[model.name_of((key, path))] = FileGroupId(path, file_id)
+            group_by_name[model.name_of((key, path))] = FileGroupId(path, file_id)
         partitions = sorted({*paths, "x", "nowhere"})
         strangers = [(f"{key}!", path) for key, path in zip(keys[:5], paths, strict=False)]
         elsewhere = [
             (key, partitions[(partitions.index(path) + 1) % len(partitions)])
             for key, path in zip(keys, paths, strict=True)
         ]
-        asked = [*zip(keys, paths, strict=True), *strangers, *elsewhere, ("!", "x"), *zip(keys, paths, strict=True)]
-        tags = index.tag(keyed(asked), table.view(), table.storage)
+        pairs_to_look_up = [
+            *zip(keys, paths, strict=True),
+            *strangers,
+            *elsewhere,
+            ("!", "x"),
+            *zip(keys, paths, strict=True),
+        ]
+        tags = index.tag(keyed(pairs_to_look_up), table.view(), table.storage)
         appends = table.terms.table_type == "MERGE_ON_READ"
-        self.assertEqual(len(tags.codes), len(asked))
+        self.assertEqual(len(tags.codes), len(pairs_to_look_up))
         self.assertTrue(np.issubdtype(np.asarray(tags.codes).dtype, np.integer))
         answers: list[set[FileGroupId]] = [set() if code == NOT_FOUND else {tags.groups[code]} for code in tags.codes]
         for row, code in zip(tags.copied, tags.copy_codes, strict=True):
             self.assertNotEqual(tags.codes[row], NOT_FOUND)
             answers[row].add(tags.groups[code])
-        for (key, path), groups in zip(asked, answers, strict=True):
-            expected = where.get(model.name_of((key, path)))
-            besides = groups - {expected} if appends and key in model.ever else set()
-            self.assertTrue(index.is_global or {entry.partition_path for entry in besides} <= {path})
+        for (key, path), groups in zip(pairs_to_look_up, answers, strict=True):
+            expected = group_by_name.get(model.name_of((key, path)))
+            deleted_in_logs = groups - {expected} if appends and key in model.ever else set()
+            self.assertTrue(index.is_global or {entry.partition_path for entry in deleted_in_logs} <= {path})
             self.assertEqual(
-                groups - besides,
+                groups - deleted_in_logs,
                 set() if expected is None else {expected},
                 f"where the key {key!r} of partition {path!r} of {table.path} is",
             )
@@ -266,9 +272,9 @@ class IndexContract(_Base):
     def test_rows_are_inserted_updated_and_deleted(self) -> None:
         """The index finds keys where writes of several tasks put them, and no deleted keys."""
         for table, model in self.tables():
-            first = [(f"k{number}", "xyz"[number % 3], 1, "first") for number in range(40)]
-            table.write(rows_of(*first[:25]), rows_of(*first[25:]))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "xyz"[number % 3], 1, "first") for number in range(40)]
+            table.write(rows_of(*first_rows[:25]), rows_of(*first_rows[25:]))
+            model.upsert(*first_rows)
             self.check(table, model)
 
             second = [(f"k{number}", "xyz"[number % 3], 2, "second") for number in range(0, 60, 3)]
@@ -277,27 +283,27 @@ class IndexContract(_Base):
             model.upsert(*second)
             self.check(table, model)
 
-            gone = [(f"k{number}", "xyz"[number % 3], 3, "") for number in range(0, 80, 4)]
-            present = sum(model.has(row) for row in gone)
-            result = table.write(rows_of(*gone), operation="delete")
-            self.check_counts(table, result, deletes=present, not_found=len(gone) - present)
-            model.delete(*gone)
+            deleted_rows = [(f"k{number}", "xyz"[number % 3], 3, "") for number in range(0, 80, 4)]
+            present = sum(model.has(row) for row in deleted_rows)
+            result = table.write(rows_of(*deleted_rows), operation="delete")
+            self.check_counts(table, result, deletes=present, not_found=len(deleted_rows) - present)
+            model.delete(*deleted_rows)
             self.check(table, model)
 
     def test_a_key_in_another_partition(self) -> None:
         """A row whose partition changed is a second row; with a global index it moves."""
         for table, model in self.tables():
-            first = [(f"k{number}", "x", 5, "first") for number in range(12)]
-            table.write(rows_of(*first))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "x", 5, "first") for number in range(12)]
+            table.write(rows_of(*first_rows))
+            model.upsert(*first_rows)
             moved = [*((f"k{number}", "y", 6, "moved") for number in range(4)), ("k4", "y", 4, "late")]
             table.write(rows_of(*moved))
             model.upsert(*moved)
             self.check(table, model)
 
-            gone = [("k0", "y", 7, ""), ("k1", "x", 7, ""), ("k9", "y", 7, "")]
-            table.write(rows_of(*gone), operation="delete")
-            model.delete(*gone)
+            deleted_rows = [("k0", "y", 7, ""), ("k1", "x", 7, ""), ("k9", "y", 7, "")]
+            table.write(rows_of(*deleted_rows), operation="delete")
+            model.delete(*deleted_rows)
             self.check(table, model)
 
     def test_a_key_several_times_in_one_batch(self) -> None:
@@ -326,20 +332,20 @@ class IndexContract(_Base):
     def test_replaced_file_groups(self) -> None:
         """Keys of overwritten or deleted file groups are inserts when they come again."""
         for table, model in self.tables():
-            first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
-            table.write(rows_of(*first))
+            first_rows = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
+            table.write(rows_of(*first_rows))
             table.write(rows_of(("k0", "x", 2, "over")), operation="insert_overwrite")
-            model.upsert(*first)
+            model.upsert(*first_rows)
             model.empty("x")
             model.upsert(("k0", "x", 2, "over"))
             self.check(table, model)
 
-            result = table.write(rows_of(*first))
+            result = table.write(rows_of(*first_rows))
             self.check_counts(table, result, inserts=9)
-            model.upsert(*first)
+            model.upsert(*first_rows)
             self.check(table, model)
 
-            table.write(rows_of(*first[:1]), operation="delete_partition")
+            table.write(rows_of(*first_rows[:1]), operation="delete_partition")
             model.empty("x")
             table.write(rows_of(("k2", "x", 1, "again"), ("k3", "y", 2, "second")))
             model.upsert(("k2", "x", 1, "again"), ("k3", "y", 2, "second"))
@@ -353,15 +359,15 @@ class IndexContract(_Base):
     def test_failed_writes(self) -> None:
         """The index finds no key of a failed write, nor of a write whose process died."""
         for table, model in self.tables():
-            first = [(f"k{number}", "x", 1, "first") for number in range(6)]
-            table.write(rows_of(*first))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
+            table.write(rows_of(*first_rows))
+            model.upsert(*first_rows)
             again = [(f"k{number}", "x", 2, "failed") for number in range(3, 12)]
             for dies in (False, True):
-                planned = table.plan(ROWS)
-                table.task(planned, rows_of(*again), 0)
+                plan = table.plan(ROWS)
+                table.task(plan, rows_of(*again), 0)
                 if not dies:
-                    abort_write(planned)
+                    abort_write(plan)
                 self.check(table, model)
             patience = Patience(heartbeat_misses=0, eager=True)
             later = [(f"k{number}", "x", 3, "later") for number in range(4, 9)]
@@ -395,9 +401,9 @@ class IndexContract(_Base):
             rows = list({row[:1]: row for row in rows}.values())
             table.write(rows_of(*rows))
             model.upsert(*rows)
-            gone = [(f"k{ts}", "xy"[ts % 2], ts, "")]
-            table.write(rows_of(*gone), operation="delete")
-            model.delete(*gone)
+            deleted_rows = [(f"k{ts}", "xy"[ts % 2], ts, "")]
+            table.write(rows_of(*deleted_rows), operation="delete")
+            model.delete(*deleted_rows)
             self.check(table, model)
 
     def test_keys_of_all_kinds(self) -> None:
@@ -424,9 +430,9 @@ class IndexContract(_Base):
     def test_nulls_are_refused(self) -> None:
         """A write refuses a row without a key, and the index does not change."""
         for table, model in self.tables():
-            first = [(f"k{number}", "x", 1, "first") for number in range(4)]
-            table.write(rows_of(*first))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "x", 1, "first") for number in range(4)]
+            table.write(rows_of(*first_rows))
+            model.upsert(*first_rows)
             with self.assertRaises(NullKeyError):
                 table.write(rows_of(("k9", "x", 1, "new"), (None, "x", 1, "nobody")))
             self.check(table, model)
@@ -434,14 +440,14 @@ class IndexContract(_Base):
     def test_two_writers_of_one_new_key(self) -> None:
         """Of two concurrent writes that insert one new key, one fails, whichever opened a file group for it first."""
         for table, model in self.tables():
-            first = [(f"k{number}", "x", 1, "first") for number in range(4)]
-            table.write(rows_of(*first))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "x", 1, "first") for number in range(4)]
+            table.write(rows_of(*first_rows))
+            model.upsert(*first_rows)
             ours, theirs = ("new", "x", 2, "ours"), ("new", "x", 2, "theirs")
-            planned = table.plan(ROWS)
+            plan = table.plan(ROWS)
             table.write(rows_of(theirs))
             with self.assertRaises(CommitConflictError):
-                table.commit(planned, [rows_of(ours)])
+                table.commit(plan, [rows_of(ours)])
             model.upsert(theirs)
             self.check(table, model)
             table.write(rows_of(ours))

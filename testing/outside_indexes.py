@@ -87,22 +87,22 @@ class OutsideIndexContract(IndexContract):
     def test_writes_that_nobody_told_of_are_caught_up_with(self) -> None:
         """Before the next lookup the index learns of inserts, deletes and overwrites by other writers."""
         for table, model in self.tables():
-            first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
-            more = [(f"k{number}", "xyz"[number % 3], 2, "more") for number in range(15, 30)]
-            over = [("k3", "y", 3, "over"), ("k50", "y", 3, "over")]
-            last = [(f"k{number}", "xyz"[number % 3], 4, "last") for number in range(0, 60, 2)]
-            table.write(rows_of(*first))
-            model.upsert(*first)
+            first_rows = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
+            more_rows = [(f"k{number}", "xyz"[number % 3], 2, "more") for number in range(15, 30)]
+            overwriting_rows = [("k3", "y", 3, "over"), ("k50", "y", 3, "over")]
+            last_rows = [(f"k{number}", "xyz"[number % 3], 4, "last") for number in range(0, 60, 2)]
+            table.write(rows_of(*first_rows))
+            model.upsert(*first_rows)
             with mock.patch(TELLING):
-                table.write(rows_of(*more))
-                model.upsert(*more)
-                table.write(rows_of(*first[:5]), operation="delete")
-                model.delete(*first[:5])
-                table.write(rows_of(*over), operation="insert_overwrite")
+                table.write(rows_of(*more_rows))
+                model.upsert(*more_rows)
+                table.write(rows_of(*first_rows[:5]), operation="delete")
+                model.delete(*first_rows[:5])
+                table.write(rows_of(*overwriting_rows), operation="insert_overwrite")
                 model.empty("y")
-                model.upsert(*over)
-            table.write(rows_of(*last))
-            model.upsert(*last)
+                model.upsert(*overwriting_rows)
+            table.write(rows_of(*last_rows))
+            model.upsert(*last_rows)
             self.check(table, model)
 
     def test_writes_that_were_archived_meanwhile_are_caught_up_with(self) -> None:
@@ -124,21 +124,21 @@ class OutsideIndexContract(IndexContract):
     def test_an_index_that_fails_after_a_commit_fails_no_write(self) -> None:
         """If the index fails after a commit, the commit counts, and the next write gives the index both."""
         for table, model in self.tables():
-            kind = type(self.index_of(table, made=False))
+            index_class = type(self.index_of(table, made=False))
             for ts, fails in ((1, False), (2, True), (3, False)):
                 rows = [(f"k{number}", "x", ts, f"{ts}") for number in range(ts, ts + 5)]
                 if fails:
-                    with mock.patch(TELLING, self._notify_failing(kind)):
+                    with mock.patch(TELLING, self._notify_failing(index_class)):
                         table.write(rows_of(*rows))
                 else:
                     table.write(rows_of(*rows))
                 model.upsert(*rows)
             self.check(table, model)
 
-    def _notify_failing(self, kind: type) -> Callable[..., None]:
-        def fails(*asked: Any) -> None:
-            with mock.patch.object(kind, "committed", side_effect=OSError("the database is away")):
-                tell(*asked)
+    def _notify_failing(self, index_class: type) -> Callable[..., None]:
+        def fails(*arguments: Any) -> None:
+            with mock.patch.object(index_class, "committed", side_effect=OSError("the database is away")):
+                tell(*arguments)
 
         return fails
 
@@ -153,9 +153,10 @@ class OutsideIndexContract(IndexContract):
             self._undo_two(table, model, restores=True)
 
     def _undo_two(self, table: DrivenTable, model: Model, *, restores: bool) -> None:
-        first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(8)]
-        first_instant = table.write(rows_of(*first)).instant
-        model.upsert(*first)
+        """Undo two writes, and check that the index learns of both and forgets their keys."""
+        first_rows = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(8)]
+        first_instant = table.write(rows_of(*first_rows)).instant
+        model.upsert(*first_rows)
         undone = [
             table.write(rows_of(("k0", "x", 2, "undone"), ("k20", "x", 2, "undone"))).instant,
             table.write(rows_of(("k20", "x", 3, "undone"), ("k30", "z", 2, "undone"))).instant,
@@ -165,38 +166,40 @@ class OutsideIndexContract(IndexContract):
         else:
             for instant in reversed(undone):
                 rollback(table.storage, instant)
-        last = [("k20", "x", 1, "new"), ("k30", "z", 1, "new"), ("k0", "x", 1, "again")]
-        kind = type(self.index_of(table))
-        with mock.patch.object(kind, "rolled_back", autospec=True, side_effect=kind.rolled_back) as told:
-            result = table.write(rows_of(*last))
-        self.assertEqual([call.args[1].undone for call in told.call_args_list], [tuple(undone)])
+        last_rows = [("k20", "x", 1, "new"), ("k30", "z", 1, "new"), ("k0", "x", 1, "again")]
+        index_class = type(self.index_of(table))
+        with mock.patch.object(
+            index_class, "rolled_back", autospec=True, side_effect=index_class.rolled_back
+        ) as rolled_back_calls:
+            result = table.write(rows_of(*last_rows))
+        self.assertEqual([call.args[1].undone for call in rolled_back_calls.call_args_list], [tuple(undone)])
         self.check_counts(table, result, inserts=2, updates=1)
-        model.upsert(*last)
+        model.upsert(*last_rows)
         self.check(table, model)
 
     def test_a_table_that_is_made_anew(self) -> None:
         """The index forgets a deleted table, even if a new table takes its place."""
         for table, model in self.tables():
-            first = [(f"k{number}", "x", 1, "first") for number in range(8)]
-            table.write(rows_of(*first))
+            first_rows = [(f"k{number}", "x", 1, "first") for number in range(8)]
+            table.write(rows_of(*first_rows))
             shutil.rmtree(table.path)
-            second = [(f"k{number}", "x", 1, "second") for number in range(4, 12)]
-            result = table.write(rows_of(*second))
+            second_rows = [(f"k{number}", "x", 1, "second") for number in range(4, 12)]
+            result = table.write(rows_of(*second_rows))
             self.check_counts(table, result, inserts=8, updates=0)
-            model.upsert(*second)
+            model.upsert(*second_rows)
             self.check(table, model)
 
     def test_two_tables_of_one_index(self) -> None:
         """The index keeps the keys of two tables apart."""
         for table, model in self.tables():
-            other = DrivenTable(f"{table.path}_2", table.terms, table.settings)
-            theirs = type(model)(is_global=model.is_global)
+            other_table = DrivenTable(f"{table.path}_2", table.terms, table.settings)
+            other_model = type(model)(is_global=model.is_global)
             for ts in (1, 2):
-                ours = [(f"k{number}", "x", ts, "ours") for number in range(8)]
-                table.write(rows_of(*ours))
-                model.upsert(*ours)
-                rows: list[Row] = [(f"k{number}", "x", ts, "theirs") for number in range(4, 12)]
-                other.write(rows_of(*rows))
-                theirs.upsert(*rows)
+                rows_of_table = [(f"k{number}", "x", ts, "ours") for number in range(8)]
+                table.write(rows_of(*rows_of_table))
+                model.upsert(*rows_of_table)
+                rows_of_other: list[Row] = [(f"k{number}", "x", ts, "theirs") for number in range(4, 12)]
+                other_table.write(rows_of(*rows_of_other))
+                other_model.upsert(*rows_of_other)
             self.check(table, model)
-            self.check(other, theirs)
+            self.check(other_table, other_model)

@@ -89,8 +89,8 @@ class DrivenTable:
             table=self.terms,
             write=replace(self.settings, **settings),
         )
-        planned: WritePlan = pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301 (it pickled the plan itself)
-        return planned
+        plan: WritePlan = pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301 (it pickled the plan itself)
+        return plan
 
     def task(self, planned: WritePlan, rows: pa.Table, number: int) -> TaskResult:
         """Run one task of a write over its rows, a few rows at a time.

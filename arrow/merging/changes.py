@@ -63,121 +63,134 @@ class ClauseChanges:
     def stored_columns(self) -> list[str]:
         """The columns of the table that are read."""
         prefix = f"{TARGET}."
-        named = self.match.columns.union(*(ready.columns for ready in self.clauses))
-        needed = {name.removeprefix(prefix) for name in named if name.startswith(prefix)}
+        clause_columns = self.match.columns.union(*(ready.columns for ready in self.clauses))
+        needed = {name.removeprefix(prefix) for name in clause_columns if name.startswith(prefix)}
         kept_names = self.table.schema.names if self.table.leaves_open else map(root_of, self.table.kept_of_deletes)
         needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept_names} & {*self.table.schema.names})}
         return sorted(needed)
 
     def of_stored(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the changes of rows of the table that match no row of a source."""
-        return self._changed(Side.BY_SOURCE, _named(TARGET, rows))
+        return self._changes_of_side(Side.BY_SOURCE, _with_side_names(TARGET, rows))
 
-    def of_source(self, source: pa.RecordBatch, stored: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def of_source(self, source: pa.RecordBatch, stored_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the changes of rows of a source and of the rows of the table that may match them."""
-        matched = np.zeros(source.num_rows, np.bool_)
-        ours = _named(SOURCE, source)
+        source_matched = np.zeros(source.num_rows, np.bool_)
+        source_rows = _with_side_names(SOURCE, source)
         by_source = any(ready.clause.side is Side.BY_SOURCE for ready in self.clauses)
-        for batch in _at_least(stored, source.num_rows):
-            theirs, met = _named(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
-            for of_ours, of_theirs in self.match.pairs(ours, theirs):
-                pairs = _side_by_side(ours.take(pa.array(of_ours)), theirs.take(pa.array(of_theirs)))
+        for batch in _at_least(stored_batches, source.num_rows):
+            stored_rows, stored_matched = _with_side_names(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
+            for source_positions, stored_positions in self.match.pairs(source_rows, stored_rows):
+                pairs = _side_by_side(
+                    source_rows.take(pa.array(source_positions)), stored_rows.take(pa.array(stored_positions))
+                )
                 holds = self.match.holds(pairs)
-                matched[of_ours[holds]] = True
-                met[of_theirs[holds]] = True
-                yield from self._changed(Side.MATCHED, pairs if holds.all() else pairs.filter(pa.array(holds)))
+                source_matched[source_positions[holds]] = True
+                stored_matched[stored_positions[holds]] = True
+                yield from self._changes_of_side(Side.MATCHED, pairs if holds.all() else pairs.filter(pa.array(holds)))
             if by_source:
-                yield from self._changed(Side.BY_SOURCE, theirs.filter(pa.array(~met)))
-        yield from self._changed(Side.NOT_MATCHED, ours.filter(pa.array(~matched)))
+                yield from self._changes_of_side(Side.BY_SOURCE, stored_rows.filter(pa.array(~stored_matched)))
+        yield from self._changes_of_side(Side.NOT_MATCHED, source_rows.filter(pa.array(~source_matched)))
 
-    def _changed(self, side: Side, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _changes_of_side(self, side: Side, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of joined rows of a side: each row takes the first clause for that side that holds."""
         numbers = chosen(self.clauses, side, rows)
         for number, ready in enumerate(self.clauses):
-            taken = numbers == number
-            if taken.any():
-                yield from _ClauseRows(self, ready, rows.filter(pa.array(taken))).changes()
+            is_taken = numbers == number
+            if is_taken.any():
+                yield from _ClauseRows(self, ready, rows.filter(pa.array(is_taken))).changes()
 
 
 @dataclass(frozen=True, slots=True)
 class _ClauseRows:
-    """Joined rows that a clause takes."""
+    """Joined rows that a clause of a merge takes."""
 
-    of: ClauseChanges
+    merge: ClauseChanges
     ready: ReadyClause
     rows: pa.RecordBatch
 
     def changes(self) -> Iterator[pa.RecordBatch]:
-        table = self.of.table
-        kind = self.ready.clause.kind
-        columns = self.ready.made(self.rows, pa.schema([field.with_nullable(True) for field in table.schema]))
-        new = pa.RecordBatch.from_arrays(columns, names=table.schema.names)
-        if kind is ClauseKind.DELETE:
-            yield self._change(GOES, new, *self._old_place())
+        """Yield the changes of the rows; a row whose new values mark it as a delete is deleted at its old place."""
+        table = self.merge.table
+        clause_kind = self.ready.clause.kind
+        columns = self.ready.new_columns(self.rows, pa.schema([field.with_nullable(True) for field in table.schema]))
+        new_rows = pa.RecordBatch.from_arrays(columns, names=table.schema.names)
+        if clause_kind is ClauseKind.DELETE:
+            yield self._change(GOES, new_rows, *self._old_place())
             return
-        marked = deleted(new, table.config.delete_marker)
+        marked = deleted(new_rows, table.config.delete_marker)
         if marked.any():
             # A row whose new values mark it as a delete goes; as an insert it changes nothing.
-            if kind is ClauseKind.UPDATE:
-                yield from self._of(marked)._marked(new.filter(pa.array(marked)))
-            yield from self._of(~marked)._live(new.filter(pa.array(~marked)))
+            if clause_kind is ClauseKind.UPDATE:
+                yield from self._rows_where(marked)._deletes_by_marks(new_rows.filter(pa.array(marked)))
+            yield from self._rows_where(~marked)._changes_of_live_rows(new_rows.filter(pa.array(~marked)))
             return
-        yield from self._live(new)
+        yield from self._changes_of_live_rows(new_rows)
 
-    def _live(self, new: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _changes_of_live_rows(self, new_rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the changes of rows that are no deletes; a row that moves makes two changes."""
         if self.ready.clause.kind is ClauseKind.INSERT:
-            keys, paths = places_of(new, self.of.table)
-            opens = self._opens(new) if self.of.table.leaves_open else None
-            yield self._change(COMES, new, keys, paths, open_rows=opens, unproven=self._unproven(new), stored=False)
+            keys, paths = places_of(new_rows, self.merge.table)
+            opens = self._has_placeholder(new_rows) if self.merge.table.leaves_open else None
+            yield self._change(
+                COMES, new_rows, keys, paths, open_rows=opens, unproven=self._unproven(new_rows), stored=False
+            )
             return
         old_keys, old_paths = self._old_place()
         if self.ready.keeps_place:
-            yield self._unmoved(new, old_keys, old_paths, None)
+            yield self._changes_in_place(new_rows, old_keys, old_paths, None)
             return
-        keys, paths = places_of(new, self.of.table)
-        apart = _differ(paths, old_paths)
-        leaves = _differ(keys, old_keys) if self.of.table.is_global else _differ(keys, old_keys) | apart
+        keys, paths = places_of(new_rows, self.merge.table)
+        path_differs = _differ(paths, old_paths)
+        leaves = _differ(keys, old_keys) if self.merge.table.is_global else _differ(keys, old_keys) | path_differs
         stays = pa.array(~leaves)
         if not leaves.all():
-            unmoved = self._of(~leaves)
+            unmoved = self._rows_where(~leaves)
             places = old_keys.filter(stays), old_paths.filter(stays)
-            yield unmoved._unmoved(new.filter(stays), *places, apart[~leaves])
+            yield unmoved._changes_in_place(new_rows.filter(stays), *places, path_differs[~leaves])
         if leaves.any():
-            gone = pa.array(leaves)
-            moving, moved = self._of(leaves), new.filter(gone)
-            yield moving._change(LEAVES, moving._as_it_was(), old_keys.filter(gone), old_paths.filter(gone))
-            opens = moving._opens(moved) if self.of.table.leaves_open else None
+            leaves_array = pa.array(leaves)
+            moving, moved = self._rows_where(leaves), new_rows.filter(leaves_array)
+            yield moving._change(
+                LEAVES, moving._rows_for_deletes(), old_keys.filter(leaves_array), old_paths.filter(leaves_array)
+            )
+            opens = moving._has_placeholder(moved) if self.merge.table.leaves_open else None
             everywhere = np.ones(moved.num_rows, np.bool_)
             yield moving._change(
-                *(COMES, moved, keys.filter(gone), paths.filter(gone)),
+                *(COMES, moved, keys.filter(leaves_array), paths.filter(leaves_array)),
                 open_rows=opens,
                 unproven=everywhere,
                 moved=everywhere,
                 stored=False,
             )
 
-    def _unmoved(self, new: pa.RecordBatch, keys: pa.Array, paths: pa.Array, shifted: Mask | None) -> pa.RecordBatch:
+    def _changes_in_place(
+        self, new_rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array, shifted: Mask | None
+    ) -> pa.RecordBatch:
         """Return the changes of updated rows that keep their places."""
         older = open_rows = None
-        ordering = self.of.table.ordering_fields
+        ordering = self.merge.table.ordering_fields
         if ordering:
-            older = base_wins([self._old(name) for name in ordering], [values_of(new, name) for name in ordering])
-        if self.of.table.leaves_open:
-            open_rows = self._own_open(new)
-        return self._change(STAYS, new, keys, paths, older=older, open_rows=open_rows, shifted=shifted)
+            older = base_wins(
+                [self._stored_values(name) for name in ordering], [values_of(new_rows, name) for name in ordering]
+            )
+        if self.merge.table.leaves_open:
+            open_rows = self._has_new_placeholder(new_rows)
+        return self._change(STAYS, new_rows, keys, paths, older=older, open_rows=open_rows, shifted=shifted)
 
-    def _marked(self, new: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _deletes_by_marks(self, new_rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield deletes of rows by their new values, at their old places."""
-        roots = {root for _, root in self.of.table.place_roots}
+        roots = {root for _, root in self.merge.table.place_roots}
         columns = [
-            self.rows.column(f"{TARGET}.{name}") if name in roots else new.column(name) for name in new.schema.names
+            self.rows.column(f"{TARGET}.{name}") if name in roots else new_rows.column(name)
+            for name in new_rows.schema.names
         ]
-        yield self._change(GOES, pa.RecordBatch.from_arrays(columns, names=new.schema.names), *self._old_place())
+        yield self._change(GOES, pa.RecordBatch.from_arrays(columns, names=new_rows.schema.names), *self._old_place())
 
     def _change(
         self,
         role: int,
-        new: pa.RecordBatch,
+        new_rows: pa.RecordBatch,
         keys: pa.Array,
         paths: pa.Array,
         *,
@@ -189,52 +202,58 @@ class _ClauseRows:
         stored: bool = True,
     ) -> pa.RecordBatch:
         """Return rows of changes that have one role at their places."""
-        count = new.num_rows
+        count = new_rows.num_rows
         if stored and (role != STAYS or self.ready.keeps_place):
-            self._check_spelt(new, keys, paths)
+            self._refuse_other_spelling(new_rows, keys, paths)
         numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if stored else pa.nulls(count, pa.string())
         flags = [
             pa.array(np.zeros(count, np.bool_) if marked is None else marked)
             for marked in (older, open_rows, unproven, shifted, moved)
         ]
         roles = pa.array(np.full(count, role, np.int8))
-        return pa.RecordBatch.from_arrays([*new.columns, roles, keys, paths, numbers, *flags], schema=self.of.schema)
+        return pa.RecordBatch.from_arrays(
+            [*new_rows.columns, roles, keys, paths, numbers, *flags], schema=self.merge.schema
+        )
 
-    def _check_spelt(self, rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array) -> None:
+    def _refuse_other_spelling(self, rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array) -> None:
         """Refuse stored rows whose columns make another key or path than they have, because a write would miss them.
 
         A copy-on-write table needs no such check, because its write counts the rows that it replaces.
         """
-        table = self.of.table
+        table = self.merge.table
         if table.config.table_type != MERGE_ON_READ:
             return
         made_keys, made_paths = places_of(rows, table)
-        apart = _differ(made_keys, keys) if table.is_global else _differ(made_keys, keys) | _differ(made_paths, paths)
-        if apart.any():
-            at = int(np.flatnonzero(apart)[0])
+        differs = _differ(made_keys, keys) if table.is_global else _differ(made_keys, keys) | _differ(made_paths, paths)
+        if differs.any():
+            position = int(np.flatnonzero(differs)[0])
             places = ((keys, paths), (made_keys, made_paths))
-            stored, own = (RowPlace(key[at].as_py(), path[at].as_py() or "") for key, path in places)  # one value each
+            stored_place, computed_place = (
+                RowPlace(key[position].as_py(), path[position].as_py() or "") for key, path in places
+            )  # one value each
             raise DuplicateKeyError(
-                f"The table {table.path} holds a row with {stored}, but its columns make {own}. A change of this row "
-                "would leave it as it is and add another row.",
+                f"The table {table.path} holds a row with {stored_place}, but its columns make {computed_place}. A "
+                "change of this row would leave it as it is and add another row.",
                 "Leave such rows out by the conditions; validate() names rows with other keys than their columns'.",
             )
 
-    def _of(self, chosen_rows: Mask) -> _ClauseRows:
-        return _ClauseRows(self.of, self.ready, self.rows.filter(pa.array(chosen_rows)))
+    def _rows_where(self, chosen_rows: Mask) -> _ClauseRows:
+        """Return those of the rows that a mask chooses, for the same clause."""
+        return _ClauseRows(self.merge, self.ready, self.rows.filter(pa.array(chosen_rows)))
 
     def _old_place(self) -> tuple[pa.Array, pa.Array]:
+        """Return the keys and partition paths that the stored rows have."""
         return self.rows.column(f"{TARGET}.{RECORD_KEY}"), self.rows.column(f"{TARGET}.{PARTITION_PATH}")
 
-    def _old(self, name: str) -> pa.Array:
+    def _stored_values(self, name: str) -> pa.Array:
         """Return the stored values of a field."""
         column, *inner = name.split(".")
         values = self.rows.column(f"{TARGET}.{column}")
         return pc.struct_field(values, inner) if inner else values
 
-    def _as_it_was(self) -> pa.RecordBatch:
+    def _rows_for_deletes(self) -> pa.RecordBatch:
         """Return the stored rows as far as a delete of them needs."""
-        schema, kept_names = self.of.table.schema, self.of.table.kept_of_deletes
+        schema, kept_names = self.merge.table.schema, self.merge.table.kept_of_deletes
         columns = [
             self.rows.column(f"{TARGET}.{field.name}")
             if field.name in kept_names
@@ -243,34 +262,34 @@ class _ClauseRows:
         ]
         return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
-    def _unproven(self, new: pa.RecordBatch) -> Mask:
+    def _unproven(self, new_rows: pa.RecordBatch) -> Mask:
         """Return for which new rows the table may hold a row: those without a partition's name share one."""
-        unproven = np.full(new.num_rows, not self.ready.proves_new, np.bool_)
-        if self.of.match.by_key:
+        unproven = np.full(new_rows.num_rows, not self.ready.proves_new, np.bool_)
+        if self.merge.match.by_key:
             return unproven
-        for name in self.of.table.config.partition_fields:
-            values = values_of(new, name)
+        for name in self.merge.table.config.partition_fields:
+            values = values_of(new_rows, name)
             unproven |= mask(pc.is_null(values))
             if pa.types.is_string(values.type):
                 unproven |= mask(pc.is_in(values, value_set=pa.array(UNNAMED)))
         return unproven
 
-    def _opens(self, new: pa.RecordBatch) -> Mask:
+    def _has_placeholder(self, new_rows: pa.RecordBatch) -> Mask:
         """Return which rows have a placeholder in some column."""
-        opens = np.zeros(new.num_rows, np.bool_)
-        for name in new.schema.names:
-            placeholder = left_open(self.of.table, name, new.column(name))
+        opens = np.zeros(new_rows.num_rows, np.bool_)
+        for name in new_rows.schema.names:
+            placeholder = left_open(self.merge.table, name, new_rows.column(name))
             opens |= False if placeholder is None else placeholder
         return opens
 
-    def _own_open(self, new: pa.RecordBatch) -> Mask:
+    def _has_new_placeholder(self, new_rows: pa.RecordBatch) -> Mask:
         """Return which rows have a placeholder in a column of which their stored row has a value."""
-        opens = np.zeros(new.num_rows, np.bool_)
-        for name in new.schema.names:
-            placeholder = left_open(self.of.table, name, new.column(name))
-            before = left_open(self.of.table, name, self.rows.column(f"{TARGET}.{name}"))
-            if placeholder is not None and before is not None:
-                opens |= placeholder & ~before
+        opens = np.zeros(new_rows.num_rows, np.bool_)
+        for name in new_rows.schema.names:
+            placeholder = left_open(self.merge.table, name, new_rows.column(name))
+            stored_placeholder = left_open(self.merge.table, name, self.rows.column(f"{TARGET}.{name}"))
+            if placeholder is not None and stored_placeholder is not None:
+                opens |= placeholder & ~stored_placeholder
         return opens
 
 
@@ -288,28 +307,29 @@ def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
 
 def _at_least(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Yield batches joined to at least ``rows`` rows, or to as many as memory may take."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         count, size = count + batch.num_rows, size + batch.nbytes
         if count >= max(rows, _ROWS_AT_ONCE) or size >= _BYTES_AT_ONCE:
-            yield pa.concat_batches(held)
-            held, count, size = [], 0, 0
-    if held:
-        yield pa.concat_batches(held)
+            yield pa.concat_batches(waiting)
+            waiting, count, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
-def _named(side: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _with_side_names(side: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.rename_columns([f"{side}.{name}" for name in rows.schema.names])
 
 
 def _side_by_side(ours: pa.RecordBatch, theirs: pa.RecordBatch) -> pa.RecordBatch:
+    """Return joined rows with the columns of both sides."""
     return pa.RecordBatch.from_arrays([*ours.columns, *theirs.columns], [*ours.schema.names, *theirs.schema.names])
 
 
-def _differ(values: pa.Array, others: pa.Array) -> Mask:
+def _differ(values: pa.Array, other_values: pa.Array) -> Mask:
     """Return a mask of the places at which two texts differ; nulls are equal."""
-    nulls = pc.and_(pc.is_null(values), pc.is_null(others))
-    same: Any = pc.or_(nulls, pc.fill_null(pc.equal(values, others), False))
-    return ~mask(same)
+    nulls = pc.and_(pc.is_null(values), pc.is_null(other_values))
+    is_same: Any = pc.or_(nulls, pc.fill_null(pc.equal(values, other_values), False))
+    return ~mask(is_same)

@@ -34,15 +34,15 @@ class CheckedChanges:
     """Changes that one write can carry out.
 
     Attributes:
-        again: Returns the rows of changes, each time all of them.
-        changed: Their counts.
+        open_changes: Returns the rows of changes, each time all of them.
+        counted: Their counts.
         replaced: The places that one row leaves and another row enters.
         deleted_again: The places where several changes delete a row.
     """
 
     table: ChangedTable
-    again: Callable[[], Iterator[pa.RecordBatch]]
-    changed: ChangedRows
+    open_changes: Callable[[], Iterator[pa.RecordBatch]]
+    counted: ChangedRows
     replaced: pa.Table
     deleted_again: pa.Table
 
@@ -51,7 +51,7 @@ class CheckedChanges:
         cls,
         table: ChangedTable,
         changes: Callable[[], Iterator[pa.RecordBatch]],
-        held: Callable[[pa.Table], Iterator[pa.RecordBatch]],
+        rows_at: Callable[[pa.Table], Iterator[pa.RecordBatch]],
         memory: int,
     ) -> CheckedChanges:
         """Count changes, and refuse those that one write cannot carry out.
@@ -59,7 +59,7 @@ class CheckedChanges:
         Args:
             table: The table.
             changes: Returns the rows of changes, each time all of them.
-            held: Returns the keys and partition paths of the table's rows at some places, and possibly of more rows.
+            rows_at: Returns the keys and partition paths of the table's rows at some places, and possibly of more rows.
             memory: The bytes that the entries of places may take; more are counted in several passes over the changes.
 
         Raises:
@@ -74,21 +74,21 @@ class CheckedChanges:
             if size > memory:
                 break
         if size <= memory:
-            counted = [_Counted.of(table, entries)]
+            parts = [_CountedPlaces.of(table, entries)]
         else:
             passes = _passes(changes(), table, memory)
-            counted = [
-                _Counted.of(table, [_of_pass(_entries(batch, table), number, passes) for batch in changes()])
+            parts = [
+                _CountedPlaces.of(table, [_of_pass(_entries(batch, table), number, passes) for batch in changes()])
                 for number in range(passes)
             ]
-        changed = reduce(ChangedRows.plus, (each.changed for each in counted))
+        changed = reduce(ChangedRows.plus, (part.changed for part in parts))
         check_changed_rows(changed, table.path)
-        for each in counted:
-            each.check_free(held)
-        replaced, again = (
-            pa.concat_tables([getattr(each, name) for each in counted]) for name in ("replaced", "again")
+        for part in parts:
+            part.refuse_occupied_places(rows_at)
+        replaced, deleted_again = (
+            pa.concat_tables([getattr(part, name) for part in parts]) for name in ("replaced", "deleted_again")
         )
-        return cls(table, changes, changed, replaced, again)
+        return cls(table, changes, changed, replaced, deleted_again)
 
     @property
     def schema(self) -> pa.Schema:
@@ -105,70 +105,71 @@ class CheckedChanges:
         delete, because the new row replaces the old row. A row of the table gets at most one delete.
         """
         deleted_again: list[pa.RecordBatch] = []
-        for batch in self.again():
+        for batch in self.open_changes():
             roles = batch.column(ROLE).to_numpy()
-            gone = (roles == GOES) | (roles == LEAVES)
-            left_out = gone & _among(batch, self.replaced, self._by)
-            repeated = (roles == GOES) & ~left_out & _among(batch, self.deleted_again, self._by)
+            is_delete = (roles == GOES) | (roles == LEAVES)
+            needs_no_delete = is_delete & _among(batch, self.replaced, self._place_columns)
+            repeated = (roles == GOES) & ~needs_no_delete & _among(batch, self.deleted_again, self._place_columns)
             if repeated.any():
                 deleted_again.append(batch.filter(pa.array(repeated)))
-            rows = batch.filter(pa.array(~left_out & ~repeated))
+            rows = batch.filter(pa.array(~needs_no_delete & ~repeated))
             if rows.num_rows:
-                yield self._written(rows)
+                yield self._rows_for_write(rows)
         if deleted_again:
-            yield self._written(_first_of_each(pa.Table.from_batches(deleted_again)))
+            yield self._rows_for_write(_first_of_each(pa.Table.from_batches(deleted_again)))
 
     @property
-    def _by(self) -> list[str]:
+    def _place_columns(self) -> list[str]:
         return [KEY] if self.table.is_global else [KEY, PATH]
 
     @property
     def _has_deletes(self) -> bool:
-        return bool(self.changed.counts.deletes or self.changed.left)
+        return bool(self.counted.counts.deletes or self.counted.left)
 
     @property
     def _arrives(self) -> bool:
         """Whether it counts how a row comes to its place: a delete in log files may outdo a row that comes there."""
         if self.table.config.table_type != MERGE_ON_READ or not self.table.ordering_fields:
             return False
-        return bool(self.changed.counts.inserts or self.changed.left)
+        return bool(self.counted.counts.inserts or self.counted.left)
 
-    def _written(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+    def _rows_for_write(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of changes as a write takes them."""
         roles = changes.column(ROLE).to_numpy()
-        gone = (roles == GOES) | (roles == LEAVES)
+        is_delete = (roles == GOES) | (roles == LEAVES)
         columns = []
         for name in self.schema.names:
             if name == IS_DELETED:
                 marked = mask(changes.column(name)) if name in self.table.schema.names else False
-                columns.append(pa.array(gone | marked))
+                columns.append(pa.array(is_delete | marked))
             elif name == ARRIVES:
                 moved = mask(changes.column(MOVED))
-                how = np.where(roles != COMES, STAYS_HERE, np.where(moved, MOVED_HERE, INSERTED))
-                columns.append(pa.array(how.astype(np.int8)))
+                arrival = np.where(roles != COMES, STAYS_HERE, np.where(moved, MOVED_HERE, INSERTED))
+                columns.append(pa.array(arrival.astype(np.int8)))
             else:
                 columns.append(changes.column(name))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _CountedPlaces:
     """What happens at some places, with the places that later checks need.
 
     Attributes:
         comes: The places that rows enter where the table may hold a row.
-        gone: The places that rows leave.
+        left_places: The places that rows leave.
     """
 
     table: ChangedTable
     changed: ChangedRows
     replaced: pa.Table
-    again: pa.Table
+    deleted_again: pa.Table
     comes: pa.Table
-    gone: pa.Table
+    left_places: pa.Table
 
     @classmethod
-    def of(cls, table: ChangedTable, batches: list[pa.Table]) -> _Counted:
+    def of(cls, table: ChangedTable, batches: list[pa.Table]) -> _CountedPlaces:
+        """Count the entries of some places, compared by the ranks of their ordering values if there are any."""
         if not batches:
             return cls(table, ChangedRows(), _NO_PLACES, _NO_PLACES, _NO_PLACES, _NO_PLACES)
         entries = pa.concat_tables(batches).combine_chunks()
@@ -183,28 +184,33 @@ class _Counted:
         leaves = entries.filter(pc.or_(pc.equal(role, GOES), pc.equal(role, LEAVES))).select([KEY, PATH])
         return cls(table, places.counted(), places.at(places.replaced), places.at(places.deleted_often), comes, leaves)
 
-    def check_free(self, held: Callable[[pa.Table], Iterator[pa.RecordBatch]]) -> None:
+    def refuse_occupied_places(self, rows_at: Callable[[pa.Table], Iterator[pa.RecordBatch]]) -> None:
         """Refuse a row that enters a place where the table holds a row that stays."""
         if not self.changed.unproven:
             return
-        by = [KEY] if self.table.is_global else [KEY, PATH]
-        for batch in held(self.comes.rename_columns([RECORD_KEY, PARTITION_PATH])):
+        place_columns = [KEY] if self.table.is_global else [KEY, PATH]
+        for batch in rows_at(self.comes.rename_columns([RECORD_KEY, PARTITION_PATH])):
             rows = pa.Table.from_batches([batch]).select([RECORD_KEY, PARTITION_PATH]).rename_columns([KEY, PATH])
-            met = rows.join(self.comes.select(by), by, join_type="left semi")
-            met = met.join(self.gone.select(by), by, join_type="left anti") if self.gone.num_rows else met
-            if met.num_rows:
-                key, path = met[KEY][0].as_py(), met[PATH][0].as_py()  # one value each, for the error
+            occupied = rows.join(self.comes.select(place_columns), place_columns, join_type="left semi")
+            occupied = (
+                occupied.join(self.left_places.select(place_columns), place_columns, join_type="left anti")
+                if self.left_places.num_rows
+                else occupied
+            )
+            if occupied.num_rows:
+                key, path = occupied[KEY][0].as_py(), occupied[PATH][0].as_py()  # one value each, for the error
                 raise held_elsewhere(RowPlace(key, path or ""), self.table.path)
 
 
 def _entries(changes: pa.RecordBatch, table: ChangedTable) -> pa.Table:
     """Return what rows of changes do at their places, with the values by which rows are ordered."""
-    columns = {name: changes.column(own) for name, own in _COLUMNS.items()}
-    ordering = {f"order{at}": values_of(changes, name) for at, name in enumerate(table.ordering_fields)}
+    columns = {name: changes.column(column) for name, column in _COLUMNS.items()}
+    ordering = {f"order{number}": values_of(changes, name) for number, name in enumerate(table.ordering_fields)}
     return pa.table({**columns, **ordering})
 
 
 def _passes(changes: Iterator[pa.RecordBatch], table: ChangedTable, memory: int) -> int:
+    """Return in how many passes the entries of all changes fit into memory."""
     size: int = sum(_entries(batch, table).nbytes for batch in changes)
     return -(-size // memory)
 
@@ -215,19 +221,23 @@ def _of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
     return entries.filter(pa.array(hashes % np.uint64(passes) == np.uint64(number)))
 
 
-def _among(changes: pa.RecordBatch, places: pa.Table, by: list[str]) -> Mask:
+def _among(changes: pa.RecordBatch, places: pa.Table, place_columns: list[str]) -> Mask:
     """Return which rows of changes are at some of the places."""
     among = np.zeros(changes.num_rows, np.bool_)
     if places.num_rows:
         rows = pa.table({KEY: changes.column(PLACE_KEY), PATH: changes.column(PLACE_PATH)})
         rows = rows.append_column(_NUMBER, pa.array(np.arange(changes.num_rows)))
-        among[rows.join(places.select(by), by, join_type="left semi").column(_NUMBER).to_numpy()] = True
+        among[
+            rows.join(places.select(place_columns), place_columns, join_type="left semi").column(_NUMBER).to_numpy()
+        ] = True
     return among
 
 
 def _first_of_each(deletes: pa.Table) -> pa.RecordBatch:
     """Return a delete of each row of the table."""
     numbered = deletes.append_column(_NUMBER, pa.array(np.arange(deletes.num_rows)))
-    first = numbered.group_by([PLACE_KEY, PLACE_PATH, ROW]).aggregate([(_NUMBER, "min")]).column(f"{_NUMBER}_min")
-    rows = deletes.take(pc.array_take(plain(first), pc.sort_indices(first)))
+    first_numbers = (
+        numbered.group_by([PLACE_KEY, PLACE_PATH, ROW]).aggregate([(_NUMBER, "min")]).column(f"{_NUMBER}_min")
+    )
+    rows = deletes.take(pc.array_take(plain(first_numbers), pc.sort_indices(first_numbers)))
     return pa.RecordBatch.from_arrays([plain(column) for column in rows.columns], schema=rows.schema)

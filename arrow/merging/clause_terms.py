@@ -39,9 +39,9 @@ class ReadyClause:
     def of(cls, clause: Clause, sides: Sides, match: RowMatch, table: ChangedTable) -> ReadyClause:
         """Return a clause with its terms; raises `InvalidOptionError`, `MissingColumnError`, `SchemaMismatchError`."""
         names = [] if sides.source is None else sides.source.names
-        given = clause.values_of(table, names, sides.with_fields)
+        values_of_clause = clause.values_of(table, names, sides.with_fields)
         values = {}
-        for name, value in given.items():
+        for name, value in values_of_clause.items():
             term = sides.value(value, clause.side, clause.method)
             if clause.kind is not ClauseKind.DELETE:
                 check_fits(term.kind, table.schema.field(name), clause.method, table.path)
@@ -49,16 +49,16 @@ class ReadyClause:
         condition = None
         if clause.condition is not None:
             condition = sides.condition(clause.condition, clause.side, f"The condition of {clause.method}")
-        keeps = clause.kind is not ClauseKind.INSERT and match.keeps_place(clause, given, table)
-        return cls(clause, condition, values, keeps, match.proves_new(clause, given, table))
+        keeps = clause.kind is not ClauseKind.INSERT and match.keeps_place(clause, values_of_clause, table)
+        return cls(clause, condition, values, keeps, match.proves_new(clause, values_of_clause, table))
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns of both sides that it needs."""
-        own = frozenset() if self.condition is None else self.condition.columns
-        return own.union(*(term.columns for term in self.values.values()))
+        condition_columns = frozenset() if self.condition is None else self.condition.columns
+        return condition_columns.union(*(term.columns for term in self.values.values()))
 
-    def made(self, rows: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
+    def new_columns(self, rows: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
         """Return the columns of the table for some joined rows."""
         return [of_column(column_of(self.values[field.name].of(rows), rows.num_rows), field) for field in schema]
 

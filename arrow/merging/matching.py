@@ -38,7 +38,7 @@ class EqualTerms:
 
     source: SqlTerm
     target: SqlTerm
-    met: pa.DataType
+    compared_type: pa.DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class RowMatch:
 
     Attributes:
         equal: The values that are equal in rows that match.
-        rest: Further conditions on the pairs.
-        same: Columns of the table that have the value of the source's column of that name, and its type.
-        alone: Predicates that every row of the table with a match satisfies.
+        conditions: Further conditions on the pairs.
+        same_columns: Columns of the table that have the value of the source's column of that name, and its type.
+        target_predicates: Predicates that every row of the table with a match satisfies.
         by_key: Whether rows match by the keys and partition paths that a write computes.
         exact: Whether a row of the source without a match certainly has a free place in the table, or no partition.
         by_place: Whether rows match by columns of their places alone, so that all rows of a key have the same matches.
     """
 
     equal: tuple[EqualTerms, ...]
-    rest: tuple[SqlTerm, ...] = ()
-    same: tuple[str, ...] = ()
-    alone: tuple[Predicate, ...] = ()
+    conditions: tuple[SqlTerm, ...] = ()
+    same_columns: tuple[str, ...] = ()
+    target_predicates: tuple[Predicate, ...] = ()
     by_key: bool = False
     exact: bool = False
     by_place: bool = False
@@ -66,15 +66,15 @@ class RowMatch:
     @property
     def columns(self) -> frozenset[str]:
         """The columns of both sides that decide."""
-        terms = [*self.rest, *(term for pair in self.equal for term in (pair.source, pair.target))]
+        terms = [*self.conditions, *(term for pair in self.equal for term in (pair.source, pair.target))]
         return frozenset().union(*(term.columns for term in terms))
 
     def keeps_place(self, clause: Clause, values: dict[str, Value], table: ChangedTable) -> bool:
         """Return whether the rows that a clause updates certainly keep their keys and partitions."""
-        matched = clause.side is Side.MATCHED
+        is_matched = clause.side is Side.MATCHED
         return all(
             is_column(values[root], TARGET, root)
-            or (matched and field in self.same and is_column(values[root], SOURCE, root))
+            or (is_matched and field in self.same_columns and is_column(values[root], SOURCE, root))
             for field, root in table.place_roots
         )
 
@@ -98,7 +98,7 @@ class RowMatch:
     def holds(self, rows: pa.RecordBatch) -> Mask:
         """Return which joined pairs match."""
         matches = np.ones(rows.num_rows, np.bool_)
-        for term in self.rest:
+        for term in self.conditions:
             matches = holds_for(term, rows, matches)
         return matches
 
@@ -117,10 +117,10 @@ def matched_by(on: On, sides: Sides, table: ChangedTable) -> RowMatch:
             "Give a condition such as 'source.id = target.id', names of columns, or nothing for the key.",
         )
     names = [table.column(name, "What rows are to match by") for name in names]
-    missing = [name for name in names if name not in sides.source.names]
-    if missing:
+    absent_names = [name for name in names if name not in sides.source.names]
+    if absent_names:
         raise MissingColumnError(
-            f"Rows are to match by {', '.join(map(repr, missing))}, which the source lacks; it has "
+            f"Rows are to match by {', '.join(map(repr, absent_names))}, which the source lacks; it has "
             f"{', '.join(sides.source.names)}.",
             "Name columns that both have, or give a condition such as 'source.a = target.b'.",
         )
@@ -136,8 +136,8 @@ def _by_key(sides: Sides, table: ChangedTable) -> RowMatch:
         EqualTerms(ColumnTerm(f"{SOURCE}.{mine}", text), ColumnTerm(f"{TARGET}.{theirs}", text), text)
         for mine, theirs in names.items()
     )
-    same = _same_columns(table.matched_fields, sides)
-    return RowMatch(equal, tuple(_same_texts(sides, table)), same, by_key=True, exact=True, by_place=True)
+    same_columns = _same_columns(table.matched_fields, sides)
+    return RowMatch(equal, tuple(_same_texts(sides, table)), same_columns, by_key=True, exact=True, by_place=True)
 
 
 def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
@@ -160,23 +160,25 @@ def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) ->
     parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
     # pyarrow still decides about the pairs that a join finds by an expression.
     equal = list(_equal_of_expression(on, sides)) if isinstance(on, pc.Expression) else []
-    rest: list[SqlTerm] = []
+    conditions: list[SqlTerm] = []
     for part in parts:
         pair = _equal_terms(part)
         if pair is None:
-            rest.append(part)
+            conditions.append(part)
         else:
             equal.append(pair)
-    alike = [name for name in map(_plain_name, equal) if name is not None and name in table.schema.names]
-    same = _same_columns(alike, sides)
-    whole = not rest and len(alike) == len(equal)
+    equal_names = [name for name in map(_plain_name, equal) if name is not None and name in table.schema.names]
+    same_columns = _same_columns(equal_names, sides)
+    joins_by_columns = not conditions and len(equal_names) == len(equal)
     return RowMatch(
         tuple(equal),
-        tuple(rest),
-        same,
-        tuple(predicate for part in rest for predicate in predicates_of_target(part)),
-        exact=whole and table.spells_apart and set(same) == set(table.matched_fields) == set(alike),
-        by_place=whole and set(alike) <= set(table.matched_fields),
+        tuple(conditions),
+        same_columns,
+        tuple(predicate for part in conditions for predicate in predicates_of_target(part)),
+        exact=joins_by_columns
+        and table.spells_apart
+        and set(same_columns) == set(table.matched_fields) == set(equal_names),
+        by_place=joins_by_columns and set(equal_names) <= set(table.matched_fields),
     )
 
 
@@ -222,12 +224,18 @@ def _is_of(side: str, name: str) -> bool:
     return name.startswith(f"{side}.")
 
 
-def _joined(source: pa.RecordBatch, target: pa.RecordBatch, equal: Sequence[EqualTerms]) -> tuple[Positions, Positions]:
-    names = [f"key{number}" for number in range(len(equal))]
+def _joined(
+    source: pa.RecordBatch, target: pa.RecordBatch, equal_terms: Sequence[EqualTerms]
+) -> tuple[Positions, Positions]:
+    """Return the positions of rows with equal values, in the source and in the table, in the order of the table."""
+    names = [f"key{number}" for number in range(len(equal_terms))]
 
-    def keys(rows: pa.RecordBatch, term_of: Callable[[EqualTerms], SqlTerm], called: str) -> pa.Table:
-        columns = [_join_key(column_of(term_of(pair).of(rows), rows.num_rows), pair.met) for pair in equal]
-        return pa.table([*columns, pa.array(np.arange(rows.num_rows))], [*names, called])
+    def keys(rows: pa.RecordBatch, term_of: Callable[[EqualTerms], SqlTerm], row_name: str) -> pa.Table:
+        """Return the values to join by, with the position of each row."""
+        columns = [
+            _join_key(column_of(term_of(pair).of(rows), rows.num_rows), pair.compared_type) for pair in equal_terms
+        ]
+        return pa.table([*columns, pa.array(np.arange(rows.num_rows))], [*names, row_name])
 
     mine = keys(source, lambda pair: pair.source, _SOURCE_ROW)
     theirs = keys(target, lambda pair: pair.target, _TARGET_ROW)
@@ -237,14 +245,16 @@ def _joined(source: pa.RecordBatch, target: pa.RecordBatch, equal: Sequence[Equa
     return of_source[order], of_target[order]
 
 
-def _join_key(values: pa.Array, met: pa.DataType) -> pa.Array:
+def _join_key(values: pa.Array, compared_type: pa.DataType) -> pa.Array:
     """Return values that are the same bytes if Spark takes the values for equal, in a type that Arrow joins by."""
-    values = pc.cast(plain(values), met, safe=False)
-    if pa.types.is_decimal(met):
+    values = pc.cast(plain(values), compared_type, safe=False)
+    if pa.types.is_decimal(compared_type):
         return values.cast(pa.string())
-    if not pa.types.is_floating(met):
+    if not pa.types.is_floating(compared_type):
         return values
-    kind = pa.int32() if pa.types.is_float32(met) else pa.int64()
+    bits_type = pa.int32() if pa.types.is_float32(compared_type) else pa.int64()
     # Adding zero makes -0.0 zero.
-    added = pc.add(values, pa.scalar(0.0, met))
-    return pc.if_else(pc.is_nan(added), pa.scalar(float("nan"), met), added).view(kind)
+    without_negative_zero = pc.add(values, pa.scalar(0.0, compared_type))
+    return pc.if_else(
+        pc.is_nan(without_negative_zero), pa.scalar(float("nan"), compared_type), without_negative_zero
+    ).view(bits_type)

@@ -18,28 +18,32 @@ from ...table.schema.fields import find_field, values_of
 
 # Columns of the source that pyhudi adds: the key and the partition path that a write would compute for a row.
 KEY, PATH = "_pyhudi_key", "_pyhudi_path"
-_OWN = "_pyhudi_"
+_PREFIX = "_pyhudi_"
 
 
-def source_columns(given: pa.Schema, table: ChangedTable) -> pa.Schema:
+def source_columns(columns: pa.Schema, table: ChangedTable) -> pa.Schema:
     """Return the columns of a source, by the table's spelling if a name differs in case alone.
 
     Raises `DuplicateColumnError` for two columns of one name, and for a name that pyhudi uses itself.
     """
-    own = next((name for name in (*given.names, *table.schema.names) if name.lower().startswith(_OWN)), None)
-    if own is not None:
+    reserved_name = next(
+        (name for name in (*columns.names, *table.schema.names) if name.lower().startswith(_PREFIX)), None
+    )
+    if reserved_name is not None:
         raise DuplicateColumnError(
-            f"There is a column {own!r}; names that begin with {_OWN} are pyhudi's own.", "Rename it."
+            f"There is a column {reserved_name!r}; names that begin with {_PREFIX} are pyhudi's own.", "Rename it."
         )
-    twice = next((name for name in given.names if given.names.count(name) > 1), None)
+    twice = next((name for name in columns.names if columns.names.count(name) > 1), None)
     if twice is not None:
         raise DuplicateColumnError(f"The source has {twice!r} twice.", "Rename or drop one of the two columns.")
-    taken = {name for name in given.names if name in table.schema.names}
+    exact_names = {name for name in columns.names if name in table.schema.names}
     # Of several names that differ in case alone, none is the table's.
-    several = Counter(name.lower() for name in given.names)
-    spelt = {name.lower(): name for name in table.schema.names if name not in taken and several[name.lower()] == 1}
-    names = [name if name in taken else spelt.get(name.lower(), name) for name in given.names]
-    return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
+    several = Counter(name.lower() for name in columns.names)
+    table_spellings = {
+        name.lower(): name for name in table.schema.names if name not in exact_names and several[name.lower()] == 1
+    }
+    names = [name if name in exact_names else table_spellings.get(name.lower(), name) for name in columns.names]
+    return pa.schema([field.with_name(name) for field, name in zip(columns, names, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +65,22 @@ class PlacedSource:
         more = [pa.field(KEY, pa.string()), pa.field(PATH, pa.string())] if self.places else []
         return pa.schema([*self.schema, *more])
 
-    def parts(self, batches: Iterator[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
+    def parts(self, batches: Iterator[pa.RecordBatch], most_bytes: int | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows in parts of at most so many bytes, of which a batch may take more; None for one part."""
-        held: list[pa.RecordBatch] = []
+        waiting: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
-            if most is not None and held and size + batch.nbytes > most:
-                yield self._part(held)
-                held, size = [], 0
-            held.append(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
+            if most_bytes is not None and waiting and size + batch.nbytes > most_bytes:
+                yield self._part(waiting)
+                waiting, size = [], 0
+            waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
             size += batch.nbytes
-        yield self._part(held)
+        yield self._part(waiting)
 
     def _part(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        whole = pa.Table.from_batches(batches, self.schema)
-        rows = pa.RecordBatch.from_arrays([plain(column) for column in whole.columns], schema=self.schema)
+        """Return batches as one, with the keys and partition paths of the rows if these are needed."""
+        table = pa.Table.from_batches(batches, self.schema)
+        rows = pa.RecordBatch.from_arrays([plain(column) for column in table.columns], schema=self.schema)
         if not self.places:
             return rows
         keys, paths = places_of(rows, self.table)

@@ -44,36 +44,37 @@ class StoredRows:
     memory: int
     threads: int
 
-    def all(self, predicates: Sequence[Predicate] = ()) -> Iterator[pa.RecordBatch]:
+    def all_rows(self, predicates: Sequence[Predicate] = ()) -> Iterator[pa.RecordBatch]:
         """Yield rows, among them all that satisfy the predicates."""
         return scan(self.snapshot, self.columns.names, predicates, merge_memory=self.memory, threads=self.threads)
 
-    def near(self, source: pa.RecordBatch, match: RowMatch) -> Iterator[pa.RecordBatch]:
+    def rows_near(self, source: pa.RecordBatch, match: RowMatch) -> Iterator[pa.RecordBatch]:
         """Yield rows, among them all that match a row of the source."""
-        sought = self._sought(source, match)
-        if sought is None:
+        sought_keys = self._keys_to_read(source, match)
+        if sought_keys is None:
             predicates = predicates_of_matches(source, match, self.table)
-            return iter(()) if predicates is None else self.all((*match.alone, *predicates))
-        slices = SoughtSlices.of(self.snapshot, sought)
+            return iter(()) if predicates is None else self.all_rows((*match.target_predicates, *predicates))
+        slices = SoughtSlices.of(self.snapshot, sought_keys)
         if slices.pairs > MOST_PAIRS:
-            return self.all(match.alone)
+            return self.all_rows(match.target_predicates)
         return self._of_slices(slices, self.columns)
 
-    def held(self, places: pa.Table) -> Iterator[pa.RecordBatch]:
+    def rows_at(self, places: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the keys and partition paths of the rows at some places, and of others."""
         keys = places.column(RECORD_KEY).combine_chunks()
-        sought = SoughtKeys.of(keys, None if self.table.is_global else places.select([PARTITION_PATH]))
+        sought_keys = SoughtKeys.of(keys, None if self.table.is_global else places.select([PARTITION_PATH]))
         columns = pa.schema([self.snapshot.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)])
-        return self._of_slices(SoughtSlices.of(self.snapshot, sought), columns)
+        return self._of_slices(SoughtSlices.of(self.snapshot, sought_keys), columns)
 
     def _of_slices(self, slices: SoughtSlices, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the keys in some file slices, read by several threads, which share the memory."""
         threads = min(self.threads, len(slices.keyed_slices))
         terms = MergeTerms(self.snapshot.config, self.memory // max(threads, 1))
         reader = MatchingRows(self.snapshot.storage, columns, self.snapshot.schema, terms)
         splits = slices.splits(Split((whole(file_slice),)) for file_slice in slices.slices)
         return as_they_come(reader.read, splits, threads)
 
-    def _sought(self, source: pa.RecordBatch, match: RowMatch) -> SoughtKeys | None:
+    def _keys_to_read(self, source: pa.RecordBatch, match: RowMatch) -> SoughtKeys | None:
         """Return the keys of the rows that may match; None if the source does not tell them."""
         config, schema = self.snapshot.config, self.snapshot.schema
         if match.by_key:
@@ -81,7 +82,7 @@ class StoredRows:
             rows = rows.filter(pc.is_valid(rows.column(KEY)))
             places = rows.select([PATH]).rename_columns([PARTITION_PATH])
             return SoughtKeys.of(rows.column(KEY).combine_chunks(), None if self.table.is_global else places)
-        names = key_columns(config, schema, match.same) or hashed_columns(config, schema, match.same)
+        names = key_columns(config, schema, match.same_columns) or hashed_columns(config, schema, match.same_columns)
         if names is None:
             return None
         values = pa.Table.from_batches([source.select(names)]).drop_null()
@@ -94,16 +95,18 @@ def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: Change
     None if no row can match.
     """
     bounded = [
-        name for name in match.same if name in source.schema.names and is_bounded(source.schema.field(name).type)
+        name
+        for name in match.same_columns
+        if name in source.schema.names and is_bounded(source.schema.field(name).type)
     ]
-    able = np.ones(source.num_rows, np.bool_)
+    may_match = np.ones(source.num_rows, np.bool_)
     for name in [KEY] if match.by_key else bounded:
-        able &= mask(pc.is_valid(source.column(name)))
-    if not able.any():
+        may_match &= mask(pc.is_valid(source.column(name)))
+    if not may_match.any():
         return None
     predicates: list[Predicate] = []
     for name in bounded:
-        values = pa.chunked_array([source.column(name).filter(pa.array(able))])
+        values = pa.chunked_array([source.column(name).filter(pa.array(may_match))])
         if not match.by_key or table.names_places(name, values):
             predicates += predicates_of(name, values)
     return predicates

@@ -31,18 +31,18 @@ class ExpressionTerm:
     """An expression of pyarrow.
 
     Attributes:
-        plain: Whether it names the columns of the table without their side.
+        names_no_side: Whether it names the columns of the table without their side.
         predicates: What every row of the table satisfies for which it holds, without the side in the names.
     """
 
     expression: pc.Expression
     kind: pa.DataType
     columns: frozenset[str]
-    plain: bool = False
+    names_no_side: bool = False
     predicates: tuple[Predicate, ...] = ()
 
     def of(self, rows: pa.RecordBatch) -> pa.Array:
-        return expression_values(self.expression, _named_plainly(rows) if self.plain else rows)
+        return expression_values(self.expression, _named_plainly(rows) if self.names_no_side else rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Sides:
         Raises `InvalidOptionError` or `MissingColumnError` if it cannot be read; ``what`` names it.
         """
         if isinstance(value, str):
-            return parse_value_text(value, self._names(side), what)
+            return parse_value_text(value, self._named_columns(side), what)
         if isinstance(value, pc.Expression):
             return self._of_expression(value, side, what)
         if isinstance(value, (ColumnTerm, FieldsTerm)):
@@ -93,7 +93,7 @@ class Sides:
     def condition(self, condition: Any, side: Side, what: str) -> SqlTerm:
         """Return the term of a condition; raises as `value` does."""
         if isinstance(condition, str):
-            return parse_condition_text(condition, self._names(side), what)
+            return parse_condition_text(condition, self._named_columns(side), what)
         if not isinstance(condition, (pc.Expression, bool)):
             raise InvalidOptionError(
                 f"{what} is a {type(condition).__name__}.",
@@ -107,33 +107,45 @@ class Sides:
             )
         return term
 
-    def with_fields(self, column: str, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Value:
+    def with_fields(
+        self, column: str, data_type: pa.DataType, new_values: Mapping[tuple[str, ...], Value], what: str
+    ) -> Value:
         """Return a struct of the table with other values in fields, given by their paths."""
-        term = parse_value_text(column, self._names(Side.BY_SOURCE), what)
+        term = parse_value_text(column, self._named_columns(Side.BY_SOURCE), what)
         assert isinstance(term, ColumnTerm)  # noqa: S101 (for the type checker)
         side = Side.BY_SOURCE if self.source is None else Side.MATCHED
-        return self._of_fields(term, kind, given, side, what)
+        return self._struct_of_fields(term, data_type, new_values, side, what)
 
-    def _of_fields(
-        self, column: ColumnTerm, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], side: Side, what: str
+    def _struct_of_fields(
+        self,
+        column: ColumnTerm,
+        data_type: pa.DataType,
+        new_values: Mapping[tuple[str, ...], Value],
+        side: Side,
+        what: str,
     ) -> FieldsTerm:
+        """Return the term of a struct with new values in some fields, by their paths; others keep the stored ones."""
         terms: list[SqlTerm] = []
-        for field in children(kind):
-            inner = {path[1:]: value for path, value in given.items() if path[0] == field.name}
-            old = ColumnTerm(column.name, field.type, (*column.fields, field.name))
+        for field in children(data_type):
+            inner = {path[1:]: value for path, value in new_values.items() if path[0] == field.name}
+            stored_field = ColumnTerm(column.name, field.type, (*column.fields, field.name))
             if () in inner:
                 terms.append(self.value(inner[()], side, what))
             else:
-                terms.append(self._of_fields(old, field.type, inner, side, what) if inner else old)
-        nullable = [field.with_nullable(True) for field in children(kind)]
+                terms.append(
+                    self._struct_of_fields(stored_field, field.type, inner, side, what) if inner else stored_field
+                )
+        nullable = [field.with_nullable(True) for field in children(data_type)]
         return FieldsTerm(tuple(terms), pa.struct(nullable))
 
-    def _of_side(self, side: Side) -> dict[str, pa.Schema]:
+    def _columns_of_side(self, side: Side) -> dict[str, pa.Schema]:
+        """Return the columns that a clause of a side may name, by the side that has them."""
         sides = {} if self.source is None or side is Side.BY_SOURCE else {SOURCE: self.source}
         return sides if side is Side.NOT_MATCHED else {**sides, TARGET: self.target}
 
-    def _names(self, side: Side) -> NamedColumns:
-        sides = self._of_side(side)
+    def _named_columns(self, side: Side) -> NamedColumns:
+        """Return the names that SQL text may use; if one side alone counts, its columns need no side before them."""
+        sides = self._columns_of_side(side)
         return NamedColumns(sides, f"the table {self.path}", next(iter(sides)) if len(sides) == 1 else None)
 
     def joined(self, side: Side) -> pa.Schema:
@@ -141,7 +153,7 @@ class Sides:
         return pa.schema(
             [
                 field.with_name(f"{name}.{field.name}").with_nullable(True)
-                for name, schema in self._of_side(side).items()
+                for name, schema in self._columns_of_side(side).items()
                 for field in schema
             ]
         )
@@ -152,19 +164,19 @@ class Sides:
         forms = [(joined, False)]
         if side is Side.BY_SOURCE:
             forms.append((joined.rename_columns(self.target.names), True))
-        for rows, plain in forms:
+        for rows, names_no_side in forms:
             try:
                 columns = needed_columns(expression, rows)
                 (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
-                kind = expression_values(expression, batch).type
+                data_type = expression_values(expression, batch).type
             except pa.ArrowException as error:
                 refusal = error
                 continue
-            prefix = "" if plain else f"{TARGET}."
+            prefix = "" if names_no_side else f"{TARGET}."
             predicates = _of_target(necessary_for(expression, rows.schema), prefix)
-            if plain:
+            if names_no_side:
                 columns = frozenset(f"{TARGET}.{name}" for name in columns)
-            return ExpressionTerm(expression, kind, columns, plain, predicates)
+            return ExpressionTerm(expression, data_type, columns, names_no_side, predicates)
         raise InvalidOptionError(
             f"{what}, the expression {expression}, does not fit the columns: {refusal}.",
             f"It may name {', '.join(joined.column_names)}, such as pyarrow.compute.field({joined.column_names[0]!r}).",
@@ -177,67 +189,74 @@ def predicates_of_target(term: SqlTerm | ExpressionTerm) -> tuple[Predicate, ...
 
 
 def _of_target(predicates: Sequence[Predicate], prefix: str) -> tuple[Predicate, ...]:
-    own = [each for each in predicates if all(name.startswith(prefix) for name in columns_of(each))]
-    return tuple(renamed(predicate, lambda name: name.removeprefix(prefix)) for predicate in own)
+    """Return the predicates whose columns all have a prefix, without it."""
+    of_table = [predicate for predicate in predicates if all(name.startswith(prefix) for name in columns_of(predicate))]
+    return tuple(renamed(predicate, lambda name: name.removeprefix(prefix)) for predicate in of_table)
 
 
-def holds_for(condition: SqlTerm, rows: pa.RecordBatch, among: Mask) -> Mask:
+def holds_for(condition: SqlTerm, rows: pa.RecordBatch, candidates: Mask) -> Mask:
     """Return the rows among some for which a condition holds; on other rows its evaluation could fail."""
-    asked = rows if among.all() else rows.filter(pa.array(among))
-    held: Mask = among.copy()
-    held[among] = mask(pc.cast(column_of(condition.of(asked), asked.num_rows), pa.bool_()))
-    return held
+    rows_to_ask = rows if candidates.all() else rows.filter(pa.array(candidates))
+    result: Mask = candidates.copy()
+    result[candidates] = mask(pc.cast(column_of(condition.of(rows_to_ask), rows_to_ask.num_rows), pa.bool_()))
+    return result
 
 
-def check_fits(kind: pa.DataType, field: pa.Field, what: str, path: str) -> None:
+def check_fits(data_type: pa.DataType, field: pa.Field, what: str, path: str) -> None:
     """Refuse a value of a type that a column of the table cannot take."""
     try:
-        of_column(pa.array([], kind), field)
+        of_column(pa.array([], data_type), field)
     except (SchemaMismatchError, pa.ArrowException) as error:
         raise SchemaMismatchError(
             f"{what} gives the column {field.name!r} of the table {path}, of the type {sql_name(field.type)}, a value "
-            f"of the type {kind}, which it cannot take.",
+            f"of the type {data_type}, which it cannot take.",
             "Cast the value, or name the fields of a struct as the column has them.",
         ) from error
 
 
 def of_column(values: pa.Array, field: pa.Field) -> pa.Array:
     """Return values in the type of a column; raises `ColumnValueError` for a value that it cannot hold."""
-    wanted, kind = field.with_nullable(True), values.type
-    nested = pa.types.is_nested(kind) or pa.types.is_nested(field.type)
-    if nested or fits(kind, field.type) or fits_by_value(kind, field.type) or fits_if_whole(kind, field.type):
-        return conform_array(values, wanted, by_value=True)
+    nullable_field, value_type = field.with_nullable(True), values.type
+    nested = pa.types.is_nested(value_type) or pa.types.is_nested(field.type)
+    if (
+        nested
+        or fits(value_type, field.type)
+        or fits_by_value(value_type, field.type)
+        or fits_if_whole(value_type, field.type)
+    ):
+        return conform_array(values, nullable_field, by_value=True)
     try:
         return _cast(values, field.type)
     except pa.ArrowInvalid as error:
         raise ColumnValueError(
-            f"The column {field.name!r} of the type {sql_name(field.type)} was to get a value of the type {kind} that "
-            f"it cannot hold: {error}.",
+            f"The column {field.name!r} of the type {sql_name(field.type)} was to get a value of the type {value_type} "
+            f"that it cannot hold: {error}.",
             "Give another value, or leave such rows out by a condition.",
         ) from error
 
 
-def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast(values: pa.Array, to_type: pa.DataType) -> pa.Array:
     """Cast values as Spark does: numbers are seconds of a moment, and nothing of other times."""
-    types, kind = pa.types, values.type
-    if types.is_string(wanted) and types.is_timestamp(kind):
+    types, from_type = pa.types, values.type
+    if types.is_string(to_type) and types.is_timestamp(from_type):
         texts = values.cast(pa.timestamp("us")).cast(pa.string())
         return pc.replace_substring_regex(texts, r"\.?0*$", "")
-    if types.is_temporal(kind) == types.is_temporal(wanted) or not (_is_number(kind) or _is_number(wanted)):
-        return values.cast(wanted)
-    if types.is_integer(kind) and types.is_timestamp(wanted) and wanted.tz is not None:
-        return values.cast(pa.int64()).cast(pa.timestamp("s", wanted.tz)).cast(wanted)
-    if types.is_integer(wanted) and types.is_timestamp(kind) and kind.tz is not None:
-        moments = pc.floor_temporal(values.cast(pa.timestamp(kind.unit)), unit="second")
-        return moments.cast(pa.timestamp("s")).cast(pa.int64()).cast(wanted)
-    raise pa.ArrowNotImplementedError(f"no cast from {kind} to {wanted}")
+    if types.is_temporal(from_type) == types.is_temporal(to_type) or not (_is_number(from_type) or _is_number(to_type)):
+        return values.cast(to_type)
+    if types.is_integer(from_type) and types.is_timestamp(to_type) and to_type.tz is not None:
+        return values.cast(pa.int64()).cast(pa.timestamp("s", to_type.tz)).cast(to_type)
+    if types.is_integer(to_type) and types.is_timestamp(from_type) and from_type.tz is not None:
+        moments = pc.floor_temporal(values.cast(pa.timestamp(from_type.unit)), unit="second")
+        return moments.cast(pa.timestamp("s")).cast(pa.int64()).cast(to_type)
+    raise pa.ArrowNotImplementedError(f"no cast from {from_type} to {to_type}")
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return is_number(kind) or bool(pa.types.is_boolean(kind))
+def _is_number(data_type: pa.DataType) -> bool:
+    return is_number(data_type) or bool(pa.types.is_boolean(data_type))
 
 
 def _scalar(value: Any, what: str) -> pa.Scalar:
+    """Return a plain value as Arrow has it; InvalidOptionError if no column can hold it."""
     if isinstance(value, pa.Scalar):
         return value
     try:

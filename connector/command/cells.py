@@ -46,9 +46,9 @@ def cell(name: str, value: Any) -> str:
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{cell('', key)}={cell('', each)}" for key, each in value.items()) or NOTHING
+        return ", ".join(f"{cell('', key)}={cell('', item)}" for key, item in value.items()) or NOTHING
     if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return ", ".join(cell(name, each) for each in value) or NOTHING
+        return ", ".join(cell(name, item) for item in value) or NOTHING
     return escaped(str(value))
 
 
@@ -61,9 +61,9 @@ def stored_value(name: str, value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{escaped(str(key))}: {stored_value(name, each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{escaped(str(key))}: {stored_value(name, item)}' for key, item in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return f"[{', '.join(stored_value(name, each) for each in value)}]"
+        return f"[{', '.join(stored_value(name, item) for item in value)}]"
     return escaped(str(value))
 
 
@@ -71,10 +71,10 @@ def with_short_floats(table: pa.Table) -> pa.Table:
     """Return a table with 32-bit floats as doubles of as few digits: 0.1, and not 0.10000000149011612."""
     import pyarrow as pa  # noqa: PLC0415 (a command that shows no rows loads none)
 
-    for at, field in enumerate(table.schema):
+    for position, field in enumerate(table.schema):
         if pa.types.is_float32(field.type):
-            short = table.column(at).cast(pa.string()).cast(pa.float64())
-            table = table.set_column(at, field.name, short)
+            short_floats = table.column(position).cast(pa.string()).cast(pa.float64())
+            table = table.set_column(position, field.name, short_floats)
     return table
 
 

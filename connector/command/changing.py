@@ -25,16 +25,16 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def run_service(line: CommandLine) -> int:
     """Run one table service, or the checks of `validate`, and print its result."""
-    service = SERVICES[line.asked.operation]
-    arguments = {argument.name: getattr(line.asked, argument.name) for argument in service.arguments}
+    service = SERVICES[line.arguments.operation]
+    service_arguments = {argument.name: getattr(line.arguments, argument.name) for argument in service.arguments}
     if line.has_to_ask():
-        if "dry_run" in arguments:
-            foretold = service.run(line.call(), **{**arguments, "dry_run": True})
-            for text in lines_of(foretold):
+        if "dry_run" in service_arguments:
+            prediction = service.run(line.call(), **{**service_arguments, "dry_run": True})
+            for text in lines_of(prediction):
                 line.output.note(text)
         line.ask(service.help)
     with line.shown_progress() as progress:
-        service_result: Any = service.run(line.call(progress), **arguments)
+        service_result: Any = service.run(line.call(progress), **service_arguments)
     if service.name != VALIDATE:
         line.output.result(service_result)
         return 0
@@ -45,18 +45,18 @@ def run_service(line: CommandLine) -> int:
 
 def run_rounds(line: CommandLine) -> int:
     """Run one round of services, or round after round until a signal comes, and print a result for each."""
-    if line.asked.dry_run:
+    if line.arguments.dry_run:
         return _print_needs(line)
     if line.has_to_ask():
         line.ask("run the table services that are due")
-    return repeat_rounds(partial(_run_round, line), every_s=line.asked.every, grace_s=line.asked.grace)
+    return repeat_rounds(partial(_run_round, line), every_s=line.arguments.every, grace_s=line.arguments.grace)
 
 
 def create(line: CommandLine) -> int:
     """Create a table, or check the arguments for it."""
-    output, asked = line.output, line.asked
+    output, arguments = line.output, line.arguments
     if line.has_to_ask():
-        line.ask(f"make a table with the columns {asked.schema}")
+        line.ask(f"make a table with the columns {arguments.schema}")
     from ...methods.creation import CreationTerms  # noqa: PLC0415
     from ..source.own_errors import own_errors  # noqa: PLC0415 (a wrong argument fails before Spark is imported)
     from ..source.paths import absolute_for  # noqa: PLC0415
@@ -64,20 +64,31 @@ def create(line: CommandLine) -> int:
     from ..table.creation import create_table  # noqa: PLC0415
 
     spark = find_session("pyhudi create")
-    path = absolute_for(spark, asked.path)
+    path = absolute_for(spark, arguments.path)
     with own_errors():
         terms = CreationTerms(
-            asked.record_key, asked.partition_by, asked.order_by, asked.index, asked.buckets, asked.table_type
+            arguments.record_key,
+            arguments.partition_by,
+            arguments.order_by,
+            arguments.index,
+            arguments.buckets,
+            arguments.table_type,
         )
-        made = create_table(
-            spark, path, asked.schema, terms, line.given, if_not_exists=asked.if_not_exists, dry_run=asked.dry_run
+        is_new = create_table(
+            spark,
+            path,
+            arguments.schema,
+            terms,
+            line.table_options,
+            if_not_exists=arguments.if_not_exists,
+            dry_run=arguments.dry_run,
         )
     if output.as_json:
-        output.json({"path": path, "created": made and not asked.dry_run, "dry": asked.dry_run})
-    elif not made:
+        output.json({"path": path, "created": is_new and not arguments.dry_run, "dry": arguments.dry_run})
+    elif not is_new:
         output.line(f"The table {path} is there already, and agrees with the arguments.")
     else:
-        output.line(f"The table {path} {'can be' if asked.dry_run else 'was'} made.")
+        output.line(f"The table {path} {'can be' if arguments.dry_run else 'was'} made.")
     return 0
 
 
@@ -91,7 +102,7 @@ def repeat_rounds(call: Callable[[], int], *, every_s: float | None, grace_s: fl
     with _Signals(grace_s) as signals:
         try:
             while True:
-                began = time.monotonic()
+                start = time.monotonic()
                 try:
                     code = call()
                 except RetryError as error:
@@ -99,17 +110,18 @@ def repeat_rounds(call: Callable[[], int], *, every_s: float | None, grace_s: fl
                         raise
                     print(error, file=sys.stderr, flush=True)  # noqa: T201 (a job's interface)
                     code = AGAIN
-                if every_s is None or signals.wait(began + every_s - time.monotonic()):
+                if every_s is None or signals.wait(start + every_s - time.monotonic()):
                     return code
         except _BrokenOff:
             return AGAIN
 
 
 def _run_round(line: CommandLine) -> int:
+    """Run a round of services and print its result; returns the exit code of the first service that failed."""
     from ...operations.upkeep.service_round import run_services  # noqa: PLC0415 (the parser imports no service)
 
     with line.shown_progress() as progress:
-        round_result = run_services(line.call(progress), line.asked.service)
+        round_result = run_services(line.call(progress), line.arguments.service)
     line.output.result(round_result)
     for failure in round_result.failed:
         line.output.note(failure.error)
@@ -122,7 +134,7 @@ def _run_round(line: CommandLine) -> int:
 def _print_needs(line: CommandLine) -> int:
     """Print what a round would find to do, by the state of the table."""
     output = line.output
-    chosen = frozenset(line.asked.service) or frozenset(name for name, service in SERVICES.items() if service.due)
+    chosen = frozenset(line.arguments.service) or frozenset(name for name, service in SERVICES.items() if service.due)
     needs = [
         need for need in state_of(line).needs if {need.service, need.arguments.get("service", need.service)} & chosen
     ]
@@ -146,25 +158,27 @@ class _Signals:
     def __init__(self, grace_s: float) -> None:
         self._heard = False
         self._grace_s = grace_s
-        self._before: dict[int, Any] = {}
+        self._handlers_before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in (*_SIGNALS, signal.SIGALRM)}
+            self._handlers_before = {
+                number: signal.signal(number, self._hear) for number in (*_SIGNALS, signal.SIGALRM)
+            }
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before:
+        if self._handlers_before:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
+        for number, handler in self._handlers_before.items():
             signal.signal(number, handler)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a signal; return whether one came."""
         # A handler must not set an event: it may interrupt the wait while the wait holds the event's lock.
         until = time.monotonic() + seconds
-        while not self._heard and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _POLL_S))
+        while not self._heard and (seconds_left := until - time.monotonic()) > 0:
+            time.sleep(min(seconds_left, _POLL_S))
         return self._heard
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

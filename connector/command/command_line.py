@@ -45,30 +45,32 @@ class CommandLine:
     """A parsed command line.
 
     Attributes:
-        given: The options of the table, by their keys.
+        arguments: What the parser made of the line.
+        table_options: The options of the table, by their keys.
     """
 
     output: CommandOutput
     entry: EntryPoint
-    asked: argparse.Namespace
-    given: Mapping[str, str]
+    arguments: argparse.Namespace
+    table_options: Mapping[str, str]
 
-    def opened(self) -> tuple[HudiOptions, Storage]:
+    def options_and_storage(self) -> tuple[HudiOptions, Storage]:
         """Return the options of the table with those of hudi-defaults.conf, and its store."""
         from ...methods.paths import absolute  # noqa: PLC0415
         from ...options.sources import WRITING, resolve_options  # noqa: PLC0415 (a command imports only what it needs)
         from ...storage import open_storage  # noqa: PLC0415
 
-        path = absolute(self.asked.path)
-        options = resolve_options(self.given, path, WRITING).options
+        path = absolute(self.arguments.path)
+        options = resolve_options(self.table_options, path, WRITING).options
         return options, open_storage(path, options.storage_options, durable=options.durable)
 
     def call(self, observer: Observer | None = None) -> Call:
         """Return the call of a service for the table; ``observer`` receives its progress, None for the log."""
-        options, storage = self.opened()
+        options, storage = self.options_and_storage()
         settings = options.write_settings()
 
         def means() -> Means:
+            """Return the means of a service that changes the table."""
             from ...operations.upkeep.after_write import means_of  # noqa: PLC0415 (a command that only reads asks for none)
 
             return replace(means_of(settings, application=options.application), observer=observer)
@@ -82,23 +84,23 @@ class CommandLine:
 
     def command_of(self, need: Need) -> str:
         """Return the command line that does what the table needs, with the options with which the need was found."""
-        words = [PROGRAM, need.service, self.asked.path]
+        words = [PROGRAM, need.service, self.arguments.path]
         for name, value in need.arguments.items():
             words += [f"--{name.replace('_', '-')}", value]
-        for key, text in self.given.items():
+        for key, text in self.table_options.items():
             words += ["--option", f"{key}={text}"]
         return shell_words(words)
 
     def has_to_ask(self) -> bool:
         """Return whether the user has to confirm before the table changes; raise if no terminal is there to ask."""
-        if not self.entry.interactive or not changes(self.asked) or self.asked.yes:
+        if not self.entry.interactive or not changes(self.arguments) or self.arguments.yes:
             return False
-        require_terminal(self.asked.operation, self.asked.path)
+        require_terminal(self.arguments.operation, self.arguments.path)
         return True
 
     def ask(self, what: str) -> None:
         """Ask whether to go ahead; raises `NotConfirmedError` for any answer but yes."""
-        self.output.note(f"{self.asked.operation} {self.asked.path}: {what}.")
+        self.output.note(f"{self.arguments.operation} {self.arguments.path}: {what}.")
         print("Go ahead? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 (the command's interface)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise NotConfirmedError
@@ -109,5 +111,5 @@ class CommandLine:
         if not self.entry.interactive:
             yield None
             return
-        with WorkProgress(f"{self.asked.operation} {self.asked.path}") as progress:
+        with WorkProgress(f"{self.arguments.operation} {self.arguments.path}") as progress:
             yield progress

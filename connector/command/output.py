@@ -27,7 +27,7 @@ def show_table(
 ) -> None:
     """Show rows below the names of their columns; numbers end at the right of their column."""
     texts = [[cell(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
-    numeric = [any(is_number(row[at]) for row in rows) for at in range(len(names))]
+    numeric = [any(is_number(row[position]) for row in rows) for position in range(len(names))]
     if has_rich(stream):
         _show_rich(stream, names, texts, numeric)
         return
@@ -40,20 +40,21 @@ def plain_lines(names: Sequence[str], texts: Sequence[Sequence[str]], numeric: S
     widths = [max(map(len, column)) for column in zip(names, *texts, strict=True)]
     for row in (names, *texts):
         padded = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(row, widths, numeric, strict=True)
+            text.rjust(width) if is_numeric else text.ljust(width)
+            for text, width, is_numeric in zip(row, widths, numeric, strict=True)
         ]
         yield _GAP.join(padded).rstrip()
 
 
 def _show_rich(stream: TextIO, names: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    """Show a table by rich, which folds texts that are too wide for the terminal."""
     from rich.console import Console  # noqa: PLC0415 (an extra)
     from rich.table import Table as RichTable  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for name, right in zip(names, numeric, strict=True):
-        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    for name, is_numeric in zip(names, numeric, strict=True):
+        table.add_column(Text(name), justify="right" if is_numeric else "left", overflow="fold")
     for row in texts:
         # Text objects: rich reads no markup in them.
         table.add_row(*map(Text, row))
@@ -85,8 +86,8 @@ class CommandOutput:
 
     def json(self, value: Any) -> None:
         """Print a dataclass or a mapping as a line of JSON, which holds no control character."""
-        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        print(json.dumps(plain, default=str), file=sys.stdout, flush=True)  # noqa: T201
+        fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        print(json.dumps(fields, default=str), file=sys.stdout, flush=True)  # noqa: T201
 
     def result(self, value: Any) -> None:
         """Print a result: its sentence, or its fields as JSON."""

@@ -112,24 +112,24 @@ def build_parser(entry: EntryPoint) -> argparse.ArgumentParser:
     builder = _Builder(jobs, entry.interactive)
     builder.add_reads()
     for name in OPERATIONS:
-        _write_arguments(builder.job(name, f"Hudi's operation {name}"), takes_rows=name != DELETE_PARTITION)
+        _add_write_arguments(builder.job(name, f"Hudi's operation {name}"), takes_rows=name != DELETE_PARTITION)
     for service in SERVICES.values():
-        _service_arguments(builder.job(service.name, service.help), service.arguments)
-    _round_arguments(builder.job(ROUND, "run what is due of the table services, beside writers"))
-    _service_arguments(builder.job(CREATE, "make an empty table, by Spark"), CREATE_ARGUMENTS)
+        _add_arguments(builder.job(service.name, service.help), service.arguments)
+    _add_round_arguments(builder.job(ROUND, "run what is due of the table services, beside writers"))
+    _add_arguments(builder.job(CREATE, "make an empty table, by Spark"), CREATE_ARGUMENTS)
     shells = jobs.add_parser(COMPLETION, help="print the completions of a shell", description="For bash or zsh.")
     shells.add_argument("shell", choices=SHELLS)
     return parser
 
 
-def reads(asked: argparse.Namespace) -> bool:
+def reads(arguments: argparse.Namespace) -> bool:
     """Return whether a command line can only read the table."""
-    return asked.operation in _READING
+    return arguments.operation in _READING
 
 
-def changes(asked: argparse.Namespace) -> bool:
+def changes(arguments: argparse.Namespace) -> bool:
     """Return whether a command line may change the table."""
-    return not reads(asked) and not getattr(asked, "dry_run", False)
+    return not reads(arguments) and not getattr(arguments, "dry_run", False)
 
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -147,33 +147,35 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
         return _BASH.format(commands=shlex.quote(" ".join(options)), cases="\n".join(cases))
     # Colons separate words in zsh's descriptions.
     helps = {name: (command.description or "").replace(":", ";") for name, command in commands.items()}
-    named = [shlex.quote(f"{name}:{text}".rstrip(":")) for name, text in helps.items()]
+    descriptions = [shlex.quote(f"{name}:{text}".rstrip(":")) for name, text in helps.items()]
     cases = [f"        {name}) options=({' '.join(map(shlex.quote, words))}) ;;" for name, words in options.items()]
-    return _ZSH.format(commands=" ".join(named), cases="\n".join(cases))
+    return _ZSH.format(commands=" ".join(descriptions), cases="\n".join(cases))
 
 
 def with_path_in_place(arguments: Sequence[str]) -> list[str]:
     """Return a command line whose path has no ``--path`` before it, so that a job's line works as a command, too."""
     words = [*arguments]
-    for at, word in enumerate(words[1:], 1):
+    for position, word in enumerate(words[1:], 1):
         if word == "--":
             return words
-        if word == "--path" and at + 1 < len(words):
-            return [words[0], words[at + 1], *words[1:at], *words[at + 2 :]]
+        if word == "--path" and position + 1 < len(words):
+            return [words[0], words[position + 1], *words[1:position], *words[position + 2 :]]
         if word.startswith("--path="):
-            return [words[0], word.removeprefix("--path="), *words[1:at], *words[at + 1 :]]
+            return [words[0], word.removeprefix("--path="), *words[1:position], *words[position + 1 :]]
     return words
 
 
 @dataclass(frozen=True, slots=True)
 class _Builder:
+    """Adds commands to a parser; ``interactive`` says that a person calls them."""
+
     jobs: Any
     interactive: bool
 
-    def job(self, name: str, what: str) -> argparse.ArgumentParser:
+    def job(self, name: str, help_text: str) -> argparse.ArgumentParser:
         """Add a command with the arguments that all commands have."""
         job: argparse.ArgumentParser = self.jobs.add_parser(
-            name, help=what, description=f"{what[0].upper()}{what[1:]}.", aliases=ALIASES.get(name, ())
+            name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", aliases=ALIASES.get(name, ())
         )
         job.set_defaults(operation=name)
         if self.interactive:
@@ -183,49 +185,53 @@ class _Builder:
             job.add_argument("--path", required=True, help="the table's path")
         if self.interactive and name not in _READING:
             job.add_argument("--yes", action="store_true", help="go ahead without a question")
-        _repeated(job, "--option", "an option")
+        _add_repeatable(job, "--option", "an option")
         return job
 
     def add_reads(self) -> None:
+        """Add the commands that read a table."""
         self.job(SHOW, "the table's state, what is at work on it, and what it needs next")
         report = self.job(REPORT, "the table's state and history as a page with pictures")
         report.add_argument("-o", dest="output", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
-        _service_arguments(report, REPORT_ARGUMENTS)
+        _add_arguments(report, REPORT_ARGUMENTS)
         for command in READS.values():
-            _service_arguments(self.job(command.name, command.help), command.arguments)
-        _service_arguments(self.job(CAT, "rows of the table, without Spark"), CAT_ARGUMENTS)
+            _add_arguments(self.job(command.name, command.help), command.arguments)
+        _add_arguments(self.job(CAT, "rows of the table, without Spark"), CAT_ARGUMENTS)
         difference = self.job(DIFF, "what changed between two instants")
         difference.add_argument("earlier", metavar="A", help="an instant or a time")
         difference.add_argument("later", metavar="B", help="a later instant or time")
-        _service_arguments(difference, DIFF_ARGUMENTS)
+        _add_arguments(difference, DIFF_ARGUMENTS)
 
 
-def _write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
+def _add_write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
+    """Add the source of the rows, for an operation that takes rows, and the name of the application."""
     job.set_defaults(source=None, source_option=[])
     if takes_rows:
         job.add_argument(
             "--source", required=True, help="the rows: parquet:/path (or another format), table:name, sql:statement"
         )
-        _repeated(job, "--source-option", "an option of the source's reader")
+        _add_repeatable(job, "--source-option", "an option of the source's reader")
     job.add_argument("--name", default="pyhudi job", help="the application's name, unless spark-submit gives one")
 
 
-def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argument]) -> None:
+def _add_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argument]) -> None:
+    """Add the arguments of a service or a command to its parser."""
     for argument in arguments:
-        name, given = f"--{argument.name.replace('_', '-')}", {"help": argument.help, "default": argument.default}
+        name, keywords = f"--{argument.name.replace('_', '-')}", {"help": argument.help, "default": argument.default}
         if argument.default is REQUIRED:
-            given |= {"required": True, "default": None}
+            keywords |= {"required": True, "default": None}
         if argument.kind is int:
-            given["type"] = partial(_whole_number, argument.name)
+            keywords["type"] = partial(_whole_number, argument.name)
         if argument.kind is bool:
-            job.add_argument(name, action="store_true", **given)
+            job.add_argument(name, action="store_true", **keywords)
         else:
             job.add_argument(
-                name, action="append" if argument.kind is list else "store", metavar=argument.metavar, **given
+                name, action="append" if argument.kind is list else "store", metavar=argument.metavar, **keywords
             )
 
 
-def _round_arguments(job: argparse.ArgumentParser) -> None:
+def _add_round_arguments(job: argparse.ArgumentParser) -> None:
+    """Add the arguments of rounds of services: which services, how often, and how long after a signal."""
     names = [service.name for service in SERVICES.values() if service.due is not None]
     job.add_argument(
         "--service", action="append", default=[], choices=names, help="a service of the round; without it all run"
@@ -255,6 +261,7 @@ def _whole_number(name: str, value: str) -> int:
 
 
 def _seconds(value: str) -> float:
+    """Return seconds from a command line; the parser reports any other text."""
     try:
         seconds = float(value)
     except ValueError:
@@ -264,9 +271,10 @@ def _seconds(value: str) -> float:
     return seconds
 
 
-def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:
+def _add_repeatable(job: argparse.ArgumentParser, name: str, what: str) -> None:
     job.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=f"{what}; may be repeated")
 
 
 def _options(command: argparse.ArgumentParser) -> list[str]:
+    """Return the long names of the options of a command."""
     return [word for action in command._actions for word in action.option_strings if word.startswith("--")]

@@ -34,21 +34,21 @@ def report(line: CommandLine) -> int:
     from ...operations.report.gather import ReportTerms, gather  # noqa: PLC0415 (a command imports only what it needs)
     from ...operations.report.page import make_page  # noqa: PLC0415
 
-    output, asked = line.output, line.asked
-    options, storage = line.opened()
+    output, arguments = line.output, line.arguments
+    options, storage = line.options_and_storage()
     settings = options.write_settings()
-    terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, asked.deep)
-    with WorkProgress(f"report {asked.path}"):
+    terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, arguments.deep)
+    with WorkProgress(f"report {arguments.path}"):
         gathered = gather(storage, terms)
         page = make_page(gathered, line.command_of)
-    if asked.output == STDOUT:
+    if arguments.output == STDOUT:
         print(page, end="", file=sys.stdout)  # noqa: T201 (the command's interface)
         return 0
-    size = _write(asked.output, page)
+    size = _write(arguments.output, page)
     if output.as_json:
-        output.json({"report": asked.output, "bytes": size, "problems": gathered.problems})
+        output.json({"report": arguments.output, "bytes": size, "problems": gathered.problems})
     else:
-        output.line(f"The report is in {asked.output} ({size:,} bytes).")
+        output.line(f"The report is in {arguments.output} ({size:,} bytes).")
         for problem in gathered.problems:
             output.note(problem)
     return 0
@@ -76,14 +76,14 @@ def _write(name: str, page: str) -> int:
 
 def read_rows(line: CommandLine) -> int:
     """Print the rows of a command of `READS`."""
-    output, asked = line.output, line.asked
-    command = READS[asked.operation]
-    _, storage = line.opened()
-    arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
-    with WorkProgress(f"{command.name} {asked.path}"):
-        rows = command.rows()(storage, **arguments)
+    output, arguments = line.output, line.arguments
+    command = READS[arguments.operation]
+    _, storage = line.options_and_storage()
+    read_arguments = {argument.name: getattr(arguments, argument.name) for argument in command.arguments}
+    with WorkProgress(f"{command.name} {arguments.path}"):
+        rows = command.rows()(storage, **read_arguments)
     output.rows(rows, command.nothing)
-    if not output.as_json and rows.num_rows and rows.num_rows == arguments.get("limit"):
+    if not output.as_json and rows.num_rows and rows.num_rows == read_arguments.get("limit"):
         output.note(f"These are the first {rows.num_rows:,}; --limit prints more.")
     return 0
 
@@ -106,7 +106,7 @@ def state_of(line: CommandLine) -> TableState:
     from ...operations.state.table_state import table_state  # noqa: PLC0415 (a command imports only what it needs)
 
     call = line.call()
-    with WorkProgress(f"show {line.asked.path}"):
+    with WorkProgress(f"show {line.arguments.path}"):
         return table_state(call.storage, call.upkeep(), call.patience)
 
 
@@ -116,14 +116,14 @@ def cat(line: CommandLine) -> int:
     from ...reader.scan import scan  # noqa: PLC0415
     from ...reader.snapshot import open_snapshot  # noqa: PLC0415
 
-    output, asked = line.output, line.asked
-    options, storage = line.opened()
-    query = None if asked.as_of is None else AsOf(asked.as_of)
+    output, arguments = line.output, line.arguments
+    options, storage = line.options_and_storage()
+    query = None if arguments.as_of is None else AsOf(arguments.as_of)
     snapshot = open_snapshot(storage.path, options.storage_options, query=query, file_search=options.file_search)
-    columns = _columns(asked, snapshot)
-    batches = scan(snapshot, columns, _of_keys(asked, snapshot), where=_where(asked, snapshot))
-    with WorkProgress(f"cat {asked.path}"):
-        matching = first_rows(batches, asked.limit)
+    columns = _columns_to_show(arguments, snapshot)
+    batches = scan(snapshot, columns, _key_predicates(arguments, snapshot), where=_row_filter(arguments, snapshot))
+    with WorkProgress(f"cat {arguments.path}"):
+        matching = first_rows(batches, arguments.limit)
     rows = snapshot.schema.empty_table().select(columns) if matching is None else matching
     output.rows(rows, "No row matches.", stored=True)
     return 0
@@ -133,61 +133,64 @@ def first_rows(batches: Any, limit: int) -> pa.Table | None:
     """Return the first rows of batches, of which no more are read than it takes; None without a row."""
     import pyarrow as pa  # noqa: PLC0415
 
-    taken: list[pa.RecordBatch] = []
-    left = limit
+    batches_of_limit: list[pa.RecordBatch] = []
+    rows_left = limit
     for batch in batches:
-        taken.append(batch.slice(0, left))
-        left -= taken[-1].num_rows
-        if left <= 0:
+        batches_of_limit.append(batch.slice(0, rows_left))
+        rows_left -= batches_of_limit[-1].num_rows
+        if rows_left <= 0:
             break
-    return pa.Table.from_batches(taken) if taken else None
+    return pa.Table.from_batches(batches_of_limit) if batches_of_limit else None
 
 
-def _columns(asked: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
+def _columns_to_show(arguments: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
+    """Return the names of the columns to print; InvalidOptionError for a column that the table lacks."""
     from ...table.schema.columns import without_meta  # noqa: PLC0415
 
-    if asked.columns is not None:
-        wanted = [name.strip() for name in asked.columns.split(",")]
-        for name in wanted:
+    if arguments.columns is not None:
+        names_to_show = [name.strip() for name in arguments.columns.split(",")]
+        for name in names_to_show:
             if name not in snapshot.schema.names:
                 raise InvalidOptionError(
                     f"The table {snapshot.storage.path} has no column {name!r}.",
                     f"It has {', '.join(snapshot.schema.names)}.",
                 )
-        return wanted
-    names: Sequence[str] = (snapshot.schema if asked.meta else without_meta(snapshot.schema)).names
+        return names_to_show
+    names: Sequence[str] = (snapshot.schema if arguments.meta else without_meta(snapshot.schema)).names
     return names
 
 
-def _where(asked: argparse.Namespace, snapshot: Snapshot) -> RowFilter | None:
+def _row_filter(arguments: argparse.Namespace, snapshot: Snapshot) -> RowFilter | None:
+    """Return the filter of the condition; None without a condition."""
     from ...reader.row_condition import read_condition  # noqa: PLC0415
 
-    return None if asked.where is None else read_condition(asked.where, snapshot.schema, snapshot.storage.path)
+    return None if arguments.where is None else read_condition(arguments.where, snapshot.schema, snapshot.storage.path)
 
 
-def _of_keys(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
+def _key_predicates(arguments: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
+    """Return the predicate that a row has one of the keys; none if no key is given."""
     from ...reader.skipping.predicates import OneOf  # noqa: PLC0415
     from ...reader.sql.coercion import constant  # noqa: PLC0415
     from ...table.schema.columns import RECORD_KEY  # noqa: PLC0415
 
-    if asked.key is None:
+    if arguments.key is None:
         return ()
     fields = snapshot.config.record_key_fields
     if len(fields) != 1:
-        return (OneOf(RECORD_KEY, tuple(asked.key)),)
+        return (OneOf(RECORD_KEY, tuple(arguments.key)),)
     # By its column, the key also finds the bucket.
-    kind = snapshot.schema.field(fields[0]).type
-    return (OneOf(fields[0], tuple(constant(key, kind, column=fields[0]) for key in asked.key)),)
+    key_type = snapshot.schema.field(fields[0]).type
+    return (OneOf(fields[0], tuple(constant(key, key_type, column=fields[0]) for key in arguments.key)),)
 
 
 def compare(line: CommandLine) -> int:
     """Print what changed between two instants: counts, then the changed file groups, or the changed rows."""
     from ...operations.inspect.difference import Difference  # noqa: PLC0415
 
-    output, asked = line.output, line.asked
-    _, storage = line.opened()
-    with WorkProgress(f"diff {asked.path}"):
-        difference = Difference.between(storage, asked.earlier, asked.later)
+    output, arguments = line.output, line.arguments
+    _, storage = line.options_and_storage()
+    with WorkProgress(f"diff {arguments.path}"):
+        difference = Difference.between(storage, arguments.earlier, arguments.later)
         counts = {
             "from": difference.earlier_time,
             "to": difference.later_time,
@@ -196,7 +199,11 @@ def compare(line: CommandLine) -> int:
             "updates": difference.updates,
             "deletes": difference.deletes,
         }
-        table = _rows_of(difference, asked.limit) if asked.rows else difference.files().slice(0, asked.limit)
+        table = (
+            _first_changed_rows(difference, arguments.limit)
+            if arguments.rows
+            else difference.files().slice(0, arguments.limit)
+        )
     if output.as_json:
         output.json(counts)
     else:
@@ -204,11 +211,12 @@ def compare(line: CommandLine) -> int:
             f"{difference.writes:,} writes in between state {difference.inserts:,} rows inserted, "
             f"{difference.updates:,} updated, {difference.deletes:,} deleted."
         )
-    output.rows(table, "No row differs." if asked.rows else "No file differs.", stored=asked.rows)
+    output.rows(table, "No row differs." if arguments.rows else "No file differs.", stored=arguments.rows)
     return 0
 
 
-def _rows_of(difference: Difference, limit: int) -> pa.Table:
+def _first_changed_rows(difference: Difference, limit: int) -> pa.Table:
+    """Return the first of the rows that differ, up to a limit."""
     import pyarrow as pa  # noqa: PLC0415
 
     from ...operations.inspect.difference import CHANGED_ROWS  # noqa: PLC0415

@@ -30,10 +30,10 @@ _OF_PAIRS = frozenset({"option", "source_option"})
 def pairs(texts: Sequence[str]) -> dict[str, str]:
     """Return options that were given as ``key=value``; raises `InvalidOptionError` for another text."""
     split_texts = [text.partition("=") for text in texts]
-    wrong = [key for key, separator, _ in split_texts if not separator or not key]
-    if wrong:
+    unpaired = [key for key, separator, _ in split_texts if not separator or not key]
+    if unpaired:
         # Keep the rest out of the message: it may be a secret after another separator.
-        name = re.split(r"[^\w.-]", wrong[0], maxsplit=1)[0]
+        name = re.split(r"[^\w.-]", unpaired[0], maxsplit=1)[0]
         raise InvalidOptionError(f"{name!r} is no option with a value.", "Write it as key=value.")
     return {key: value for key, _, value in split_texts}
 
@@ -50,9 +50,9 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
         )
 
 
-def refuse_strange_texts(asked: argparse.Namespace) -> None:
+def refuse_strange_texts(arguments: argparse.Namespace) -> None:
     """Raise `InvalidOptionError` for an argument that holds a NUL, or a path out of the table, before any work."""
-    for name, value in vars(asked).items():
+    for name, value in vars(arguments).items():
         for word in value if isinstance(value, list) else [value]:
             if not isinstance(word, str):
                 continue
@@ -60,7 +60,7 @@ def refuse_strange_texts(asked: argparse.Namespace) -> None:
                 # Its value may be a secret.
                 key = word.partition("=")[0].replace("\0", "")
                 raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
-            text(CallArgument(f"The command {asked.operation}", name, word))
+            text(CallArgument(f"The command {arguments.operation}", name, word))
 
 
 # Writes rows by Spark: the command line, its options, and those of the source.
@@ -74,17 +74,17 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
     Raises `SystemExit` if it is invalid (code 2), or asks for help (code 0).
     """
     parser, words = build_parser(entry), sys.argv[1:] if arguments is None else arguments
-    asked = parser.parse_args(with_path_in_place(words) if entry.interactive else words)
-    output = CommandOutput(as_json=not entry.interactive or getattr(asked, "json", False))
-    if asked.operation == COMPLETION:
-        print(completion(parser, asked.shell), end="")  # noqa: T201 (the command's interface)
+    namespace = parser.parse_args(with_path_in_place(words) if entry.interactive else words)
+    output = CommandOutput(as_json=not entry.interactive or getattr(namespace, "json", False))
+    if namespace.operation == COMPLETION:
+        print(completion(parser, namespace.shell), end="")  # noqa: T201 (the command's interface)
         return 0
-    if arguments is None and reads(asked):
+    if arguments is None and reads(namespace):
         sys.meta_path.insert(0, _NoPandas)
     with _logged(entry):
         try:
-            refuse_strange_texts(asked)
-            code = _run(CommandLine(output, entry, asked, pairs(asked.option)), write)
+            refuse_strange_texts(namespace)
+            code = _run(CommandLine(output, entry, namespace, pairs(namespace.option)), write)
             # A pipe that nothing reads any more fails here, where it is understood, and not at the end of the process.
             sys.stdout.flush()
             return code
@@ -106,10 +106,11 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
 
 
 def _run(line: CommandLine, write: WriteJob) -> int:
-    asked, of_source = line.asked, pairs(getattr(line.asked, "source_option", []))
+    """Run the command of a line and return its exit code; ``write`` runs a command that writes rows."""
+    arguments, of_source = line.arguments, pairs(getattr(line.arguments, "source_option", []))
     if line.entry.interactive:
-        refuse_secrets({**line.given, **of_source})
-    name = asked.operation
+        refuse_secrets({**line.table_options, **of_source})
+    name = arguments.operation
     if name in SERVICES:
         return run_service(line)
     carried_out: Mapping[str, Callable[[CommandLine], int]] = {
@@ -126,7 +127,7 @@ def _run(line: CommandLine, write: WriteJob) -> int:
     if line.has_to_ask():
         line.ask(f"Hudi's operation {name}")
     with line.shown_progress():
-        commit_result = write(asked, {**line.given}, of_source)
+        commit_result = write(arguments, {**line.table_options}, of_source)
     line.output.result(commit_result)
     return 0
 

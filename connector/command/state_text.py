@@ -77,14 +77,15 @@ def _partition(size: PartitionSize) -> str:
 
 
 def _timeline(state: TableState) -> str:
+    """Return how many instants are active, by action, and how many archive files hold older instants."""
     counts = ", ".join(f"{number:,} {action}" for action, number in state.actions.items()) or "none"
-    shown = (
+    by_action = (
         f"; of the newest {state.counted_instants:,}: {counts}. Archiving is off, or held up"
         if state.counted_instants < state.instants
         else f": {counts}"
     )
     archived = f"; {state.archive_files:,} files of the archive hold older instants" if state.archive_files else ""
-    return f"{state.instants:,} active instants{shown}{archived}"
+    return f"{state.instants:,} active instants{by_action}{archived}"
 
 
 def _write(row: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ class WorkProgress(ShownProgress):
     patience_s: float = _PATIENCE_S
 
     def _loop(self) -> None:
+        """Print a line at times if stderr is no terminal; on a terminal, draw once the work has lasted a while."""
         if not self.stream.isatty():
             while not self._is_over.wait(self.every_s):
                 print(escaped(self.text()), file=self.stream, flush=True)
@@ -32,6 +33,7 @@ class WorkProgress(ShownProgress):
             self._draw_rich() if has_rich(self.stream) else self._draw(self._redraw)
 
     def _draw(self, draw: Callable[[], object]) -> None:
+        """Draw again and again until the work is over, and then empty the line."""
         draw()
         while not self._is_over.wait(_REDRAW_S):
             draw()
@@ -43,6 +45,7 @@ class WorkProgress(ShownProgress):
         self.stream.flush()
 
     def _draw_rich(self) -> None:
+        """Draw a bar by rich until the work is over, of unknown length if the work tells none."""
         from rich.console import Console  # noqa: PLC0415 (an extra)
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
         from rich.progress import Progress as Bars  # noqa: PLC0415

@@ -24,14 +24,14 @@ from ..source.spark_types import to_spark
 from .literals import TimeLiteral
 from .spark_text import ShownText
 from .tree import Between, Node
-from .values import Given, WantedValues
+from .values import ValuesByColumn, WantedValues
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ...reader.snapshot import Snapshot
 
-Where: TypeAlias = str | Column | Given
+Where: TypeAlias = str | Column | ValuesByColumn
 
 # The readings of a number with a point: first a double, as in Python, then a decimal, as in SQL.
 _READINGS = 2
@@ -40,7 +40,7 @@ _ZONES = datetime.timedelta(days=2)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _PIECE = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)"""
-    r"""|(?P<word>\w+)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<odd>--|/\*|['"`\\])|(?P<rest>\s+|.)""",
+    r"""|(?P<word>\w+)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<unclear>--|/\*|['"`\\])|(?P<rest>\s+|.)""",
     re.DOTALL,
 )
 
@@ -61,9 +61,9 @@ class ParsedCondition:
     def read_with(self, spark: SparkSession, wanted: pa.Schema, schema: pa.Schema) -> pa.Schema:
         """Return the columns to read so that ``wanted`` can be shown and the condition evaluated."""
         extra = [schema.field(name) for name in schema.names if name in self.columns and name not in wanted.names]
-        read = pa.schema([*wanted, *extra])
-        if Judge(spark, read).refused(self.condition) is None:
-            return read
+        read_columns = pa.schema([*wanted, *extra])
+        if Judge(spark, read_columns).refused(self.condition) is None:
+            return read_columns
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
 
 
@@ -75,19 +75,19 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Pa
     """
     schema, path = snapshot.schema, snapshot.storage.path
     if isinstance(where, Mapping):
-        wanted = WantedValues.of(where, schema, path)
-        return ParsedCondition(wanted.condition(), wanted.predicates(), frozenset(wanted.values))
+        wanted_values = WantedValues.of(where, schema, path)
+        return ParsedCondition(wanted_values.condition(), wanted_values.predicates(), frozenset(wanted_values.values))
     judge = Judge(spark, schema)
     try:
-        whole = sf.expr(where) if isinstance(where, str) else where
-        parts = judge.cut(where, whole)
+        condition = sf.expr(where) if isinstance(where, str) else where
+        parts = judge.split_into_conjuncts(where, condition)
     except ParseException as error:
         raise _refusal(where, path, error) from error
-    refused = judge.refused(whole)
-    if refused is not None:
-        raise _refusal(where, path, refused) from refused
+    spark_error = judge.refused(condition)
+    if spark_error is not None:
+        raise _refusal(where, path, spark_error) from spark_error
     texts = judge.texts(parts)
-    return ParsedCondition(whole, judge.predicates(parts, texts), _mentioned(texts, schema))
+    return ParsedCondition(condition, judge.predicates(parts, texts), _mentioned(texts, schema))
 
 
 def condition_predicates(
@@ -98,7 +98,7 @@ def condition_predicates(
         return WantedValues.of(where, schema, path).predicates() if where else ()
     judge = Judge(spark, schema, alias)
     try:
-        parts = judge.cut(where, sf.expr(where) if isinstance(where, str) else where)
+        parts = judge.split_into_conjuncts(where, sf.expr(where) if isinstance(where, str) else where)
     except ParseException:
         return ()
     return judge.predicates(parts, judge.texts(parts))
@@ -118,18 +118,19 @@ class Judge:
         """Whether the session's time zone may change between this analysis and the query, as on Spark Connect."""
         return "connect" in type(self._spark).__module__
 
-    def cut(self, where: str | Column, whole: Column) -> list[Column]:
-        """Return the conjuncts of a condition, or the whole condition if they do not mean the same to Spark."""
+    def split_into_conjuncts(self, where: str | Column, condition: Column) -> list[Column]:
+        """Return the conjuncts of a condition, or the condition itself if Spark does not take both for the same."""
         parts = conjuncts(where) if isinstance(where, str) else []
-        given = [sf.expr(part) for part in parts] if len(parts) > 1 else [whole]
-        return given if len(given) < 2 or self.agrees(whole, reduce(Column.__and__, given)) else [whole]
+        columns = [sf.expr(part) for part in parts] if len(parts) > 1 else [condition]
+        return columns if len(columns) < 2 or self.agrees(condition, reduce(Column.__and__, columns)) else [condition]
 
-    def predicates(self, given: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
+    def predicates(self, conditions: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
         """Return predicates of all rows for which the conditions hold, as far as Spark's texts are understood."""
-        nodes = [] if texts is None else self.proven(given, texts)
+        nodes = [] if texts is None else self.proven_nodes(conditions, texts)
         times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
         def valued(value: Any) -> Any:
+            """Return the value of a literal in a predicate; for a time in an uncertain zone, its bounds."""
             if not isinstance(value, TimeLiteral):
                 return value
             return Between(times[value] - _ZONES, times[value] + _ZONES) if self.is_late else times[value]
@@ -162,26 +163,26 @@ class Judge:
         """Return the values of times in the session's time zone."""
         if not moments:
             return {}
-        asked = [sf.unix_micros(sf.lit(moment.text).cast("timestamp")) for moment in moments]
-        row = self._spark.range(1).select(*asked).collect()[0]
+        columns = [sf.unix_micros(sf.lit(moment.text).cast("timestamp")) for moment in moments]
+        row = self._spark.range(1).select(*columns).collect()[0]
         return {
             moment: _EPOCH + datetime.timedelta(microseconds=micros)
             for moment, micros in zip(moments, row, strict=True)
         }
 
-    def proven(self, given: Sequence[Column], texts: Sequence[str]) -> list[Node]:
+    def proven_nodes(self, conditions: Sequence[Column], texts: Sequence[str]) -> list[Node]:
         """Return the trees of conditions for which Spark finds the tree and the condition the same."""
         nodes: list[Node] = []
-        for condition, text in zip(given, texts, strict=True):
+        for condition, text in zip(conditions, texts, strict=True):
             for reading in range(_READINGS):
-                node = ShownText(self._schema, reading).read(text)
+                node = ShownText(self._schema, reading).parse(text)
                 if not node.kept(True, lambda value: value):
                     break
                 try:
-                    same = self.agrees(condition, node.make())
+                    is_same = self.agrees(condition, node.make())
                 except PySparkException:
-                    same = False
-                if same:
+                    is_same = False
+                if is_same:
                     nodes.append(node)
                     break
         return nodes
@@ -197,7 +198,7 @@ def conjuncts(text: str) -> list[str]:
     depth = cases = betweens = 0
     for match in _PIECE.finditer(text):
         word = match["word"].upper() if match["word"] else ""
-        if match["odd"] or (word == "R" and text[match.end() : match.end() + 1] in {"'", '"'}):
+        if match["unclear"] or (word == "R" and text[match.end() : match.end() + 1] in {"'", '"'}):
             return [text]
         depth += bool(match["open"]) - bool(match["close"])
         cases += (word == "CASE") - (word == "END" and cases > 0)
@@ -223,8 +224,11 @@ def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]
 
 
 def _refusal(where: str | Column, path: str, error: PySparkException) -> InvalidOptionError:
-    said = str(error).strip().splitlines()[0]
+    """Return the error for a condition that Spark does not understand."""
+    message = str(error).strip().splitlines()[0]
     advice = "Give a condition on columns of the table, as for DataFrame.where."
-    if "MISSING_ATTRIBUTES" in said:
+    if "MISSING_ATTRIBUTES" in message:
         advice = "Name columns as functions.col does: columns of another DataFrame do not belong to this table."
-    return InvalidOptionError(f"The condition {str(where)!r} does not fit the table {path}. Spark says: {said}", advice)
+    return InvalidOptionError(
+        f"The condition {str(where)!r} does not fit the table {path}. Spark says: {message}", advice
+    )

@@ -41,20 +41,25 @@ class Literal:
 
     Attributes:
         value: As in predicates; None for null, a `TimeLiteral` if only Spark knows the value.
-        bare: Makes the constant for Spark, in its own type.
-        own: The type of the constant.
-        column: The column's type.
-        compared: The type in which Spark compares both.
+        make_untyped: Makes the constant for Spark, in its own type.
+        own_type: The type of the constant.
+        column_type: The column's type.
+        compared_type: The type in which Spark compares both.
     """
 
     value: Any
-    bare: Callable[[], Column]
-    own: str
-    column: str
-    compared: str
+    make_untyped: Callable[[], Column]
+    own_type: str
+    column_type: str
+    compared_type: str
 
     def make(self) -> Column:
-        return self.bare() if self.own in {self.compared, NULL} else self.bare().cast(self.compared)
+        """Return the constant for Spark, cast to the type of the comparison."""
+        return (
+            self.make_untyped()
+            if self.own_type in {self.compared_type, NULL}
+            else self.make_untyped().cast(self.compared_type)
+        )
 
 
 # Spark's type of the constant NULL.
@@ -63,26 +68,26 @@ _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
 _WIDTHS = {name: width for width, name in _INTEGERS.items()}
 
 
-def readings(text: str, kind: pa.DataType) -> Iterator[Literal]:
+def readings(text: str, column_type: pa.DataType) -> Iterator[Literal]:
     """Yield the possible meanings of Spark's text of a constant beside a column of type ``kind``, the likeliest first.
 
     Nothing is yielded if the value is uncertain.
     """
     types, constant = pa.types, _Constant(text)
-    if types.is_string(kind):
+    if types.is_string(column_type):
         yield Literal(text, constant.as_text, "string", "string", "string")
-    elif types.is_boolean(kind) and text in {"true", "false"}:
+    elif types.is_boolean(column_type) and text in {"true", "false"}:
         yield Literal(text == "true", lambda: sf.lit(text == "true"), "boolean", "boolean", "boolean")
-    elif types.is_integer(kind):
-        yield from constant.beside_whole(_INTEGERS[kind.bit_width])
-    elif types.is_floating(kind):
-        yield from constant.beside_double("float" if types.is_float32(kind) else "double")
-    elif types.is_decimal(kind) and max(kind.precision, constant.digits) <= _DIGITS_OF_DECIMAL:
+    elif types.is_integer(column_type):
+        yield from constant.beside_whole(_INTEGERS[column_type.bit_width])
+    elif types.is_floating(column_type):
+        yield from constant.beside_double("float" if types.is_float32(column_type) else "double")
+    elif types.is_decimal(column_type) and max(column_type.precision, constant.digits) <= _DIGITS_OF_DECIMAL:
         yield from constant.beside_decimal()
-    elif types.is_date(kind):
+    elif types.is_date(column_type):
         yield from constant.beside_date()
-    elif types.is_timestamp(kind):
-        yield from constant.beside_timestamp("timestamp" if kind.tz is not None else "timestamp_ntz")
+    elif types.is_timestamp(column_type):
+        yield from constant.beside_timestamp("timestamp" if column_type.tz is not None else "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +105,26 @@ class _Constant:
     def as_text(self) -> Column:
         return sf.lit(self.text)
 
-    def beside_whole(self, kind: str) -> Iterator[Literal]:
+    def beside_whole(self, spark_type: str) -> Iterator[Literal]:
         """Yield a whole number as an int, if it is in range, and as a bigint; Spark compares in the wider type."""
-        yield from self._null(kind)
+        yield from self._null(spark_type)
         if not _WHOLE.fullmatch(self.text):
             return
         value = int(self.text)
         if -(2**31) <= value < 2**31:
-            yield Literal(value, self.as_sql(), "int", kind, max("int", kind, key=_WIDTHS.__getitem__))
+            yield Literal(value, self.as_sql(), "int", spark_type, max("int", spark_type, key=_WIDTHS.__getitem__))
         if -(2**63) <= value < 2**63:
-            yield Literal(value, self.as_sql("L"), "bigint", kind, "bigint")
+            yield Literal(value, self.as_sql("L"), "bigint", spark_type, "bigint")
 
-    def beside_double(self, kind: str) -> Iterator[Literal]:
-        yield from self._null(kind)
+    def beside_double(self, spark_type: str) -> Iterator[Literal]:
+        """Yield a number beside a floating column: an int, or with a point a double and, if short, a decimal."""
+        yield from self._null(spark_type)
         if _WHOLE.fullmatch(self.text) and abs(int(self.text)) < 2**31:
-            yield Literal(float(self.text), self.as_sql(), "int", kind, "double")
+            yield Literal(float(self.text), self.as_sql(), "int", spark_type, "double")
         elif _POINT.fullmatch(self.text):
-            yield Literal(float(self.text), self.as_sql("D"), "double", kind, "double")
+            yield Literal(float(self.text), self.as_sql("D"), "double", spark_type, "double")
             if "E" not in self.text and self.digits <= _DIGITS_OF_DOUBLE:
-                yield Literal(float(self.text), self.as_sql("BD"), "decimal", kind, "double")
+                yield Literal(float(self.text), self.as_sql("BD"), "decimal", spark_type, "double")
 
     def beside_decimal(self) -> Iterator[Literal]:
         """Yield a number beside a decimal column: an int or a bigint without a point, else a decimal."""
@@ -132,30 +138,38 @@ class _Constant:
             yield Literal(Decimal(self.text), self.as_sql(suffix), "decimal", "decimal", "decimal")
 
     def beside_date(self) -> Iterator[Literal]:
+        """Yield a day beside a date column: a constant of that type, or a text."""
         yield from self._null("date")
-        typed = _TYPED.fullmatch(self.text)
-        value = _parsed(typed[2] if typed and typed[1] == "DATE" else self.text, _DAY, datetime.date.fromisoformat)
+        typed_match = _TYPED.fullmatch(self.text)
+        value = _parsed(
+            typed_match[2] if typed_match and typed_match[1] == "DATE" else self.text, _DAY, datetime.date.fromisoformat
+        )
         if value is not None:
-            made, own = (self.as_sql(), "date") if typed else (self.as_text, "string")
-            yield Literal(value, made, own, "date", "date")
+            make, own_type = (self.as_sql(), "date") if typed_match else (self.as_text, "string")
+            yield Literal(value, make, own_type, "date", "date")
 
-    def beside_timestamp(self, kind: str) -> Iterator[Literal]:
-        yield from self._null(kind)
-        typed = _TYPED.fullmatch(self.text)
-        if typed and typed[1] != kind.upper():
+    def beside_timestamp(self, spark_type: str) -> Iterator[Literal]:
+        """Yield a time beside a timestamp column: a constant of that very type, or a text."""
+        yield from self._null(spark_type)
+        typed_match = _TYPED.fullmatch(self.text)
+        if typed_match and typed_match[1] != spark_type.upper():
             return
-        spelt = typed[2] if typed else self.text
-        value = _parsed(spelt, _TIME, datetime.datetime.fromisoformat)
+        time_text = typed_match[2] if typed_match else self.text
+        value = _parsed(time_text, _TIME, datetime.datetime.fromisoformat)
         if value is not None:
-            made, own = (self.as_sql(), kind) if typed else (self.as_text, "string")
-            yield Literal(TimeLiteral(spelt) if kind == "timestamp" else value, made, own, kind, kind)
+            make, own_type = (self.as_sql(), spark_type) if typed_match else (self.as_text, "string")
+            yield Literal(
+                TimeLiteral(time_text) if spark_type == "timestamp" else value, make, own_type, spark_type, spark_type
+            )
 
-    def _null(self, kind: str) -> Iterator[Literal]:
+    def _null(self, spark_type: str) -> Iterator[Literal]:
+        """Yield null, if the text is that."""
         if self.text == "NULL":
-            yield Literal(None, lambda: sf.lit(None), NULL, kind, kind)
+            yield Literal(None, lambda: sf.lit(None), NULL, spark_type, spark_type)
 
 
 def _parsed(text: str, form: re.Pattern[str], parse: Callable[[str], Any]) -> Any:
+    """Return what a parser makes of a text of a form; None for any other text."""
     if not form.fullmatch(text):
         return None
     try:

@@ -21,16 +21,16 @@ from .tree import (
     OPERATORS,
     Among,
     Beginning,
-    Called,
     Comparison,
     Connected,
     Flag,
+    FunctionOfColumn,
     Node,
     Not,
     Nullness,
     Opaque,
     Ranged,
-    named,
+    column_named,
 )
 
 _OPERATOR = re.compile(r" (<=>|<=|>=|=|<|>) ")
@@ -62,106 +62,123 @@ class ShownText:
         self._names = sorted(self._kinds, key=len, reverse=True)
         self._reading = reading
 
-    def read(self, text: str) -> Node:
+    def parse(self, text: str) -> Node:
+        """Return the tree of a text; a part that is not understood becomes a node without predicates."""
         node = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._call_or_flag(text)
         return node or Opaque(lambda: sf.expr(text))
 
     def _inside(self, text: str) -> Node | None:
         """Parse the text between the outer parentheses."""
         if text.startswith("NOT "):
-            return Not(self.read(text[4:]))
-        node = self._of_column(text) or self._turned(text) or self._of_function(text)
+            return Not(self.parse(text[4:]))
+        node = self._column_first(text) or self._literal_first(text) or self._of_function(text)
         if node is not None:
             return node
         for match in _outside(_CONNECTIVE, text):
-            left, right = self.read(text[: match.start()]), self.read(text[match.end() :])
+            left, right = self.parse(text[: match.start()]), self.parse(text[match.end() :])
             return Connected(match[1] == "AND", left, right)
         return self._quoted_again(text)
 
     def _call_or_flag(self, text: str) -> Node | None:
         """Parse a text without outer parentheses: a call such as ``startswith``, a LIKE, or a boolean column."""
         call = _CALL.fullmatch(text)
-        name, rest = self._column_at(call[2] if call else text)
+        name, remaining = self._column_at(call[2] if call else text)
         if name is None:
             return self._between_of_function(call[2]) if call and call[1] == "between" else None
         if not call:
-            like = _LIKE.fullmatch(rest)
+            like = _LIKE.fullmatch(remaining)
             if like:
                 return self._text_compared(name, like[1], like[2])
-            return Flag(name) if not rest and pa.types.is_boolean(self._kinds[name]) else None
-        if not rest.startswith(", "):
+            return Flag(name) if not remaining and pa.types.is_boolean(self._kinds[name]) else None
+        if not remaining.startswith(", "):
             return None
-        return self._between(name, rest[2:]) if call[1] == "between" else self._text_compared(name, call[1], rest[2:])
+        return (
+            self._between(name, remaining[2:])
+            if call[1] == "between"
+            else self._text_compared(name, call[1], remaining[2:])
+        )
 
-    def _of_column(self, text: str) -> Node | None:
-        name, rest = self._column_at(text)
+    def _column_first(self, text: str) -> Node | None:
+        """Parse a comparison that begins with a column; None for any other text."""
+        name, remaining = self._column_at(text)
         if name is None:
             return None
-        if rest in {" IS NULL", " IS NOT NULL"}:
-            return Nullness(name, rest == " IS NULL")
-        return self._compared(name, self._kinds[name], rest)
+        if remaining in {" IS NULL", " IS NOT NULL"}:
+            return Nullness(name, remaining == " IS NULL")
+        return self._compared(name, self._kinds[name], remaining)
 
-    def _compared(self, column: str | Called, kind: pa.DataType, rest: str) -> Node | None:
+    def _compared(self, column: str | FunctionOfColumn, value_type: pa.DataType, remaining: str) -> Node | None:
         """Parse what follows a column, or a function of a column, whose values are of a type."""
-        if rest.startswith(" IN (") and rest.endswith(")"):
-            several = [self._literal(part, kind) for part in rest[5:-1].split(", ")]
+        if remaining.startswith(" IN (") and remaining.endswith(")"):
+            several = [self._literal(part, value_type) for part in remaining[5:-1].split(", ")]
             literals = tuple(part for part in several if part is not None)
             return Among(column, literals) if len(literals) == len(several) else None
-        operator = _OPERATOR.match(rest)
-        if not operator or rest[operator.end() :] in self._kinds:
+        operator = _OPERATOR.match(remaining)
+        if not operator or remaining[operator.end() :] in self._kinds:
             return None
-        literal = self._literal(rest[operator.end() :], kind)
+        literal = self._literal(remaining[operator.end() :], value_type)
         return None if literal is None else Comparison(column, operator[1], literal)
 
     def _of_function(self, text: str) -> Node | None:
         """Parse a comparison of a function of a column, of which there may be an index."""
         match = _OF_COLUMN.match(text)
-        called = match and self._called(match[1], match[2])
-        return self._compared(*called, text[match.end() :]) if match and called else None
+        function_and_type = match and self._function_of_column(match[1], match[2])
+        return self._compared(*function_and_type, text[match.end() :]) if match and function_and_type else None
 
-    def _called(self, name: str, inside: str) -> tuple[Called, pa.DataType] | None:
-        column, *given = inside.split(", ")
+    def _function_of_column(self, name: str, inside: str) -> tuple[FunctionOfColumn, pa.DataType] | None:
+        """Return a call of a function of a column with its type; None for a function that no index can be of."""
+        column, *argument_texts = inside.split(", ")
         function = _NAMES.get(name, name)
-        arguments = expression_arguments(function, given)
+        arguments = expression_arguments(function, argument_texts)
         if column not in self._kinds or arguments is None:
             return None
-        return Called(name, function, column, arguments), FUNCTIONS[function].kind or self._kinds[column]
+        return FunctionOfColumn(name, function, column, arguments), FUNCTIONS[function].kind or self._kinds[column]
 
-    def _turned(self, text: str) -> Node | None:
+    def _literal_first(self, text: str) -> Node | None:
+        """Parse a comparison with the constant before the column; None for any other text."""
         for match in islice(_OPERATOR.finditer(text), 1):
-            name, rest = self._column_at(text[match.end() :])
-            literal = None if name is None or rest else self._literal(text[: match.start()], self._kinds[name])
+            name, remaining = self._column_at(text[match.end() :])
+            literal = None if name is None or remaining else self._literal(text[: match.start()], self._kinds[name])
             if name is not None and literal is not None and text[: match.start()] not in self._kinds:
-                return Comparison(name, match[1], literal, turned=True)
+                return Comparison(name, match[1], literal, literal_first=True)
         return None
 
     def _between(self, name: str, text: str) -> Node | None:
+        """Parse the bounds of ``between`` on a column as two comparisons; None if they are not understood."""
         bounds = self._bounds(self._kinds[name], text)
         return bounds and Connected(True, Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1]))
 
     def _between_of_function(self, text: str) -> Node | None:
+        """Parse ``between`` on a function of a column; None if it is anything else."""
         match = _OF_COLUMN.match(text)
-        called = match and self._called(match[1], match[2])
+        function_and_type = match and self._function_of_column(match[1], match[2])
         follows = match is not None and text[match.end() :].startswith(", ")
-        bounds = self._bounds(called[1], text[match.end() + 2 :]) if match and called and follows else None
-        return Ranged(called[0], *bounds) if called and bounds else None
+        bounds = (
+            self._bounds(function_and_type[1], text[match.end() + 2 :])
+            if match and function_and_type and follows
+            else None
+        )
+        return Ranged(function_and_type[0], *bounds) if function_and_type and bounds else None
 
-    def _bounds(self, kind: pa.DataType, text: str) -> tuple[Literal, Literal] | None:
-        bounds = [self._literal(part, kind) for part in text.split(", ")]
+    def _bounds(self, value_type: pa.DataType, text: str) -> tuple[Literal, Literal] | None:
+        """Return two constants of a type; None for anything else."""
+        bounds = [self._literal(part, value_type) for part in text.split(", ")]
         if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
             return None
         return bounds[0], bounds[1]
 
-    def _text_compared(self, name: str, how: str, text: str) -> Node | None:
+    def _text_compared(self, name: str, comparison: str, text: str) -> Node | None:
+        """Return a LIKE, or a call such as ``startswith``, on a column of texts; None on other columns."""
         if not pa.types.is_string(self._kinds[name]):
             return None
 
         def make() -> Column:
-            return _COMPARED[how](named(name), sf.lit(text))
+            """Return the comparison for Spark."""
+            return _COMPARED[comparison](column_named(name), sf.lit(text))
 
-        if how == "startswith":
+        if comparison == "startswith":
             return Beginning(name, text, make)
-        return Beginning(name, re.split(r"[%_\\]", text)[0], make) if how == "LIKE" else Opaque(make)
+        return Beginning(name, re.split(r"[%_\\]", text)[0], make) if comparison == "LIKE" else Opaque(make)
 
     def _quoted_again(self, text: str) -> Node | None:
         """Parse a function call compared with a text; the result gives no predicate."""
@@ -171,8 +188,9 @@ class ShownText:
         compared, left, right = OPERATORS[match[2]], match[1], match[3]
         return Opaque(lambda: compared(sf.expr(left), sf.lit(right)))
 
-    def _literal(self, text: str, kind: pa.DataType) -> Literal | None:
-        literals = list(islice(readings(text, kind), self._reading + 1))
+    def _literal(self, text: str, value_type: pa.DataType) -> Literal | None:
+        """Return a constant in the reading that this object takes; None if it has no reading beside the type."""
+        literals = list(islice(readings(text, value_type), self._reading + 1))
         return literals[-1] if literals else None
 
     def _column_at(self, text: str) -> tuple[str | None, str]:
@@ -189,12 +207,12 @@ class ShownText:
         return name, text[len(name) :]
 
 
-def _outside(wanted: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _outside(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield matches outside of parentheses, then matches between two parentheses, as constants may contain some."""
-    matches = list(wanted.finditer(text))
+    matches = list(pattern.finditer(text))
     for match in matches:
-        before = text[: match.start()]
-        if before.count("(") == before.count(")"):
+        text_before = text[: match.start()]
+        if text_before.count("(") == text_before.count(")"):
             yield match
     yield from (
         match for match in matches if text[match.start() - 1] == ")" and text[match.end() : match.end() + 1] == "("

@@ -103,7 +103,7 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class FunctionOfColumn:
     """A function of a column, with arguments, as users call it; ``function`` is its name in definitions of indexes."""
 
     name: str
@@ -112,30 +112,30 @@ class Called:
     arguments: tuple[str, ...]
 
     def make(self) -> Column:
-        given = (sf.lit(int(text)) if _WHOLE.fullmatch(text) else sf.lit(text) for text in self.arguments)
-        return sf.call_function(self.name, named(self.column), *given)
+        arguments = (sf.lit(int(text)) if _WHOLE.fullmatch(text) else sf.lit(text) for text in self.arguments)
+        return sf.call_function(self.name, column_named(self.column), *arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``column <op> literal``, or ``literal <op> column`` if turned."""
+    """``column <op> literal``, or ``literal <op> column`` if ``literal_first``."""
 
-    column: str | Called
+    column: str | FunctionOfColumn
     op: str
     literal: Literal
-    turned: bool = False
+    literal_first: bool = False
 
     def make(self) -> Column:
         column, literal = _widened(self.column, self.literal), self.literal.make()
-        left, right = (literal, column) if self.turned else (column, literal)
+        left, right = (literal, column) if self.literal_first else (column, literal)
         return OPERATORS[self.op](left, right)
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         value = valued(self.literal.value)
         if self.op == "<=>":
-            predicates = (_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
+            predicates = (_predicate_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
             return predicates if positive else ()
-        op = _TURNED[self.op] if self.turned else self.op
+        op = _TURNED[self.op] if self.literal_first else self.op
         return _compared(self.column, op if positive else _NEGATED[op], value)
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -157,22 +157,22 @@ OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
 class Among:
     """``column IN (literals)``."""
 
-    column: str | Called
+    column: str | FunctionOfColumn
     literals: tuple[Literal, ...]
 
     def make(self) -> Column:
-        first = self.literals[0]
-        if all(literal.own == literal.column == literal.compared for literal in self.literals):
-            return _made(self.column).isin(*(literal.bare() for literal in self.literals))
+        first_literal = self.literals[0]
+        if all(literal.own_type == literal.column_type == literal.compared_type for literal in self.literals):
+            return _column_of(self.column).isin(*(literal.make_untyped() for literal in self.literals))
         # Spark casts all literals if their types differ.
-        casts = (literal.bare().cast(first.compared) for literal in self.literals)
-        return _made(self.column).cast(first.compared).isin(*casts)
+        casts = (literal.make_untyped().cast(first_literal.compared_type) for literal in self.literals)
+        return _column_of(self.column).cast(first_literal.compared_type).isin(*casts)
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         values = tuple(valued(literal.value) for literal in self.literals)
         if any(isinstance(value, Between) for value in values):
             return ()
-        return (_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
+        return (_predicate_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
 
     def moments(self) -> Iterator[TimeLiteral]:
         yield from (literal.value for literal in self.literals if isinstance(literal.value, TimeLiteral))
@@ -182,12 +182,12 @@ class Among:
 class Ranged:
     """``function(column) BETWEEN least AND greatest``, which to Spark is not the same as two comparisons."""
 
-    column: Called
+    column: FunctionOfColumn
     least: Literal
     greatest: Literal
 
     def make(self) -> Column:
-        return sf.call_function("between", self.column.make(), self.least.bare(), self.greatest.bare())
+        return sf.call_function("between", self.column.make(), self.least.make_untyped(), self.greatest.make_untyped())
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         bounds = Comparison(self.column, ">=", self.least), Comparison(self.column, "<=", self.greatest)
@@ -205,7 +205,7 @@ class Nullness:
     is_null: bool
 
     def make(self) -> Column:
-        column = named(self.column)
+        column = column_named(self.column)
         return column.isNull() if self.is_null else column.isNotNull()
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
@@ -235,7 +235,7 @@ class Flag:
     column: str
 
     def make(self) -> Column:
-        return named(self.column)
+        return column_named(self.column)
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (Compare(self.column, "=", positive),)
@@ -244,29 +244,37 @@ class Flag:
         yield from ()
 
 
-def _compared(column: str | Called, op: Any, value: Any) -> tuple[Predicate, ...]:
+def _compared(column: str | FunctionOfColumn, op: Any, value: Any) -> tuple[Predicate, ...]:
+    """Return the predicates of a comparison; for a time between bounds, those that hold wherever in them it is."""
     if not isinstance(value, Between):
-        return (_on(column, lambda name: Compare(name, op, value)),)
-    least = _on(column, lambda name: Compare(name, ">=", value.least))
-    greatest = _on(column, lambda name: Compare(name, "<=", value.greatest))
+        return (_predicate_on(column, lambda name: Compare(name, op, value)),)
+    least = _predicate_on(column, lambda name: Compare(name, ">=", value.least))
+    greatest = _predicate_on(column, lambda name: Compare(name, "<=", value.greatest))
     return {"=": (least, greatest), "<": (greatest,), "<=": (greatest,), ">": (least,), ">=": (least,)}.get(op, ())
 
 
-def _on(column: str | Called, predicate: Callable[[str], OnColumn]) -> Predicate:
+def _predicate_on(column: str | FunctionOfColumn, predicate: Callable[[str], OnColumn]) -> Predicate:
+    """Return a predicate on a column, or on a function of a column, of which there may be an index."""
     if isinstance(column, str):
         return predicate(column)
     return OnExpression(column.function, column.column, column.arguments, predicate(column.column))
 
 
-def named(name: str) -> Column:
+def column_named(name: str) -> Column:
     """Return a column by its whole name, with any characters."""
     quoted = name.replace("`", "``")
     return sf.col(f"`{quoted}`")
 
 
-def _made(column: str | Called) -> Column:
-    return named(column) if isinstance(column, str) else column.make()
+def _column_of(column: str | FunctionOfColumn) -> Column:
+    """Return a column, or a function of a column, for Spark."""
+    return column_named(column) if isinstance(column, str) else column.make()
 
 
-def _widened(column: str | Called, literal: Literal) -> Column:
-    return _made(column) if literal.column == literal.compared else _made(column).cast(literal.compared)
+def _widened(column: str | FunctionOfColumn, literal: Literal) -> Column:
+    """Return a column in the type in which Spark compares it with a literal."""
+    return (
+        _column_of(column)
+        if literal.column_type == literal.compared_type
+        else _column_of(column).cast(literal.compared_type)
+    )

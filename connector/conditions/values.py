@@ -25,7 +25,7 @@ from ...table.schema.types import sql_name
 from ..source.spark_types import to_spark
 
 # By column name a value, or several values of which any may match.
-Given: TypeAlias = Mapping[str, Any]
+ValuesByColumn: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class WantedValues:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, where: Given, schema: pa.Schema, path: str) -> WantedValues:
+    def of(cls, where: ValuesByColumn, schema: pa.Schema, path: str) -> WantedValues:
         """Return a user's values, checked against the table's columns.
 
         Raises `MissingColumnError` for an unknown column, and `InvalidOptionError` for a column that cannot be compared
         or a value that does not fit its type.
         """
-        values = {name: [_plain(value) for value in _several(given)] for name, given in where.items()}
+        values = {name: [_python_value(value) for value in _several(wanted)] for name, wanted in where.items()}
         for name, value in values.items():
             if name not in schema.names:
                 raise MissingColumnError(
@@ -55,63 +55,72 @@ class WantedValues:
                     f"{', '.join(map(repr, schema.names))}.",
                     "Correct the name, which counts in upper and lower case.",
                 )
-            kind = schema.field(name).type
-            column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
-            if not has_one_spelling(kind) and not pa.types.is_floating(kind):
+            column_type = schema.field(name).type
+            column = f"The column {name!r} of the table {path} has the type {sql_name(column_type)}"
+            if not has_one_spelling(column_type) and not pa.types.is_floating(column_type):
                 raise InvalidOptionError(f"{column}, which a mapping in where cannot compare.", "Filter the DataFrame.")
-            wrong = next(
-                (element for element in value if element is not None and comparable(_as(kind, element), kind) is None),
+            misfit = next(
+                (
+                    element
+                    for element in value
+                    if element is not None and comparable(_comparable_number(column_type, element), column_type) is None
+                ),
                 None,
             )
-            if wrong is not None:
+            if misfit is not None:
                 raise InvalidOptionError(
-                    f"{column}, and {wrong!r} is no value of it.", "Give values of the column's own type."
+                    f"{column}, and {misfit!r} is no value of it.", "Give values of the column's own type."
                 )
         return cls(values, schema)
 
     def predicates(self) -> tuple[Predicate, ...]:
+        """Return a predicate for each column, except those of floating-point numbers, which skip no files."""
         predicates: list[Predicate] = []
-        for name, given in self.values.items():
-            kind = self.schema.field(name).type
-            if pa.types.is_floating(kind):
+        for name, wanted in self.values.items():
+            column_type = self.schema.field(name).type
+            if pa.types.is_floating(column_type):
                 continue
-            values = [_as(kind, value) for value in given]
+            values = [_comparable_number(column_type, value) for value in wanted]
             if None not in values:
                 predicates.append(OneOf(name, tuple(values)))
             else:
-                here = tuple(value for value in values if value is not None)
-                predicates.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
+                present_values = tuple(value for value in values if value is not None)
+                predicates.append(
+                    AnyOf(((OneOf(name, present_values),), (IsNull(name),))) if present_values else IsNull(name)
+                )
         return tuple(predicates)
 
     def condition(self) -> Column:
         return reduce(Column.__and__, map(self._condition, self.values))
 
     def _condition(self, name: str) -> Column:
+        """Return the condition that a column has a wanted value; a value that it cannot hold matches nothing."""
         field, values, column = self.schema.field(name), self.values[name], sf.col(name)
-        kind = to_spark(pa.schema([field])).fields[0].dataType
-        compared = (_as(field.type, value) for value in values if value is not None)
-        here = [sf.lit(value).cast(kind) for value in compared if can_hold(field.type, value)]
-        condition = column.isin(here) if here else sf.lit(False)
+        spark_type = to_spark(pa.schema([field])).fields[0].dataType
+        compared = (_comparable_number(field.type, value) for value in values if value is not None)
+        present_values = [sf.lit(value).cast(spark_type) for value in compared if can_hold(field.type, value)]
+        condition = column.isin(present_values) if present_values else sf.lit(False)
         return condition | column.isNull() if None in values else condition
 
 
-def _several(given: Any) -> Iterable[Any]:
-    return given if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (given,)
+def _several(wanted: Any) -> Iterable[Any]:
+    """Return wanted values as several; a text is a single value."""
+    return wanted if isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes)) else (wanted,)
 
 
-def _plain(value: Any) -> Any:
+def _python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _as(kind: pa.DataType, value: Any) -> Any:
+def _comparable_number(column_type: pa.DataType, value: Any) -> Any:
     """Return a number in the form in which a column of this type compares it; other values unchanged.
 
     A number with a fraction stays, because no value of a column of whole numbers equals it.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
         return value
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(column_type):
         return float(value)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(column_type):
         return Decimal(repr(value)) if isinstance(value, float) else value
-    return int(value) if pa.types.is_integer(kind) and value == int(value) else value
+    return int(value) if pa.types.is_integer(column_type) and value == int(value) else value

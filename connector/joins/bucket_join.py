@@ -27,13 +27,13 @@ from ...reader.buckets.bucket_groups import (
 )
 from ...reader.buckets.hashed_columns import ADVICE, Doubts, HashedColumns, doubts_of_one, doubts_of_two
 from ...table.schema.fields import root_of
-from ..conditions.tree import named
+from ..conditions.tree import column_named
 from ..placement.choice import local_cores
 from ..source.believed_size import LIMIT, parse_bytes, value_of
 from ..source.parquet_scan import no_rows
 from ..source.parts import Part
 from ..table.shown_rows import ShownRows
-from .table_rows import Side, shown
+from .table_rows import Side, rows_of_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,35 +57,36 @@ class BucketedRows:
 
     @classmethod
     def of(cls, side: Side, call: str) -> BucketedRows:
-        rows = shown(side, call)
+        """Return the rows of a side with their buckets; ``call`` names the function that the user called."""
+        rows = rows_of_side(side, call)
         numbers = numbers_of_buckets(rows.snapshot.seen.table, rows.snapshot.moment.timeline)
         hashed = HashedColumns.of(rows.snapshot.config, rows.snapshot.schema, rows.path)
         return cls(rows, hashed, bucketed(rows.path, rows.slices(), numbers))
 
     def check_shown(self, names: Sequence[str]) -> None:
         """Refuse names of columns to join or group by that the side does not show."""
-        missing = [name for name in names if name not in self.rows.wanted.names]
-        if missing:
+        hidden_names = [name for name in names if name not in self.rows.wanted.names]
+        if hidden_names:
             raise InvalidOptionError(
                 f"The rows of the table {self.rows.path} are to be joined or grouped by {', '.join(names)}, but do not "
-                f"show {', '.join(missing)}.",
+                f"show {', '.join(hidden_names)}.",
                 f"Name columns among {', '.join(self.rows.wanted.names)}, or have TableRows show more.",
             )
 
-    def frame(self, place: int, group: BucketGroup, doubts: Doubts, most: int | None = None) -> DataFrame:
+    def frame(self, side_number: int, group: BucketGroup, doubts: Doubts, most: int | None = None) -> DataFrame:
         """Return a group's rows in a single partition, which Spark estimates at no more than ``most`` bytes."""
         rows = self.rows.with_columns(dict.fromkeys(map(root_of, (*doubts.texts, *doubts.dates))))
         # Spark's reader and Python may each read half of them.
-        part = Part(group.slices[place], group.choice, None if most is None else most // 2)
+        part = Part(group.slices[side_number], group.choice, None if most is None else most // 2)
         return rows.df(part, certain(doubts, self.rows.path)).coalesce(1)
 
 
 def certain(doubts: Doubts, path: str) -> Column | None:
     """Return a condition that holds for every row whose bucket is certain, and fails for any other."""
     texts = [sf.col(name) for name in doubts.texts]
-    odd = [(text.contains(",") & text.contains(":")) | text.isin(*_PLACEHOLDERS) for text in texts]
-    odd += [sf.col(name) < sf.lit(_FIRST_GREGORIAN).cast("date") for name in doubts.dates]
-    if not odd:
+    uncertain = [(text.contains(",") & text.contains(":")) | text.isin(*_PLACEHOLDERS) for text in texts]
+    uncertain += [sf.col(name) < sf.lit(_FIRST_GREGORIAN).cast("date") for name in doubts.dates]
+    if not uncertain:
         return None
     names = ", ".join((*doubts.texts, *doubts.dates))
     error = ColumnValueError(
@@ -94,7 +95,7 @@ def certain(doubts: Doubts, path: str) -> Column | None:
         "several ways.",
         ADVICE,
     )
-    return sf.when(reduce(Column.__or__, odd), sf.raise_error(sf.lit(str(error))).cast("boolean")).otherwise(True)
+    return sf.when(reduce(Column.__or__, uncertain), sf.raise_error(sf.lit(str(error))).cast("boolean")).otherwise(True)
 
 
 def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGroup]:
@@ -125,6 +126,7 @@ def check_tasks(tasks: int | None, call: str) -> None:
 
 
 def _cores(spark: SparkSession) -> int:
+    """Return the cores of a local Spark, or the partitions over which a cluster spreads a range."""
     cores = local_cores(spark)
     if cores is not None:
         return cores
@@ -240,7 +242,7 @@ def bucket_agg(
     doubts = doubts_of_one(side.hashed, names)
     return union(
         [
-            side.frame(0, group, doubts).groupBy(*map(named, names)).agg(*aggregates)  # type: ignore[arg-type]
+            side.frame(0, group, doubts).groupBy(*map(column_named, names)).agg(*aggregates)  # type: ignore[arg-type]
             for group in groups_of([side], tasks)
         ]
     )
@@ -248,8 +250,8 @@ def bucket_agg(
 
 def kind_of_join(how: str) -> str:
     """Return a kind of join in Spark's shortest spelling; InvalidOptionError for an unknown kind."""
-    plain = how.lower().replace("_", "") if isinstance(how, str) else ""
-    kind = _SPELLINGS.get(plain, plain)
+    spelling = how.lower().replace("_", "") if isinstance(how, str) else ""
+    kind = _SPELLINGS.get(spelling, spelling)
     if kind not in JOINS:
         raise InvalidOptionError(f"bucket_join() got how={how!r}.", f"Give one of {', '.join(JOINS)}.")
     return kind
@@ -287,6 +289,7 @@ def _is_list(on: object) -> bool:
 def _condition(
     left: DataFrame, right: DataFrame, on: OnColumns, pairs: Sequence[tuple[str, str]]
 ) -> list[str] | Column:
+    """Return the names to join on, which the result has once, or for a dict the equality of each pair of columns."""
     if not isinstance(on, Mapping):
         return [name for name, _ in pairs]
     return reduce(Column.__and__, [left[_quoted(mine)] == right[_quoted(theirs)] for mine, theirs in pairs])

@@ -49,14 +49,14 @@ TableRows.__init__ = checked(TableRows.__init__)  # type: ignore[method-assign]
 Side: TypeAlias = "TableQueries | TableRows"
 
 
-def shown(side: Side, call: str) -> ShownRows:
+def rows_of_side(side: Side, call: str) -> ShownRows:
     """Return the rows of a side, pinned to this moment; InvalidOptionError for anything else."""
     rows = TableRows(side) if isinstance(side, TableQueries) else side
     if not isinstance(rows, TableRows) or not isinstance(rows.table, TableQueries):
-        given = type(side if not isinstance(rows, TableRows) else rows.table).__name__
+        given_type = type(side if not isinstance(rows, TableRows) else rows.table).__name__
         raise InvalidOptionError(
-            f"{call} got a {given} in the place of a table.",
+            f"{call} got a {given_type} in the place of a table.",
             "Give a HudiTable, or TableRows of it for some columns or rows; join DataFrames with DataFrame.join.",
         )
-    asked = AskedRows(rows.columns, rows.where, rows.meta, rows.as_of, rows.since, rows.until, rows.read_optimized)
-    return rows.table._find_rows(asked)
+    asked_rows = AskedRows(rows.columns, rows.where, rows.meta, rows.as_of, rows.since, rows.until, rows.read_optimized)
+    return rows.table._find_rows(asked_rows)

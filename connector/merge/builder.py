@@ -125,22 +125,23 @@ def _carry_out(
     """
 
     def attempt(write_id: str, past: PastAttempts) -> CommitResult:
-        began = time.monotonic()
+        start = time.monotonic()
         target = work.open(options)
         with own_errors():
             changes = changes_of(target)
             changes = replace(changes, rows=changes.rows.localCheckpoint())
             changed_rows = count(changes)
             rows = rows_to_write(changes, changed_rows)
-        made = time.monotonic() - began
-        read = () if changes.reads is None else changes.reads.rows()
+        compute_seconds = time.monotonic() - start
+        read_rows = () if changes.reads is None else changes.reads.rows()
         counts = changed_rows.needs_counts(has_copies=changes.has_copies)
-        made_from = MadeFrom(target.moment, read, counts, changed_rows.counts, past, deletes_read=True)
+        made_from = MadeFrom(target.moment, read_rows, counts, changed_rows.counts, past, deletes_read=True)
         with newer_columns_conflict(target, lambda: work.open(options)):
             commit_result = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
-        total = commit_result.seconds.get("total", 0.0) + made
+        total = commit_result.seconds.get("total", 0.0) + compute_seconds
         return replace(
-            commit_result, seconds={**commit_result.seconds, "changes": round(made, 3), "total": round(total, 3)}
+            commit_result,
+            seconds={**commit_result.seconds, "changes": round(compute_seconds, 3), "total": round(total, 3)},
         )
 
     return work.retries(options).run(attempt)
@@ -164,12 +165,14 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
     deletes = rows.where(is_delete())
     if changed_rows.again:
         deletes = deletes.dropDuplicates([OLD_KEY, OLD_PATH, ROW_NUMBER])
-    gone = deletes.select(*_columns(changes, sf.lit(True)), *stays, *_old_place())
+    deleted_rows = deletes.select(*_columns(changes, sf.lit(True)), *stays, *_old_place())
     if changed_rows.left:
-        gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *stays, *_old_place()))
+        deleted_rows = deleted_rows.unionByName(
+            rows.where(changes.leaves).select(*_deletes_of_moved_rows(changes), *stays, *_old_place())
+        )
     if changed_rows.replaced:
-        gone = gone.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
-    return live.unionByName(gone.drop(*places))
+        deleted_rows = deleted_rows.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
+    return live.unionByName(deleted_rows.drop(*places))
 
 
 def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
@@ -180,11 +183,12 @@ def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
     if not changed_rows.counts.inserts and not changed_rows.left:
         return []
     inserts = sf.col(KIND) == int(ClauseKind.INSERT)
-    how = sf.when(inserts, INSERTED).when(changes.leaves, MOVED).otherwise(STAYS)
-    return [how.cast("tinyint").alias(ARRIVES)]
+    arrival = sf.when(inserts, INSERTED).when(changes.leaves, MOVED).otherwise(STAYS)
+    return [arrival.cast("tinyint").alias(ARRIVES)]
 
 
 def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column | str]:
+    """Return the columns of rows to write, with a delete flag that holds if ``deleted`` or the row itself says so."""
     names = changes.target.schema.names
     columns: list[Column | str] = [quoted(name) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:
@@ -193,16 +197,19 @@ def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Colum
     return [*columns, sf.when(deleted, sf.lit(True)).otherwise(own_flag).alias(IS_DELETED)]
 
 
-def _as_they_were(changes: MergeChanges) -> list[Column]:
+def _deletes_of_moved_rows(changes: MergeChanges) -> list[Column]:
     """Return deletes of the rows that move away, with only the columns that a delete needs."""
     columns = []
     for field in to_spark(changes.target.schema).fields:
-        before = f"{WAS}{field.name}"
-        was = sf.col(quoted(before)) if before in changes.rows.columns else sf.lit(None).cast(field.dataType)
+        old_name = f"{WAS}{field.name}"
+        was = sf.col(quoted(old_name)) if old_name in changes.rows.columns else sf.lit(None).cast(field.dataType)
         columns.append(was.alias(field.name))
-    rest = [column for column, name in zip(columns, changes.target.schema.names, strict=True) if name != IS_DELETED]
-    return [*rest, sf.lit(True).alias(IS_DELETED)]
+    without_flag = [
+        column for column, name in zip(columns, changes.target.schema.names, strict=True) if name != IS_DELETED
+    ]
+    return [*without_flag, sf.lit(True).alias(IS_DELETED)]
 
 
 def _old_place() -> list[Column]:
+    """Return the place of the table's old row, under the names of a row's new place."""
     return [sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)]

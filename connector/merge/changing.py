@@ -59,7 +59,8 @@ class MergeChanges:
     Attributes:
         rows: The table's columns with their new values, and the columns named by the constants of this module.
         reads: What was read; None if later writes to these rows do not matter.
-        held: Rows of the table, including every row whose place an insert enters.
+        stored_rows: Rows of the table, including every row whose place an insert enters; None if only the whole table
+            is sure to have them.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
         is_few: Whether the source, and so the changes, have few rows.
         has_copies: Whether all rows of a key are among the changes, or none.
@@ -69,7 +70,7 @@ class MergeChanges:
     rows: DataFrame
     moves: bool
     reads: MergeReads | None = None
-    held: DataFrame | None = None
+    stored_rows: DataFrame | None = None
     is_few: bool = False
     has_copies: bool = False
 
@@ -89,6 +90,7 @@ class MergeChanges:
 
     @property
     def leaves(self) -> Column:
+        """Whether a row moves to another place and leaves its old one."""
         stays = reduce(Column.__and__, (sf.col(column).eqNullSafe(sf.col(_OLD[column])) for column in self.place))
         return is_update() & ~stays if self.moves else sf.lit(False)
 
@@ -105,21 +107,25 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     """Return the rows that change, as a query that has not run; ``source`` is None for an update."""
     _check_names(target.rows if source is None else source, target)
     columns: list[str] = []
-    given, how, near = None, Match(sf.lit(True), frozenset()), None
+    source_rows, matching, near_rows = None, Match(sf.lit(True), frozenset()), None
     reads = MergeReads.of(target, clauses, source, on) if target.serializable else None
     if source is not None:
         columns = source.columns
-        matched, how = match(source, on, target)
-        near = NearRows.of(matched, on, target, clauses, columns)
-        matched = matched if near is None else near.source
-        if reads is not None and near is not None and near.values is not None:
-            reads = reads.of_values(near.values)
-        matched = matched if reads is None else reads.with_bounds(matched)
-        given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
-    rows = target.rows if near is None or near.rows is None else near.rows
+        keyed_source, matching = match(source, on, target)
+        near_rows = NearRows.of(keyed_source, on, target, clauses, columns)
+        keyed_source = keyed_source if near_rows is None else near_rows.source
+        if reads is not None and near_rows is not None and near_rows.values is not None:
+            reads = reads.of_values(near_rows.values)
+        keyed_source = keyed_source if reads is None else reads.with_bounds(keyed_source)
+        source_rows = keyed_source.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
+    rows = target.rows if near_rows is None or near_rows.rows is None else near_rows.rows
     table = rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
-    joined = _join(table if near is None else near.hinted(table), given, how, clauses)
-    frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
+    joined = _join(table if near_rows is None else near_rows.hinted(table), source_rows, matching, clauses)
+    frames = {
+        Side.MATCHED: joined,
+        Side.NOT_MATCHED: joined if source_rows is None else source_rows,
+        Side.BY_SOURCE: table,
+    }
     values = [named_plainly(clause.values_of(target, columns, with_fields), frames[clause.side]) for clause in clauses]
     sides = _of_sides(joined)
     conditions = []
@@ -132,11 +138,11 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
-    held = rows if near is not None and near.holds(target, clauses, values) else None
-    changes = _Choice(target, clauses, values, how, frames, chosen).changes()
-    has_copies = (source is None or how.by_place) and take_all(clauses)
-    is_few = near is not None and near.is_few
-    return replace(changes, reads=reads, held=held, is_few=is_few, has_copies=has_copies)
+    inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
+    changes = _Choice(target, clauses, values, matching, frames, chosen).changes()
+    has_copies = (source is None or matching.by_place) and take_all(clauses)
+    is_few = near_rows is not None and near_rows.is_few
+    return replace(changes, reads=reads, stored_rows=inserted_places, is_few=is_few, has_copies=has_copies)
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
@@ -149,25 +155,26 @@ def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
 
 
 def _check_names(rows: DataFrame, target: MergeTarget) -> None:
-    taken = next(
+    """Refuse columns whose names begin as those of pyhudi's own columns do."""
+    reserved_name = next(
         (column for column in (*rows.columns, *target.schema.names) if column.lower().startswith(_PREFIX)), None
     )
-    if taken is not None:
+    if reserved_name is not None:
         raise DuplicateColumnError(
-            f"There is a column {taken!r}; names that begin with {_PREFIX} are pyhudi's own.", "Rename it."
+            f"There is a column {reserved_name!r}; names that begin with {_PREFIX} are pyhudi's own.", "Rename it."
         )
 
 
-def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequence[Clause]) -> DataFrame:
+def _join(table: DataFrame, source: DataFrame | None, matching: Match, clauses: Sequence[Clause]) -> DataFrame:
     """Return the rows that the clauses can apply to, joined if they need both sides."""
-    if given is None:
+    if source is None:
         return table
     sides = frozenset(clause.side for clause in clauses)
     with explained("The condition by which rows match"):
         if sides == {Side.BY_SOURCE}:
-            joined = table.join(given, how.condition, "left_anti")
+            joined = table.join(source, matching.condition, "left_anti")
         else:
-            joined = given.join(table, how.condition, _JOINS.get(sides, "full"))
+            joined = source.join(table, matching.condition, _JOINS.get(sides, "full"))
         _ = joined.schema  # Spark Connect checks the condition only when the schema is needed
     return joined
 
@@ -180,6 +187,7 @@ def _of_sides(joined: DataFrame) -> dict[Side, Column]:
 
 
 def _any_of(conditions: Iterable[Column]) -> Column:
+    """Return a condition that holds if any of the conditions does."""
     return reduce(Column.__or__, conditions, sf.lit(False))
 
 
@@ -195,24 +203,25 @@ class _Choice:
     target: MergeTarget
     clauses: Sequence[Clause]
     values: Sequence[Mapping[str, Value]]
-    how: Match
+    matching: Match
     frames: Mapping[Side, DataFrame]
     rows: DataFrame
 
     def changes(self) -> MergeChanges:
+        """Return the rows of changes: new values, both places, and the facts by which `count` finds conflicts."""
         columns = {**self._columns(), **self._old_columns()}
         # One call names all columns: a call of Spark's own process for each takes longer than its work.
-        rows = self._placed(self._marked(self.rows.select(*columns.values()).toDF(*columns)))
-        proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
-        if not self.how.spells:
+        rows = self._with_places(self._marked(self.rows.select(*columns.values()).toDF(*columns)))
+        proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven_inserts()) else [sf.lit(False)]
+        if not self.matching.spells:
             proofs.append(has_name(self.target))
         proof = proofs[0] if len(proofs) == 1 else proofs[0] & proofs[1]
         facts = [proof.alias(PROVEN)]
         ordering = self.target.ordering_fields
         if ordering:
-            new = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
-            older = (sf.col(KIND) != int(ClauseKind.INSERT)) & (new < sf.col(OLD_ORDER))
-            facts += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
+            new_order = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
+            older = (sf.col(KIND) != int(ClauseKind.INSERT)) & (new_order < sf.col(OLD_ORDER))
+            facts += [new_order.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
         opens = self._opens(lambda name: sf.col(quoted(name)))
         if self.target.leaves_open:
             keeps = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
@@ -227,42 +236,46 @@ class _Choice:
         conditions = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
         return {name: condition for name, condition in conditions.items() if condition is not None}
 
-    def _numbers(self, kind: ClauseKind) -> list[int]:
+    def _clause_numbers(self, kind: ClauseKind) -> list[int]:
         return [number for number, clause in enumerate(self.clauses) if clause.kind is kind]
 
     @property
     def _moves(self) -> bool:
+        """Whether an update may move a row to another place."""
         return not all(
-            self.how.keeps_place(self.clauses[number], self.values[number], self.target)
-            for number in self._numbers(ClauseKind.UPDATE)
+            self.matching.keeps_place(self.clauses[number], self.values[number], self.target)
+            for number in self._clause_numbers(ClauseKind.UPDATE)
         )
 
-    def _proven(self) -> list[int]:
-        numbers = self._numbers(ClauseKind.INSERT)
+    def _proven_inserts(self) -> list[int]:
+        """Return the numbers of the clauses that certainly insert at places that hold no row."""
+        numbers = self._clause_numbers(ClauseKind.INSERT)
         return [
-            number for number in numbers if self.how.proves_new(self.clauses[number], self.values[number], self.target)
+            number
+            for number in numbers
+            if self.matching.proves_new(self.clauses[number], self.values[number], self.target)
         ]
 
     def _columns(self) -> dict[str, Column]:
         """Return the new value of each column of the table, the kind of each change, and the number of its clause."""
         kinds = to_spark(self.target.schema)
-        made: list[dict[str, Column]] = []
+        cast_columns: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
-            meant = {name: as_column(value, clause.method) for name, value in values.items()}
+            value_columns = {name: as_column(value, clause.method) for name, value in values.items()}
             frame = self.frames[clause.side]
-            made.append(
-                {name: column.cast(kinds[name].dataType) for name, column in meant.items()}
+            cast_columns.append(
+                {name: column.cast(kinds[name].dataType) for name, column in value_columns.items()}
                 if clause.kind is ClauseKind.DELETE
-                else cast_values(frame, meant, kinds, clause.method, self.target.path)
+                else cast_values(frame, value_columns, kinds, clause.method, self.target.path)
             )
-        number = sf.col(_CLAUSE)
+        clause_number = sf.col(_CLAUSE)
         columns: dict[str, Column] = {}
         for name in kinds.names:
             # Cast each value by itself: in a CASE with another clause's double, Spark would make a bigint a double.
-            choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
-            columns[name] = by_number(choices, number)
-        of_kinds = [(clause.kind.name, sf.lit(int(clause.kind)), at) for at, clause in enumerate(self.clauses)]
-        return {**columns, KIND: by_number(of_kinds, number), _CLAUSE: number}
+            choices = [(self.values[i][name], cast_columns[i][name], i) for i in range(len(self.clauses))]
+            columns[name] = by_number(choices, clause_number)
+        of_kinds = [(clause.kind.name, sf.lit(int(clause.kind)), i) for i, clause in enumerate(self.clauses)]
+        return {**columns, KIND: by_number(of_kinds, clause_number), _CLAUSE: clause_number}
 
     def _old_columns(self) -> dict[str, Column]:
         """Return the columns of a row of changes that describe the table's old row."""
@@ -270,22 +283,23 @@ class _Choice:
         text = sf.lit(None).cast("string")
         names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, SEQUENCE_NUMBER: ROW_NUMBER}
         # In a join with other clauses, all columns of the old row of an insert are null.
-        old = {called: sf.col(of(TARGET, name)) if is_there else text for name, called in names.items()}
-        if self._spells_itself:
-            old |= {f"{WAS}{name}": sf.col(of(SOURCE, name)) for name in (KEY, PATH)}
+        old_columns = {column: sf.col(of(TARGET, name)) if is_there else text for name, column in names.items()}
+        if self._source_has_places:
+            old_columns |= {f"{WAS}{name}": sf.col(of(SOURCE, name)) for name in (KEY, PATH)}
         ordering = self.target.ordering_fields
         if ordering:
-            before = [(sf.col(of(TARGET, name)) if is_there else sf.lit(None), name) for name in ordering]
+            old_ordering = [(sf.col(of(TARGET, name)) if is_there else sf.lit(None), name) for name in ordering]
             kinds = to_spark(self.target.schema)
-            typed = [(column.cast(kinds[name].dataType), name) for column, name in before]
-            old[OLD_ORDER] = ordering_of(typed, self.target.schema)
+            typed = [(column.cast(kinds[name].dataType), name) for column, name in old_ordering]
+            old_columns[OLD_ORDER] = ordering_of(typed, self.target.schema)
         nothing = sf.lit(None)
         opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
-        old |= {f"{_WAS_OPEN}{name}": condition for name, condition in opens.items()}
+        old_columns |= {f"{_WAS_OPEN}{name}": condition for name, condition in opens.items()}
         if self._moves:
+            # A row that moves leaves a delete behind, which has the old values of these.
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
-            old |= {f"{WAS}{name}": sf.col(of(TARGET, name)) for name in needed}
-        return old
+            old_columns |= {f"{WAS}{name}": sf.col(of(TARGET, name)) for name in needed}
+        return old_columns
 
     def _marked(self, rows: DataFrame) -> DataFrame:
         """Turn rows whose new values mark them as deletes into deletes at their old places."""
@@ -301,16 +315,17 @@ class _Choice:
         return rows.withColumns(columns)
 
     @property
-    def _spells_itself(self) -> bool:
-        """Whether the key and path columns of the source are those of the inserts, and no row of the table moves."""
-        inserts = self._numbers(ClauseKind.INSERT)
-        return not self._moves and self.how.spells and bool(inserts) and self._proven() == inserts
+    def _source_has_places(self) -> bool:
+        """Whether the source has the place of every insert in its key columns, and no row of the table moves."""
+        inserts = self._clause_numbers(ClauseKind.INSERT)
+        return not self._moves and self.matching.spells and bool(inserts) and self._proven_inserts() == inserts
 
-    def _placed(self, rows: DataFrame) -> DataFrame:
-        if self._spells_itself:
-            new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
-            return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))
-        if not self._moves and not self._numbers(ClauseKind.INSERT):
+    def _with_places(self, rows: DataFrame) -> DataFrame:
+        """Return the rows with their new places, computed only if the old rows and the source lack them."""
+        if self._source_has_places:
+            places = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
+            return rows.withColumns(places).drop(*(f"{WAS}{name}" for name in places))
+        if not self._moves and not self._clause_numbers(ClauseKind.INSERT):
             return rows.withColumns({KEY: sf.col(OLD_KEY), PATH: sf.col(OLD_PATH)})
         return spelled(rows, self.target)
 
@@ -321,6 +336,7 @@ def ordering_of(columns: Sequence[tuple[Column, str]], schema: pa.Schema) -> Col
 
 
 def _comparable(column: Column, field: pa.Field | None) -> Column:
+    """Return a value that Spark orders as Hudi orders the field: -0.0 below 0.0, and bytes as signed numbers."""
     kind = pa.null() if field is None else field.type
     if pa.types.is_floating(kind):
         # Spark treats -0.0 and 0.0 as equal; ``Double.compareTo`` orders -0.0 below 0.0.
@@ -329,5 +345,5 @@ def _comparable(column: Column, field: pa.Field | None) -> Column:
         return column
     # A text with the order of signed bytes: a letter for the sign, then two hexadecimal digits for each byte.
     pairs = sf.regexp_replace(sf.hex(column), "(..)", ",$1")
-    below = sf.regexp_replace(pairs, ",([89A-F])", "a$1")
-    return sf.regexp_replace(below, ",([0-7])", "b$1")
+    negatives_marked = sf.regexp_replace(pairs, ",([89A-F])", "a$1")
+    return sf.regexp_replace(negatives_marked, ",([0-7])", "b$1")

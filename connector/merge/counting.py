@@ -39,18 +39,21 @@ def count(changes: MergeChanges) -> ChangedRows:
     ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
     several rows, and `OlderRowError` if a new row is older than the row that it replaces.
     """
-    changed_rows = _counted_here(changes) if changes.is_few else None
+    changed_rows = _count_in_this_process(changes) if changes.is_few else None
     if changed_rows is None:
         row = _totals(_places(changes)).first()
         changed_rows = ChangedRows() if row is None else _changed_rows(row)
     check_changed_rows(changed_rows, changes.target.path)
     if changed_rows.unproven:
-        _check_free(changes)
+        _refuse_occupied_places(changes)
     return changed_rows
 
 
-def _counted_here(changes: MergeChanges) -> ChangedRows | None:
-    """Count few rows in this process: to plan Spark's shuffle takes longer than all other steps of a small merge."""
+def _count_in_this_process(changes: MergeChanges) -> ChangedRows | None:
+    """Count few rows in this process: Spark's plan of a shuffle takes longer than all other steps of a small merge.
+
+    None if rows must be compared by their ordering values, which only Spark does.
+    """
     names = (_ROLE, KEY, PATH, ROW_NUMBER, OLDER, OPEN, PROVEN, "shifted")
     entries = _entries(changes).select(*names).toDF(*COLUMNS)
     return count_changes(entries.toArrow(), anywhere=changes.target.is_global)
@@ -58,13 +61,17 @@ def _counted_here(changes: MergeChanges) -> ChangedRows | None:
 
 def _entries(changes: MergeChanges) -> DataFrame:
     """Return what each row does, place by place: a row that moves has one entry at each of its two places."""
-    alone = sf.when(is_update(), STAYS).when(is_delete(), GOES).otherwise(COMES)
+    single_role = sf.when(is_update(), STAYS).when(is_delete(), GOES).otherwise(COMES)
     ordered = changes.orders
     nothing = sf.lit(None)
     # Under a global index, a row keeps its place when only its partition changes.
     shifted = is_update() & ~sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
 
     def entry(role: Column, *, comes: Column, goes: Column) -> list[Column]:
+        """Return the columns of an entry.
+
+        ``comes`` says whether it is about the row's new place, ``goes`` whether about the place of its old row.
+        """
         left_open = sf.when(comes, sf.col(OPEN)).otherwise(sf.col(KEPT)) if changes.leaves_open else sf.lit(False)
         return [
             role.alias(_ROLE),
@@ -76,11 +83,11 @@ def _entries(changes: MergeChanges) -> DataFrame:
             (sf.when(comes, sf.col(NEW_ORDER)) if ordered else nothing).alias(NEW_ORDER),
             (sf.when(goes, sf.col(OLD_ORDER)) if ordered else nothing).alias(OLD_ORDER),
             (comes & ~sf.col(PROVEN)).alias(PROVEN),
-            (shifted if role is alone else sf.lit(False)).alias("shifted"),
+            (shifted if role is single_role else sf.lit(False)).alias("shifted"),
         ]
 
     inserts = sf.col(KIND) == int(ClauseKind.INSERT)
-    single = entry(alone, comes=inserts, goes=~inserts)
+    single = entry(single_role, comes=inserts, goes=~inserts)
     if not changes.moves:
         return changes.rows.select(*single)
     yes, no = sf.lit(True), sf.lit(False)
@@ -123,7 +130,7 @@ def _totals(places: DataFrame) -> DataFrame:
     replaced = (goes + sf.col("leaves") > 0) & (sf.col("comes") > 0)
     # Several rows of a source may delete one row of the table.
     deleted = sf.when(changes > 0, 0).when(twice, goes).otherwise(sf.least(goes, sf.lit(1)))
-    wrong = {
+    conflicts = {
         "matched_often": several & ~twice,
         # If a row enters a place, the deletes there are left out, because the new row would replace all rows of it.
         "held_twice": (several | (sf.col("comes") > 0)) & twice,
@@ -132,35 +139,40 @@ def _totals(places: DataFrame) -> DataFrame:
         "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
     }
     # The write refuses a row without a key, and names it.
-    named = sf.col(KEY).isNotNull()
+    has_key = sf.col(KEY).isNotNull()
     return places.agg(
         *(sf.sum(name).alias(name) for name in ("stays", "leaves", "comes", "shifted")),
         sf.sum(deleted).alias("deleted"),
         sf.count_if(replaced).alias("replaced"),
         sf.count_if(goes > 1).alias("again"),
         sf.sum(sf.when(replaced, 0).otherwise(sf.col("unproven"))).alias("unproven"),
-        *(sf.min(sf.when(found & named, sf.struct(KEY, PATH))).alias(name) for name, found in wrong.items()),
+        *(sf.min(sf.when(found & has_key, sf.struct(KEY, PATH))).alias(name) for name, found in conflicts.items()),
     )
 
 
 def _changed_rows(row: Row) -> ChangedRows:
+    """Return the counts and the conflicts in the row that `_totals` made."""
     sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again")
-    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")}
+    conflicts = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")}
     return ChangedRows.of(
         {name: int(row[name] or 0) for name in sums},
-        {name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in wrong.items()},
+        {name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in conflicts.items()},
     )
 
 
-def _check_free(changes: MergeChanges) -> None:
+def _refuse_occupied_places(changes: MergeChanges) -> None:
     """Refuse a row that enters a place where the table holds a row that stays."""
-    by = changes.place
-    left = changes.leaves
-    comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | left)
-    goes = changes.rows.where(is_delete() | left)
-    all_held = changes.target.rows if changes.held is None or changes.moves else changes.held
-    held = all_held.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
-    old = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*by)
-    met = held.join(comes.select(*by), by, "left_semi").join(old, by, "left_anti").first()
-    if met is not None:
-        raise held_elsewhere(RowPlace(met[KEY], met[PATH] or ""), changes.target.path)
+    place_columns = changes.place
+    leaves = changes.leaves
+    comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | leaves)
+    goes = changes.rows.where(is_delete() | leaves)
+    stored_rows = changes.target.rows if changes.stored_rows is None or changes.moves else changes.stored_rows
+    stored_places = stored_rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
+    left_places = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*place_columns)
+    occupied = (
+        stored_places.join(comes.select(*place_columns), place_columns, "left_semi")
+        .join(left_places, place_columns, "left_anti")
+        .first()
+    )
+    if occupied is not None:
+        raise held_elsewhere(RowPlace(occupied[KEY], occupied[PATH] or ""), changes.target.path)

@@ -31,15 +31,15 @@ def explained(what: str) -> Iterator[None]:
     except PyHudiError:
         raise
     except AnalysisException as error:
-        said = (error.getMessage() or str(error)).strip().partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
+        message = (error.getMessage() or str(error)).strip().partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
         if (error.getCondition() or "").startswith(_UNKNOWN):
             raise MissingColumnError(
-                f"{what} names a column that neither side has, or that both sides have: {said}.",
+                f"{what} names a column that neither side has, or that both sides have: {message}.",
                 "Write source.<column> for the source's rows and target.<column> for the table's rows. A clause about "
                 "one side alone cannot name columns of the other side. A text that is a value needs quotes of its own: "
                 "\"'Bergen'\".",
             ) from error
-        raise InvalidOptionError(f"{what} is invalid in Spark: {said}.", "Correct it.") from error
+        raise InvalidOptionError(f"{what} is invalid in Spark: {message}.", "Correct it.") from error
     except PySparkException as error:
         raise InvalidOptionError(f"{what} is invalid in Spark: {error}.", "Correct it.") from error
 
@@ -52,18 +52,20 @@ def as_column(value: Value, what: str) -> Column:
         return sf.expr(value) if isinstance(value, str) else sf.lit(value)
 
 
-def with_fields(column: str | Column, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Column:
+def with_fields(
+    column: str | Column, kind: pa.DataType, new_values: Mapping[tuple[str, ...], Value], what: str
+) -> Column:
     """Return a struct with other values in fields, given by their paths; other fields of a null struct are null."""
     column = as_column(column, what)
     fields = []
     for field in children(kind):
-        inner = {path[1:]: value for path, value in given.items() if path[0] == field.name}
-        old = column.getField(field.name)
+        inner = {path[1:]: value for path, value in new_values.items() if path[0] == field.name}
+        stored_value = column.getField(field.name)
         if () in inner:
-            made = as_column(inner[()], what)
+            new_value = as_column(inner[()], what)
         else:
-            made = with_fields(old, field.type, inner, what) if inner else old
-        fields.append(made.alias(field.name))
+            new_value = with_fields(stored_value, field.type, inner, what) if inner else stored_value
+        fields.append(new_value.alias(field.name))
     return sf.struct(*fields)
 
 
@@ -89,109 +91,115 @@ def cast_values(
     """
     # One call names all columns: each call to Spark's own process takes as long as the work behind it.
     with explained(what):
-        given = frame.select(*values.values()).toDF(*values).schema.fields
+        value_fields = frame.select(*values.values()).toDF(*values).schema.fields
     cast: dict[str, Column] = {}
-    for field in given:
-        wanted = kinds[field.name].dataType
-        if not _fits(field.dataType, wanted):
+    for field in value_fields:
+        column_type = kinds[field.name].dataType
+        if not _fits(field.dataType, column_type):
             raise SchemaMismatchError(
-                f"{what} gives the column {field.name!r} of the table {table}, of the type {wanted.simpleString()}, a "
-                f"value of the type {field.dataType.simpleString()}, which it cannot take.",
+                f"{what} gives the column {field.name!r} of the table {table}, of the type "
+                f"{column_type.simpleString()}, a value of the type {field.dataType.simpleString()}, which it cannot "
+                "take.",
                 "Cast the value, or name the fields of a struct as the column has them, in their order.",
             )
-        whose = f"{what} gives the column {field.name!r} of the table {table}, of the type {wanted.simpleString()}, "
-        cast[field.name] = _cast(values[field.name], field.dataType, wanted, whose)
-    changed = [column for name, column in cast.items() if column is not values[name]]
-    if changed:
+        error_start = (
+            f"{what} gives the column {field.name!r} of the table {table}, of the type {column_type.simpleString()}, "
+        )
+        cast[field.name] = _cast(values[field.name], field.dataType, column_type, error_start)
+    changed_columns = [column for name, column in cast.items() if column is not values[name]]
+    if changed_columns:
         with explained(what):
-            _ = frame.select(*changed).schema
+            _ = frame.select(*changed_columns).schema
     return cast
 
 
-def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
-    """Return a value in another type; a value that the type cannot hold fails the query with an error of pyhudi."""
-    if given == wanted:
+def _cast(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
+    """Return a value in another type; a value that the type cannot hold fails the query with an error that says so."""
+    if from_type == to_type:
         return value
-    if isinstance(given, _NESTED) and _has_floats_for_whole(given, wanted):
-        return _cast_inside(value, given, wanted, whose)
-    if _always_fits(given, wanted):
-        return value.cast(wanted)
-    shown = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
-    text = f"PyHudiError[{SchemaMismatchError.code}]: {whose}the value '"
+    if isinstance(from_type, _NESTED) and _casts_floats_to_integers(from_type, to_type):
+        return _cast_inside(value, from_type, to_type, error_start)
+    if _always_fits(from_type, to_type):
+        return value.cast(to_type)
+    shortened = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
+    text = f"PyHudiError[{SchemaMismatchError.code}]: {error_start}the value '"
     # Spark appends a text of its own, which the line break separates.
-    failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another value.\n")))
-    converted = value.try_cast(wanted)
-    if isinstance(given, T.StringType) and isinstance(wanted, (T.IntegerType, T.LongType)):
+    failure = sf.raise_error(
+        sf.concat(sf.lit(text), shortened, sf.lit("', which it cannot hold. Give another value.\n"))
+    )
+    converted = value.try_cast(to_type)
+    if isinstance(from_type, T.StringType) and isinstance(to_type, (T.IntegerType, T.LongType)):
         # As in every other write, text counts as a number only in the canonical spelling of the number.
         converted = sf.when(converted.cast("string") == value, converted)
     failing = value.isNotNull()
-    if _has_floats_for_whole(given, wanted):
+    if _casts_floats_to_integers(from_type, to_type):
         # As in every other write, NaN counts as missing, and a fraction as no whole number.
-        bound = whole_bound(pa.float32() if isinstance(given, T.FloatType) else pa.float64())
+        bound = whole_bound(pa.float32() if isinstance(from_type, T.FloatType) else pa.float64())
         converted = sf.when((sf.abs(value) < bound) & (sf.rint(value) == value), converted)
         failing = failing & ~sf.isnan(value)
-    return sf.coalesce(converted, sf.when(failing, failure).cast(wanted))
+    return sf.coalesce(converted, sf.when(failing, failure).cast(to_type))
 
 
-def _cast_inside(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
+def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
     """Return a nested value with the values inside of it cast one by one; `_fits` says that both have one shape."""
-    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+    if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
         fields = [
-            _cast(value.getField(field.name), field.dataType, other.dataType, whose).alias(other.name)
-            for field, other in zip(given.fields, wanted.fields, strict=True)
+            _cast(value.getField(field.name), field.dataType, other.dataType, error_start).alias(other.name)
+            for field, other in zip(from_type.fields, to_type.fields, strict=True)
         ]
         return sf.when(value.isNotNull(), sf.struct(*fields))
-    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        inner = given.elementType, wanted.elementType
-        return sf.transform(value, lambda element: _cast(element, *inner, whose))
-    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
-        kinds = given.valueType, wanted.valueType
-        return sf.transform_values(value, lambda _, item: _cast(item, *kinds, whose))
-    return value.cast(wanted)
+    if isinstance(from_type, T.ArrayType) and isinstance(to_type, T.ArrayType):
+        inner = from_type.elementType, to_type.elementType
+        return sf.transform(value, lambda element: _cast(element, *inner, error_start))
+    if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
+        kinds = from_type.valueType, to_type.valueType
+        return sf.transform_values(value, lambda _, item: _cast(item, *kinds, error_start))
+    return value.cast(to_type)
 
 
-def _has_floats_for_whole(given: T.DataType, wanted: T.DataType) -> bool:
-    """Return whether floating values come into whole numbers, at any depth."""
-    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        pairs = zip(given.fields, wanted.fields, strict=True)
-        return any(_has_floats_for_whole(field.dataType, other.dataType) for field, other in pairs)
-    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        return _has_floats_for_whole(given.elementType, wanted.elementType)
-    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
-        return _has_floats_for_whole(given.valueType, wanted.valueType)
-    return isinstance(given, (T.FloatType, T.DoubleType)) and isinstance(wanted, (T.IntegerType, T.LongType))
+def _casts_floats_to_integers(from_type: T.DataType, to_type: T.DataType) -> bool:
+    """Return whether floating values become integers, at any depth."""
+    if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
+        pairs = zip(from_type.fields, to_type.fields, strict=True)
+        return any(_casts_floats_to_integers(field.dataType, other.dataType) for field, other in pairs)
+    if isinstance(from_type, T.ArrayType) and isinstance(to_type, T.ArrayType):
+        return _casts_floats_to_integers(from_type.elementType, to_type.elementType)
+    if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
+        return _casts_floats_to_integers(from_type.valueType, to_type.valueType)
+    return isinstance(from_type, (T.FloatType, T.DoubleType)) and isinstance(to_type, (T.IntegerType, T.LongType))
 
 
-def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
+def _always_fits(from_type: T.DataType, to_type: T.DataType) -> bool:
     """Return whether a cast keeps every value; Spark casts nested types by its own rules."""
-    if isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
+    if isinstance(from_type, (T.NullType, *_NESTED)) or isinstance(to_type, (T.StringType, T.BinaryType)):
         return True
-    kinds = [type(given), type(wanted)]
+    kinds = [type(from_type), type(to_type)]
     return all(kind in _WIDER for kind in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
 
 
-def _fits(given: T.DataType, wanted: T.DataType) -> bool:
+def _fits(from_type: T.DataType, to_type: T.DataType) -> bool:
     """Return whether a cast keeps the names of fields: Spark casts structs by position."""
-    if isinstance(given, T.NullType) or (not isinstance(given, _NESTED) and not isinstance(wanted, _NESTED)):
+    if isinstance(from_type, T.NullType) or (not isinstance(from_type, _NESTED) and not isinstance(to_type, _NESTED)):
         return True
-    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        names: list[Sequence[str]] = [[name.lower() for name in kind.names] for kind in (given, wanted)]
-        pairs = zip(given.fields, wanted.fields, strict=False)
+    if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
+        names: list[Sequence[str]] = [[name.lower() for name in kind.names] for kind in (from_type, to_type)]
+        pairs = zip(from_type.fields, to_type.fields, strict=False)
         return names[0] == names[1] and all(_fits(field.dataType, other.dataType) for field, other in pairs)
-    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        return _fits(given.elementType, wanted.elementType)
-    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
-        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+    if isinstance(from_type, T.ArrayType) and isinstance(to_type, T.ArrayType):
+        return _fits(from_type.elementType, to_type.elementType)
+    if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
+        return _fits(from_type.keyType, to_type.keyType) and _fits(from_type.valueType, to_type.valueType)
     return False
 
 
 def by_number(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
     """Return a Column that selects a value by a number: each choice has the user's value, its Column and its number."""
     numbers: dict[Any, tuple[Column, list[int]]] = {}
-    for given, column, at in choices:
-        numbers.setdefault(given if isinstance(given, str) else id(given), (column, []))[1].append(at)
-    *others, (last, _) = sorted(numbers.values(), key=lambda found: -found[1][0])
-    chosen = last
-    for column, places in others:
+    for value, column, choice_number in choices:
+        numbers.setdefault(value if isinstance(value, str) else id(value), (column, []))[1].append(choice_number)
+    # The commonest value needs no condition of its own.
+    *rarer_choices, (default, _) = sorted(numbers.values(), key=lambda found: -found[1][0])
+    chosen = default
+    for column, places in rarer_choices:
         chosen = sf.when(number.isin(places), column).otherwise(chosen)
     return chosen

@@ -42,24 +42,24 @@ class Match:
 
     Attributes:
         condition: Over columns of both sides.
-        same: Key and partition columns that are equal in rows that match, and have one type on both sides.
+        same_columns: Key and partition columns that are equal in rows that match, and have one type on both sides.
         spells: Whether rows match by computed keys and partition paths, which the source then has as columns.
         exact: Whether a source row without a match certainly has a free place in the table.
         by_place: Whether rows match by columns of their places alone, so that all rows of a key have the same matches.
     """
 
     condition: Column
-    same: frozenset[str]
+    same_columns: frozenset[str]
     spells: bool = False
     exact: bool = False
     by_place: bool = False
 
     def keeps_place(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
         """Return whether the rows that a clause updates certainly keep their keys and partitions."""
-        matched = clause.side is Side.MATCHED
+        is_matched = clause.side is Side.MATCHED
         return all(
             is_column(values[root], TARGET, root)
-            or (matched and field in self.same and is_column(values[root], SOURCE, root))
+            or (is_matched and field in self.same_columns and is_column(values[root], SOURCE, root))
             for field, root in ((field, root_of(field)) for field in target.place_fields)
         )
 
@@ -74,6 +74,7 @@ class Match:
 
 
 def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Match]:
+    """Return the source, with computed keys if rows match by these, and how its rows match rows of the table."""
     if on is None:
         return _by_key(source, target)
     if isinstance(on, Column):
@@ -82,11 +83,11 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
         if on in target.schema.names:
             return source, _by_columns(source, [on], target)
         equal = _equalities(on, target)
-        same, exact = _same_columns(source, equal or (), target)
+        same_columns, exact = _same_columns(source, equal or (), target)
         condition = as_column(on, "The condition by which rows match")
         by_place = equal is not None and _is_of_places(equal, target)
-        return source, Match(condition, same, exact=exact and equal is not None, by_place=by_place)
-    names = _names(on)
+        return source, Match(condition, same_columns, exact=exact and equal is not None, by_place=by_place)
+    names = _names_to_match(on)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidOptionError(
             f"Rows are to match by {on!r}, which names no columns.",
@@ -99,17 +100,19 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
     """Return columns of one type and value in rows that match, and the conditions that may be about the table alone."""
     if on is None:
         names: Sequence[str] = target.matched_fields
-        others: list[str] = []
+        other_conditions: list[str] = []
     elif isinstance(on, Column):
         return [], []
     elif isinstance(on, str) and on not in target.schema.names:
         equal = {part: _equalities(part, target) for part in conjuncts(on)}
         names = [name for found in equal.values() for name in found or ()]
-        others = [part for part, found in equal.items() if found is None]
+        other_conditions = [part for part, found in equal.items() if found is None]
     else:
-        names, others = [target.column(name, "What rows are to match by") for name in _names(on)], []
-    same, _ = _same_columns(source, names, target)
-    return [name for name in dict.fromkeys(names) if name in same and name in target.schema.names], others
+        names, other_conditions = [target.column(name, "What rows are to match by") for name in _names_to_match(on)], []
+    same_columns, _ = _same_columns(source, names, target)
+    return [
+        name for name in dict.fromkeys(names) if name in same_columns and name in target.schema.names
+    ], other_conditions
 
 
 def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
@@ -117,28 +120,28 @@ def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Val
 
     The text of a Column, such as ``source.id``, may also be that of a literal, so Spark compares the two.
     """
-    named = dict(values)
+    plain_values = dict(values)
     for name, value in values.items():
         text = str(value).removeprefix("Column<'").removesuffix("'>") if isinstance(value, Column) else ""
         side, _, column = text.partition(".")
         if side.lower() in {SOURCE, TARGET} and column:
-            meant = of(side.lower(), column)
+            sql_text = of(side.lower(), column)
             with explained("A value"):
-                if rows.select(value).sameSemantics(rows.select(sf.expr(meant))):
-                    named[name] = meant
-    return named
+                if rows.select(value).sameSemantics(rows.select(sf.expr(sql_text))):
+                    plain_values[name] = sql_text
+    return plain_values
 
 
 def has_name(target: MergeTarget) -> Column:
     """Return whether all partition values of a row are present: rows with absent values share one partition."""
-    named = [sf.lit(True)]
+    presence = [sf.lit(True)]
     for name in target.config.partition_fields:
         column = sf.col(name)
-        named.append(column.isNotNull())
+        presence.append(column.isNotNull())
         field = find_field(target.schema, name)
         if field is not None and pa.types.is_string(field.type):
-            named.append(~sf.coalesce(column, sf.lit("")).isin(*UNNAMED))
-    return reduce(Column.__and__, named)
+            presence.append(~sf.coalesce(column, sf.lit("")).isin(*UNNAMED))
+    return reduce(Column.__and__, presence)
 
 
 def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
@@ -150,9 +153,11 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
     )
     condition = reduce(Column.__and__, _same_texts(keyed, target), condition)
     fields = target.matched_fields
-    same, _ = _same_columns(source, fields, target)
-    whole = all(field in same for field in target.place_fields)
-    return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same, by_place=True)
+    same_columns, _ = _same_columns(source, fields, target)
+    has_place_fields = all(field in same_columns for field in target.place_fields)
+    return keyed, Match(
+        condition, same_columns, spells=has_place_fields, exact=set(fields) <= same_columns, by_place=True
+    )
 
 
 def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
@@ -160,17 +165,17 @@ def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
 
     A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
     """
-    kinds = to_spark(target.schema)
+    table_types = to_spark(target.schema)
     equalities = []
     for name in text_keys(source, target.config.record_key_fields):
         field = find_field(target.schema, name)
-        if field is not None and root_of(name) in kinds.names and pa.types.is_string(field.type):
-            mine, theirs = (_inside(of(side, root_of(name)), name) for side in (SOURCE, TARGET))
+        if field is not None and root_of(name) in table_types.names and pa.types.is_string(field.type):
+            mine, theirs = (_nested_column(of(side, root_of(name)), name) for side in (SOURCE, TARGET))
             equalities.append(mine.eqNullSafe(theirs))
     return equalities
 
 
-def _inside(root: str, name: str) -> Column:
+def _nested_column(root: str, name: str) -> Column:
     return reduce(Column.__getitem__, name.split(".")[1:], sf.col(root))
 
 
@@ -178,23 +183,25 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
     """Match rows by columns that both sides have under one name."""
     names = [target.column(name, "What rows are to match by") for name in names]
     source_names = {name.lower() for name in source.columns}
-    missing = [name for name in names if name.lower() not in source_names]
-    if missing:
+    absent_names = [name for name in names if name.lower() not in source_names]
+    if absent_names:
         raise MissingColumnError(
-            f"Rows are to match by {', '.join(map(repr, missing))}, which the source lacks; it has "
+            f"Rows are to match by {', '.join(map(repr, absent_names))}, which the source lacks; it has "
             f"{', '.join(source.columns)}.",
             "Name columns that both have, or give a condition such as 'source.a = target.b'.",
         )
     condition = reduce(Column.__and__, (sf.col(of(SOURCE, name)) == sf.col(of(TARGET, name)) for name in names))
-    same, exact = _same_columns(source, names, target)
-    return Match(condition, same, exact=exact, by_place=_is_of_places(names, target))
+    same_columns, exact = _same_columns(source, names, target)
+    return Match(condition, same_columns, exact=exact, by_place=_is_of_places(names, target))
 
 
 def _is_of_places(names: Iterable[str], target: MergeTarget) -> bool:
+    """Return whether columns are all among those that make the key or the partition."""
     return set(names) <= set(target.matched_fields)
 
 
-def _names(on: On) -> list[str]:
+def _names_to_match(on: On) -> list[str]:
+    """Return the names of columns to match by; none for a condition or the key."""
     if isinstance(on, str):
         return [on]
     return list(on) if isinstance(on, Iterable) else []
@@ -217,13 +224,17 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
 
 def _same_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
     """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
-    kinds = {field.name: field.dataType for field in source.schema.fields}
-    own = to_spark(target.schema)
-    wanted = target.matched_fields
-    same = frozenset(
-        name for name in names if root_of(name) in own.names and kinds.get(root_of(name)) == own[root_of(name)].dataType
+    source_types = {field.name: field.dataType for field in source.schema.fields}
+    table_types = to_spark(target.schema)
+    matched_fields = target.matched_fields
+    same_columns = frozenset(
+        name
+        for name in names
+        if root_of(name) in table_types.names and source_types.get(root_of(name)) == table_types[root_of(name)].dataType
     )
-    return same, target.spells_apart and set(names) == set(wanted) and same.issuperset(wanted)
+    return same_columns, target.spells_apart and set(names) == set(matched_fields) and same_columns.issuperset(
+        matched_fields
+    )
 
 
 def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:

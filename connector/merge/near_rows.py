@@ -70,29 +70,31 @@ class NearRows:
 
         None if keys do not tell these rows: a clause is about rows without a match, or `on` does not equate the key.
         """
-        shown = target.shown
+        shown_rows = target.shown
         if any(clause.side is Side.BY_SOURCE for clause in clauses):
             return None
-        equal = _Equal.of(source, on, target, shown)
-        if equal is None:
+        equal_columns_of_key = _EqualColumns.of(source, on, target, shown_rows)
+        if equal_columns_of_key is None:
             return None
         checkpoint = source.localCheckpoint()
         count = _count(checkpoint)
         if count > MOST_KEYS:
             return cls(checkpoint)
-        values = equal.values(checkpoint)
-        sought = equal.sought(values, target)
-        if sought is None:
+        values = equal_columns_of_key.values(checkpoint)
+        sought_keys = equal_columns_of_key.keys_to_read(values, target)
+        if sought_keys is None:
             return cls(checkpoint, values=values)
-        slices = SoughtSlices.of(shown.snapshot, sought)
+        slices = SoughtSlices.of(shown_rows.snapshot, sought_keys)
         if slices.pairs > MOST_PAIRS:
             return cls(checkpoint, values=values)
-        rows = shown.frames.of_keys(_read_columns(target, clauses, columns, on, shown.snapshot), sought, slices)
+        rows = shown_rows.frames.of_keys(
+            _read_columns(target, clauses, columns, on, shown_rows.snapshot), sought_keys, slices
+        )
         if SEQUENCE_NUMBER not in rows.columns:
             # Any numbers tell rows of one key apart. The stored texts, which differ in each row, are slow to read.
             rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE_NUMBER))
-        few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
-        return cls(checkpoint, rows, values, values.num_rows == count and not sought.by, few)
+        is_few = max(count, len(sought_keys)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
+        return cls(checkpoint, rows, values, values.num_rows == count and not sought_keys.by, is_few)
 
     def hinted(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table, which a join sends to all its tasks if they are few."""
@@ -113,7 +115,7 @@ class NearRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Equal:
+class _EqualColumns:
     """Columns that are equal in rows that match.
 
     Attributes:
@@ -125,13 +127,14 @@ class _Equal:
     keys: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, source: DataFrame, on: On, target: MergeTarget, shown: ShownRows) -> _Equal | None:
+    def of(cls, source: DataFrame, on: On, target: MergeTarget, shown_rows: ShownRows) -> _EqualColumns | None:
+        """Return the equal columns; None if `on` does not equate all columns of the record key."""
         if isinstance(on, Column):
             return None
         names, _ = equal_columns(source, on, target)
         if on is None:
             return cls(tuple(names), None)
-        config, schema = shown.snapshot.config, shown.snapshot.schema
+        config, schema = shown_rows.snapshot.config, shown_rows.snapshot.schema
         keys = key_columns(config, schema, names) or hashed_columns(config, schema, names)
         return None if keys is None else cls(tuple(names), tuple(keys))
 
@@ -142,7 +145,8 @@ class _Equal:
         has_values = reduce(Column.__and__, (column.isNotNull() for column in needed))
         return source.where(has_values).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
 
-    def sought(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
+    def keys_to_read(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
+        """Return the record keys of the source's values; None if these do not give the table's keys."""
         if self.keys is None:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
@@ -162,12 +166,16 @@ def _read_columns(
 ) -> pa.Schema:
     """Return the columns of the table that the merge may need: those that some expression may name."""
     schema = snapshot.schema
-    said: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
+    expressions: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
     for clause in clauses:
-        said += clause.values_of(target, columns, with_fields).values() if clause.side is Side.MATCHED else ()
-        said += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
-    texts = [value.lower() for value in said if isinstance(value, str) and not is_of_side(value, SOURCE)]
-    if target.leaves_open or any(isinstance(value, Column) for value in said) or any("*" in text for text in texts):
+        expressions += clause.values_of(target, columns, with_fields).values() if clause.side is Side.MATCHED else ()
+        expressions += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
+    texts = [value.lower() for value in expressions if isinstance(value, str) and not is_of_side(value, SOURCE)]
+    if (
+        target.leaves_open
+        or any(isinstance(value, Column) for value in expressions)
+        or any("*" in text for text in texts)
+    ):
         return schema
     always = {RECORD_KEY, PARTITION_PATH, *number_columns(snapshot.config, schema), *target.kept_of_deletes}
     if target.config.delete_marker is not None:

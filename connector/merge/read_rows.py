@@ -60,20 +60,21 @@ class MergeReads:
         spark, schema = target.shown.spark, with_meta(target.schema)
 
         def predicates(condition: Any) -> tuple[Predicate, ...]:
+            """Return what a condition says of columns alone; no predicates if it is absent or pyhudi cannot read it."""
             return () if condition is None else condition_predicates(spark, condition, schema, target.path, TARGET)
 
-        alone = tuple(ReadRows(predicates(clause.condition)) for clause in clauses if clause.side is Side.BY_SOURCE)
+        by_source = tuple(ReadRows(predicates(clause.condition)) for clause in clauses if clause.side is Side.BY_SOURCE)
         sides = {clause.side for clause in clauses} - {Side.BY_SOURCE}
         if source is None or not sides:
-            return cls(alone, None, False, (), Observation())
-        names, others = equal_columns(source, on, target)
-        matched = tuple(predicate for text in others for predicate in predicates(text))
+            return cls(by_source, None, False, (), Observation())
+        names, table_conditions = equal_columns(source, on, target)
+        matched = tuple(predicate for text in table_conditions for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
         bounded = tuple(name for name in names if is_bounded(schema.field(name).type))
         places = target if on is None else None
         absence = Side.NOT_MATCHED in sides
-        return cls(alone, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
+        return cls(by_source, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
 
     def of_values(self, values: pa.Table) -> MergeReads:
         """Return what is read, given the values of all source rows that may match."""
@@ -100,12 +101,12 @@ class MergeReads:
         """Return what was read, once the query has run."""
         if self.matched is None:
             return self.by_source
-        noted = _answer(self.bounds) if self.columns and self.notes_bounds else {}
+        noted = _noted_bounds(self.bounds) if self.columns and self.notes_bounds else {}
         names = [name for name in self.columns if noted and not noted.get(f"{_UNNAMED}{name}")]
         if any(noted[f"{_LEAST}{name}"] is None for name in names):
             # No row of the source can have a match.
             return self.by_source
-        bounds = [bound for name in names if not self._of_times(name) for bound in _between(name, noted)]
+        bounds = [bound for name in names if not self._of_times(name) for bound in _bounds_of(name, noted)]
         return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
 
     def _of_times(self, name: str) -> bool:
@@ -119,14 +120,15 @@ def _unnamed(name: str) -> Column:
     return sf.max(column.isNull() | column.cast("string").isin(*UNNAMED))
 
 
-def _between(name: str, noted: Mapping[str, Any]) -> list[Predicate]:
+def _bounds_of(name: str, noted: Mapping[str, Any]) -> list[Predicate]:
+    """Return predicates for values within the bounds that Spark noted of a column."""
     least, greatest = noted[f"{_LEAST}{name}"], noted[f"{_GREATEST}{name}"]
     if least == greatest:
         return [Compare(name, "=", least)]
     return [Compare(name, ">=", least), Compare(name, "<=", greatest)]
 
 
-def _answer(bounds: Observation) -> Mapping[str, Any]:
+def _noted_bounds(bounds: Observation) -> Mapping[str, Any]:
     """Return the values that Spark noted; none if its plan left the source out, as beside an empty table."""
     answers: list[Mapping[str, Any]] = []
 

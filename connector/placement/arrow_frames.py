@@ -39,9 +39,11 @@ def text_fields(*names: str) -> StructType:
 
 
 def as_array(table: pa.Table, name: str) -> pa.StringArray:
+    """Return a column as one array of texts."""
     column = table.column(name).cast(pa.string()).combine_chunks()
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def by_name(names: Any, counts: Any) -> dict[str, int]:
+def counts_by_name(names: Any, counts: Any) -> dict[str, int]:
+    """Return counts by the names in another column."""
     return dict(zip(names.to_pylist(), counts.to_pylist(), strict=True))  # O(partitions)

@@ -26,12 +26,12 @@ class BatchKeys:
 
     Attributes:
         slices: The file slices in which the batch's keys were found.
-        opened: The partitions of keys that the table lacks.
+        partitions_of_new_keys: The partitions of keys that the table lacks.
     """
 
     keys: KeysOfWrite
     slices: dict[FileGroupId, FileSlice] = field(default_factory=dict)
-    opened: set[str] = field(default_factory=set)
+    partitions_of_new_keys: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, target: Target, settings: WriteSettings) -> BatchKeys | None:
@@ -49,7 +49,9 @@ class BatchKeys:
             if file_slice is not None:
                 self.slices[group] = file_slice
         absent = np.flatnonzero(tags.codes == NOT_FOUND)
-        self.opened.update(pc.unique(rows.paths.take(absent).dictionary_decode()).to_pylist())  # O(partitions)
+        self.partitions_of_new_keys.update(
+            pc.unique(rows.paths.take(absent).dictionary_decode()).to_pylist()
+        )  # O(partitions)
 
     def complete(self, timeline: Timeline, instant_time: str) -> None:
         """Keep what the batch learned, after its instant completed."""
@@ -57,27 +59,29 @@ class BatchKeys:
         if instant is None:
             return
         stats = timeline.files.read_commit(instant).partition_to_write_stats
-        made: dict[FileGroupId, list[WriteStat]] = {}
+        stats_by_group: dict[FileGroupId, list[WriteStat]] = {}
         for partition, found in stats.items():
             for stat in found:
-                made.setdefault(FileGroupId(partition, stat.file_id or ""), []).append(stat)
-        for group, of_group in made.items():
-            self._note(slice_rule(timeline), group, of_group)
+                stats_by_group.setdefault(FileGroupId(partition, stat.file_id or ""), []).append(stat)
+        for group, of_group in stats_by_group.items():
+            self._note_successor(slice_rule(timeline), group, of_group)
         self.keys.complete()
 
-    def _note(self, rule: SliceRule, group: FileGroupId, stats: list[WriteStat]) -> None:
+    def _note_successor(self, rule: SliceRule, group: FileGroupId, stats: list[WriteStat]) -> None:
         """Know the slice that a commit made of a known one, if it has the same keys."""
-        before = self.slices.get(group)
-        keys = None if before is None else self.keys.keys_of(before)
-        if before is None or keys is None:
+        slice_before = self.slices.get(group)
+        keys = None if slice_before is None else self.keys.keys_of(slice_before)
+        if slice_before is None or keys is None:
             return
-        after = rule.slice_after(before, group, [(stat.path or "", stat.file_size_in_bytes) for stat in stats])
-        if after is None:
+        slice_after = rule.slice_after(
+            slice_before, group, [(stat.path or "", stat.file_size_in_bytes) for stat in stats]
+        )
+        if slice_after is None:
             return
-        if after.base is before.base:
+        if slice_after.base is slice_before.base:
             # An append keeps the keys if the batch has no others.
-            keeps = group.partition_path not in self.opened
+            keeps_keys = group.partition_path not in self.partitions_of_new_keys
         else:
-            keeps = not (before.logs or stats[0].num_inserts or stats[0].num_deletes)
-        if keeps:
-            self.keys.written[SliceName.of(after)] = keys
+            keeps_keys = not (slice_before.logs or stats[0].num_inserts or stats[0].num_deletes)
+        if keeps_keys:
+            self.keys.written[SliceName.of(slice_after)] = keys

@@ -25,12 +25,12 @@ _LEAST_OF_A_TASK = 1 << 20
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 
 
-def places(df: DataFrame, wish: Placing, *, whole: bool = False) -> bool:
-    """Return whether to place rows; ``whole`` says that tasks write nothing of rows that are not placed."""
+def places(df: DataFrame, wish: Placing, *, needs_whole_groups: bool = False) -> bool:
+    """Return whether to place rows; with ``needs_whole_groups`` tasks write nothing of rows that are not placed."""
     if wish != "auto":
         return wish == "always"
     cores = local_cores(df.sparkSession)
-    if cores is not None and cores <= MOST_WORKERS and not whole:
+    if cores is not None and cores <= MOST_WORKERS and not needs_whole_groups:
         return False
     size = estimated_bytes(df)
     return size is None or size > MOST_WORKERS * _LEAST_OF_A_TASK

@@ -101,9 +101,9 @@ def colocate(
     storage = open_storage(path, storage_options)
     stored_table = with_inferred_key_encoding(open_table(storage))
     settings = TableSettings(bucket_count=buckets, time_options=infer_zone(stored_table, {}))
-    asked, notices = with_number_by_rule(stored_table, settings)
+    settings_with_number, notices = with_number_by_rule(stored_table, settings)
     warn_once(notices)
-    adopted = AdoptedTable(asked, path)
+    adopted = AdoptedTable(settings_with_number, path)
     config, _ = adopted.changes_to(stored_table.config, lambda: infer_index(stored_table))
     if config.generates_keys:
         return df
@@ -128,9 +128,9 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
     """
     table = seen.table
     undecided = Placement(table.config, None, tasks) if tasks else _adaptive_placement(df.sparkSession, table)
-    _refuse_twins(df, undecided.columns)
-    given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
-    schema = key_schema(seen.schema, given, table.config, table.path, number_to_text=number_to_text)
+    _refuse_columns_of_one_name(df, undecided.columns)
+    row_types = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
+    schema = key_schema(seen.schema, row_types, table.config, table.path, number_to_text=number_to_text)
     return replace(undecided, schema=schema)
 
 
@@ -143,8 +143,9 @@ def with_numbers(placement: Placement, seen: SeenTable) -> Placement:
     return replace(placement, numbers=numbers)
 
 
-def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
-    for name in deciding:
+def _refuse_columns_of_one_name(df: DataFrame, key_columns: list[str]) -> None:
+    """Refuse rows with several columns of the name of a key or partition column, apart from case."""
+    for name in key_columns:
         twins = [column for column in df.columns if column.lower() == name.lower()]
         if len(twins) > 1:
             raise DuplicateColumnError(
@@ -159,8 +160,8 @@ def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
     adaptive = "spark.sql.adaptive."
     if "false" in {spark.conf.get(adaptive + setting) for setting in ("enabled", "coalescePartitions.enabled")}:
         return Placement(table.config, None, default_tasks(spark, table))
-    first = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
-    slots = int(first or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    initial_slots = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
+    slots = int(initial_slots or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     return Placement(table.config, None, slots, exactly=False)
 
 
@@ -178,6 +179,7 @@ def default_tasks(spark: SparkSession, table: Table) -> int:
 
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
+    """Return whether rows can be placed: by a Spark expression, or by Python functions of some kind."""
     return slot_expression(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
@@ -203,10 +205,12 @@ def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> D
 
 
 def _by_hash(df: DataFrame, placement: Placement, integer: Column | str) -> DataFrame:
+    """Return rows shuffled by an integer, into exactly the placement's tasks or as Spark chooses."""
     return df.repartition(placement.tasks, integer) if placement.exactly else df.repartition(integer)
 
 
 def _slot_column(placement: Placement) -> Any:
+    """Return the slot of each row as a Python function over the key and partition columns, for Spark 4.1 and later."""
     arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
 
     def slot(*columns: pa.Array) -> pa.Array:
@@ -216,6 +220,7 @@ def _slot_column(placement: Placement) -> Any:
 
 
 def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
+    """Return the placed rows, which go through Python whole, as Spark 4.0 has no functions over Arrow columns."""
     refuse_name(df, _SLOT)
     stand_ins = pa.array(integers_by_slot(placement.tasks))
 
@@ -235,9 +240,9 @@ def integers_by_slot(tasks: int) -> Slots:
     start = 0
     while (integers < 0).any():
         candidates = np.arange(start, start + 8 * tasks, dtype=np.int32)
-        slots, first = np.unique(spark_hash(candidates).astype(np.int64) % tasks, return_index=True)
+        slots, first_positions = np.unique(spark_hash(candidates).astype(np.int64) % tasks, return_index=True)
         fresh = integers[slots] < 0
-        integers[slots[fresh]] = candidates[first[fresh]]
+        integers[slots[fresh]] = candidates[first_positions[fresh]]
         start += 8 * tasks
     return integers
 

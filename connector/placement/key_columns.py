@@ -54,6 +54,7 @@ def left_to_the_commit(table: str) -> None:
 
 
 def can_spell(df: DataFrame, placement: Placement) -> bool:
+    """Return whether `with_keys` can compute the keys of rows, in Spark or in Python."""
     return KeyText.of(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
@@ -69,17 +70,18 @@ def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
     if text is not None:
         return df.withColumns({KEY: sf.expr(text.key), PATH: sf.expr(text.path)})
     if has_arrow_udf(df):
-        made = df.withColumn(_BOTH, _udf(placement))
-        return made.withColumns({name: sf.col(_BOTH)[name] for name in (KEY, PATH)}).drop(_BOTH)
-    return _through_python(df, placement)
+        with_both = df.withColumn(_BOTH, _keys_function(placement))
+        return with_both.withColumns({name: sf.col(_BOTH)[name] for name in (KEY, PATH)}).drop(_BOTH)
+    return _with_keys_by_python(df, placement)
 
 
 def check_columns(df: DataFrame, placement: Placement) -> None:
-    missing = [name for name in placement.columns if name not in df.columns]
-    if missing:
+    """Refuse rows that lack a column of the key or the partition."""
+    absent_names = [name for name in placement.columns if name not in df.columns]
+    if absent_names:
         raise MissingColumnError(
-            f"The rows lack {', '.join(map(repr, missing))}, from which the table {placement.config.name!r} takes its "
-            "keys and partitions.",
+            f"The rows lack {', '.join(map(repr, absent_names))}, from which the table {placement.config.name!r} takes "
+            "its keys and partitions.",
             "Add the column, or correct the case of its name.",
         )
 
@@ -99,7 +101,8 @@ def with_position(df: DataFrame) -> DataFrame:
     return df.withColumn(POSITION, sf.monotonically_increasing_id())
 
 
-def _udf(placement: Placement) -> Any:
+def _keys_function(placement: Placement) -> Any:
+    """Return key and path of each row as a Python function over their columns, for Spark 4.1 and later."""
     arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
 
     def spell(*columns: pa.Array) -> pa.Array:
@@ -109,7 +112,9 @@ def _udf(placement: Placement) -> Any:
     return arrow_udf(spell, StructType(_FIELDS))(*map(sf.col, placement.columns))
 
 
-def _through_python(df: DataFrame, placement: Placement) -> DataFrame:
+def _with_keys_by_python(df: DataFrame, placement: Placement) -> DataFrame:
+    """Return rows with key and path; the rows go through Python whole, as Spark 4.0 requires."""
+
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             fields = [*batch.schema, pa.field(KEY, pa.string()), pa.field(PATH, pa.string())]

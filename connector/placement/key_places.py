@@ -31,7 +31,7 @@ from ...table.files.names import FileGroupId
 from ...table.keys.partition_paths import check_safe_path
 from ...table.merging.merger import RowMeeting
 from ...table.seen_table import SeenTable
-from .arrow_frames import as_array, by_name, text_fields, through, with_spark
+from .arrow_frames import as_array, counts_by_name, text_fields, through, with_spark
 from .batch_keys import BatchKeys
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
 from .table_keys import GROUP, HOME, LOGGED, spark_tasks, table_keys
@@ -97,6 +97,7 @@ class Tagging:
 
     @property
     def fills(self) -> bool:
+        """Whether rows of new keys may join small file groups."""
         return self.target.operation.name in {INSERT, UPSERT}
 
     def keep(self, rows: DataFrame) -> DataFrame:
@@ -133,7 +134,7 @@ class KeyRanges:
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows with a key, by partition path."""
-        return by_name(self.table.column(PATH), self.table.column(_ROWS))
+        return counts_by_name(self.table.column(PATH), self.table.column(_ROWS))
 
     @property
     def rows(self) -> int:
@@ -155,7 +156,8 @@ class KeyRanges:
         span = pc.min_max(self.table.column(_LEAST)), pc.min_max(self.table.column(_GREATEST))
         return span[0]["min"].as_py(), span[1]["max"].as_py()  # O(1)
 
-    def counted(self, pairs: DataFrame) -> DataFrame:
+    def within_bounds(self, pairs: DataFrame) -> DataFrame:
+        """Return the pairs of keys and partitions that the ranges count: keys within the bounds of their partition."""
         spans = pairs.sparkSession.createDataFrame(self.table.select([PATH, _LEAST, _GREATEST]))
         return pairs.join(spans, PATH).where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(KEY, PATH)
 
@@ -166,7 +168,7 @@ class FoundKeys:
 
     Attributes:
         keys: Partition path, key, and file id; null if the table lacks the key.
-        new: The number of keys that the table lacks, by partition path.
+        new_counts: The number of keys that the table lacks, by partition path.
         is_resolved: Whether ``keys`` also names each row's target partition, null for none, and whether the row leaves
             its own partition.
         moves: Whether rows may leave their partition.
@@ -174,7 +176,7 @@ class FoundKeys:
     """
 
     keys: DataFrame
-    new: Mapping[str, int]
+    new_counts: Mapping[str, int]
     groups: int
     figures: LookupFigures
     is_resolved: bool = False
@@ -189,7 +191,7 @@ class KeyPlaces:
     Attributes:
         pairs: An Arrow table if they are few. The file id is null for a key that the table lacks; the partition is
             present only if it may differ from the pair's path. A DataFrame may have the column `REPEATS`.
-        figures: The costs of the lookup, for a join without the false positives, which `took` adds.
+        figures: The costs of the lookup, for a join without the false positives, which `final_figures` adds.
         repeating: File groups that hold one of the keys several times, if the pairs are few.
     """
 
@@ -197,15 +199,16 @@ class KeyPlaces:
     figures: LookupFigures
     repeating: frozenset[FileGroupId] = frozenset()
 
-    def all_repeating(self, by: str) -> frozenset[FileGroupId]:
-        """Return the file groups that hold one of the keys several times; ``by`` is the column of partitions."""
+    def all_repeating(self, partition_column: str) -> frozenset[FileGroupId]:
+        """Return the file groups that hold one of the keys several times; partitions are in ``partition_column``."""
         if isinstance(self.pairs, pa.Table) or REPEATS not in self.pairs.columns:
             return self.repeating
-        groups = self.pairs.where(REPEATS).select(by, GROUP).distinct().toArrow()
-        columns = (groups.column(name).to_pylist() for name in (by, GROUP))  # O(file groups)
+        groups = self.pairs.where(REPEATS).select(partition_column, GROUP).distinct().toArrow()
+        columns = (groups.column(name).to_pylist() for name in (partition_column, GROUP))  # O(file groups)
         return frozenset(map(FileGroupId, *columns))
 
     def hits(self) -> DataFrame | pa.Table:
+        """Return the distinct keys that the table contains, with partition, file id and, for a join, `REPEATS`."""
         names = [KEY, HOME, GROUP]
         if isinstance(self.pairs, pa.Table):
             hits = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
@@ -215,7 +218,7 @@ class KeyPlaces:
             return hits.select(names).dropDuplicates()
         return hits.groupBy(*names).agg(sf.max(REPEATS).alias(REPEATS))
 
-    def took(self, groups: int) -> LookupFigures:
+    def final_figures(self, groups: int) -> LookupFigures:
         """Return the costs of the lookup, given the number of file groups that contain keys."""
         if isinstance(self.pairs, pa.Table) or not self.figures.candidates:
             return self.figures
@@ -224,6 +227,8 @@ class KeyPlaces:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
+    """A lookup of the keys of a write, whose rows have the ranges of keys ``ranges``."""
+
     work: Tagging
     index: LookupIndex
     seen: SeenTable
@@ -244,9 +249,11 @@ class KeyLookup:
         pairs = places.pairs.select([PATH, KEY, GROUP])
         if (self.work.revives or self.work.settings.origin.of_stored) and has_copies(pairs, [PATH, KEY]):
             return None
-        new, groups = counted(pairs, PATH)
+        new_counts, groups = count_keys(pairs, PATH)
         repeating = places.all_repeating(PATH)
-        return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups), repeating=repeating)
+        return FoundKeys(
+            with_spark(keyed.sparkSession, pairs), new_counts, groups, places.final_figures(groups), repeating=repeating
+        )
 
     def may_have_copies(self, keyed: DataFrame) -> bool:
         """Return whether an overwrite of partitions may leave some of its keys in two partitions.
@@ -263,8 +270,8 @@ class KeyLookup:
             return True
         hits, replaced = places.hits(), list(self.ranges.counts)
         if isinstance(hits, pa.Table):
-            stays = pc.invert(pc.is_in(hits.column(HOME), pa.array(replaced, pa.string())))
-            return bool(pc.any(stays, min_count=0).as_py())  # O(1)
+            outside = pc.invert(pc.is_in(hits.column(HOME), pa.array(replaced, pa.string())))
+            return bool(pc.any(outside, min_count=0).as_py())  # O(1)
         return bool(hits.where(~sf.col(HOME).isin(replaced)).take(1))
 
     def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
@@ -278,22 +285,22 @@ class KeyLookup:
         batch_keys = None if self.work.batch_keys is None else self.work.batch_keys.keys
         spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), batch_keys)
         if self.ranges.is_few:
-            return self._looked_up_by_tasks(pairs, spread)
-        places = self._joined_by_spark(pairs, spread)
-        return None if places is None else self._checked_elsewhere(places, spread)
+            return self._look_up_by_tasks(pairs, spread)
+        places = self._join_in_spark(pairs, spread)
+        return None if places is None else self._search_other_partitions(places, spread)
 
-    def _looked_up_by_tasks(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
-        """Let tasks look keys up."""
-        wanted = pairs.toArrow()
-        rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
+    def _look_up_by_tasks(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
+        """Look keys up by tasks, a file group each, and note what they find for the stream's next batch."""
+        unique_pairs = pairs.toArrow()
+        rows = KeyedRows(as_array(unique_pairs, KEY), as_array(unique_pairs, PATH).dictionary_encode())
         tags = spread.tag(rows)
         if self.work.batch_keys is not None:
             self.work.batch_keys.note(tags, rows, self.seen)
-        local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
+        places = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
         repeating = frozenset(tags.groups[code] for code in tags.repeating if self.work.counts)
-        return KeyPlaces(local, tags.figures, repeating)
+        return KeyPlaces(places, tags.figures, repeating)
 
-    def _joined_by_spark(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
+    def _join_in_spark(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
         """Let Spark join keys with those of the files whose ranges overlap them; None if it cannot read all files."""
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
@@ -304,7 +311,7 @@ class KeyLookup:
             file_slices, spans = [file_slice for by_id in slices for file_slice in by_id.values()], self.ranges.bounds
             # An uncounted key may be in another partition or outside the bounds. Without an entry here, the write
             # refuses its row.
-            pairs = self.ranges.counted(pairs)
+            pairs = self.ranges.within_bounds(pairs)
         # Among so many keys every bloom filter has a hit. Key ranges still exclude files if keys grow with time.
         candidates = spread.overlapping(file_slices, spans)
         figures = LookupFigures(len(file_slices), len(candidates))
@@ -324,7 +331,7 @@ class KeyLookup:
         repeats = sf.count_if(~sf.col(LOGGED)) > 1
         return KeyPlaces(joined.groupBy(*names).agg(repeats.alias(REPEATS)), figures)
 
-    def _checked_elsewhere(self, places: KeyPlaces, spread: SpreadLookup) -> KeyPlaces | None:
+    def _search_other_partitions(self, places: KeyPlaces, spread: SpreadLookup) -> KeyPlaces | None:
         """Look in other partitions for the keys that their own partitions lack, and return the places of all keys.
 
         None if this Spark cannot read all files. Raises as `UnnotedIndex.refuse_elsewhere`.
@@ -334,17 +341,17 @@ class KeyLookup:
             return places
         pairs = self.work.keep(cast("DataFrame", places.pairs))
         absent = pairs.where(sf.col(GROUP).isNull()).select(KEY, PATH)
-        first = absent.limit(max(FEW_KEYS, 0) + 1).toArrow()
-        if not first.num_rows:
+        few_absent = absent.limit(max(FEW_KEYS, 0) + 1).toArrow()
+        if not few_absent.num_rows:
             return replace(places, pairs=pairs)
-        if first.num_rows <= FEW_KEYS:
-            rows = KeyedRows(as_array(first, KEY), as_array(first, PATH).dictionary_encode())
+        if few_absent.num_rows <= FEW_KEYS:
+            rows = KeyedRows(as_array(few_absent, KEY), as_array(few_absent, PATH).dictionary_encode())
             index.refuse_elsewhere(rows, np.arange(len(rows)), view, spread.look)
             return replace(places, pairs=pairs)
         slices = view.all_slices()
         spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.ranges.between)
         candidates = spread.overlapping(slices, spans)
-        example = str(first.column(KEY)[0].as_py())  # one value, for the error
+        example = str(few_absent.column(KEY)[0].as_py())  # one value, for the error
         if len(candidates) > index.settings.most_elsewhere:
             raise index.too_many(f"more than {FEW_KEYS:,}", example, view)
         if candidates:
@@ -359,24 +366,28 @@ class KeyLookup:
         return replace(places, pairs=pairs)
 
 
-def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
+def count_keys(keys: DataFrame | pa.Table, partition_column: str) -> tuple[dict[str, int], int]:
     """Return the number of keys that the table lacks, by partition, and the number of file groups that contain others.
 
-    ``by`` is the column of partitions. The file id in ``keys`` is null if the table lacks the key.
+    Partitions are in ``partition_column``. The file id in ``keys`` is null if the table lacks the key.
     """
     if isinstance(keys, pa.Table):
-        by_group = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])
+        by_group = (
+            keys.group_by([partition_column, GROUP])
+            .aggregate([([], "count_all")])
+            .select([partition_column, GROUP, "count_all"])
+        )
     else:
-        by_group = keys.groupBy(by, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
+        by_group = keys.groupBy(partition_column, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
     absent = by_group.filter(pc.is_null(by_group.column(GROUP)))
-    return by_name(absent.column(by), absent.column(2)), by_group.num_rows - absent.num_rows
+    return counts_by_name(absent.column(partition_column), absent.column(2)), by_group.num_rows - absent.num_rows
 
 
-def has_copies(keys: DataFrame | pa.Table, by: list[str]) -> bool:
+def has_copies(keys: DataFrame | pa.Table, key_columns: list[str]) -> bool:
     """Return whether some key is there for several file groups."""
     if isinstance(keys, pa.Table):
-        return bool(keys.group_by(by).aggregate([]).num_rows < keys.num_rows)
-    return bool(keys.groupBy(*by).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
+        return bool(keys.group_by(key_columns).aggregate([]).num_rows < keys.num_rows)
+    return bool(keys.groupBy(*key_columns).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
 
 
 def _null() -> Column:

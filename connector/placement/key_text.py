@@ -44,24 +44,25 @@ class KeyText:
     def of(cls, placement: Placement, schema: StructType) -> KeyText | None:
         """Return the SQL for rows of ``schema``; None if only Python can compute keys."""
         try:
-            given, stored = deciding_types(placement, schema)
+            row_types, table_types = deciding_types(placement, schema)
         except UnsupportedTypeError:
             # The write reports the unsupported type.
             return None
-        path = path_text(placement, schema, given, stored)
-        key = _key_text(placement, schema, given, stored)
+        path = path_text(placement, schema, row_types, table_types)
+        key = _key_text(placement, schema, row_types, table_types)
         return None if path is None or key is None else cls(key, path)
 
 
 def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema, pa.Schema]:
-    given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
-    return given, given if placement.schema is None else placement.schema
+    """Return the types of the key and partition columns in the rows, and in the table if they are known."""
+    row_types = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
+    return row_types, row_types if placement.schema is None else placement.schema
 
 
-def path_text(placement: Placement, schema: StructType, given: pa.Schema, stored: pa.Schema) -> str | None:
+def path_text(placement: Placement, schema: StructType, row_types: pa.Schema, table_types: pa.Schema) -> str | None:
     """Return the partition path of a row as SQL; None if only Python can compute it.
 
-    ``given`` and ``stored`` are from `deciding_types`.
+    ``row_types`` and ``table_types`` are from `deciding_types`.
     """
     config = placement.config
     if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
@@ -70,26 +71,29 @@ def path_text(placement: Placement, schema: StructType, given: pa.Schema, stored
         return None
     segments = []
     for field in config.partition_fields:
-        if field not in given.names or field not in stored.names:
+        if field not in row_types.names or field not in table_types.names:
             return None
-        spelt_alike = pa.types.is_date(given.field(field).type) or schema[field].dataType == StringType()
+        casts_alike = pa.types.is_date(row_types.field(field).type) or schema[field].dataType == StringType()
         # A column name that Hudi permits needs no escaping within an SQL string.
-        spelt = _spelt(field, given, stored, spelt_alike=spelt_alike) if is_avro_name(field) else None
-        if spelt is None:
+        column_text = (
+            _text_of_column(field, row_types, table_types, casts_alike=casts_alike) if is_avro_name(field) else None
+        )
+        if column_text is None:
             return None
-        text = f"coalesce(nullif({spelt}, ''), '{HIVE_DEFAULT_PARTITION}')"
+        text = f"coalesce(nullif({column_text}, ''), '{HIVE_DEFAULT_PARTITION}')"
         segments.append(f"concat('{field}=', {text})" if config.hive_style else text)
     return f"concat_ws('/', {', '.join(segments)})"
 
 
-def _key_text(placement: Placement, schema: StructType, given: pa.Schema, stored: pa.Schema) -> str | None:
+def _key_text(placement: Placement, schema: StructType, row_types: pa.Schema, table_types: pa.Schema) -> str | None:
+    """Return the record key of a row as SQL; None if only Python can compute it."""
     config = placement.config
     texts = []
     for field in config.record_key_fields:
-        if field not in given.names or field not in stored.names or not is_avro_name(field):
+        if field not in row_types.names or field not in table_types.names or not is_avro_name(field):
             return None
-        spelt_alike = pa.types.is_boolean(given.field(field).type) or schema[field].dataType == StringType()
-        text = _spelt(field, given, stored, spelt_alike=spelt_alike)
+        casts_alike = pa.types.is_boolean(row_types.field(field).type) or schema[field].dataType == StringType()
+        text = _text_of_column(field, row_types, table_types, casts_alike=casts_alike)
         if text is None:
             return None
         texts.append(text)
@@ -103,25 +107,25 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, stored
     return f"if({any_text}, concat({', '.join(parts)}), null)"
 
 
-def _spelt(field: str, given: pa.Schema, stored: pa.Schema, *, spelt_alike: bool) -> str | None:
+def _text_of_column(field: str, row_types: pa.Schema, table_types: pa.Schema, *, casts_alike: bool) -> str | None:
     """Return the text of a key or partition column as SQL; None if only Python can compute it.
 
-    ``spelt_alike`` says that Spark casts the column to the same text as pyhudi does.
+    ``casts_alike`` says that Spark casts the column to the same text as pyhudi does.
     """
-    kind, stored_kind = (schema.field(field).type for schema in (given, stored))
+    row_type, table_type = (schema.field(field).type for schema in (row_types, table_types))
     text = f"cast({quoted(field)} as string)"
-    if (spelt_alike and kind == stored_kind) or (
-        pa.types.is_integer(kind) and pa.types.is_integer(stored_kind) and fits(kind, stored_kind)
+    if (casts_alike and row_type == table_type) or (
+        pa.types.is_integer(row_type) and pa.types.is_integer(table_type) and fits(row_type, table_type)
     ):
         return text
-    if not fits_by_value(kind, stored_kind) or not (spelt_alike or pa.types.is_integer(kind)):
+    if not fits_by_value(row_type, table_type) or not (casts_alike or pa.types.is_integer(row_type)):
         return None
-    number = f"try_cast({quoted(field)} as {sql_name(stored_kind)})"
-    error = strange_value(field, kind, stored_kind, _SHOWN if pa.types.is_integer(kind) else f"'{_SHOWN}'")
-    before, after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))
+    number = f"try_cast({quoted(field)} as {sql_name(table_type)})"
+    error = strange_value(field, row_type, table_type, _SHOWN if pa.types.is_integer(row_type) else f"'{_SHOWN}'")
+    text_before, text_after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))
     # The line break separates the text that Spark appends.
-    shown = f"substring(regexp_replace({text}, '\\\\s+', ' '), 1, 100)"
-    refusal = f"raise_error(concat('{before}', {shown}, '{after}\\n'))"
+    shortened = f"substring(regexp_replace({text}, '\\\\s+', ' '), 1, 100)"
+    refusal = f"raise_error(concat('{text_before}', {shortened}, '{text_after}\\n'))"
     return f"if({text} is null or coalesce(cast({number} as string) = {text}, false), {text}, {refusal})"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The first new file group of the row's partition.
 FIRST_NEW = f"{NEW_GROUP}0"
-_BITS, _NAMES, _TAKING = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
+_BITS, _NAMES, _REWRITTEN = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
 # A partition has about 2**_SLOTS_BITS slots for each share, so that sizes are accurate to a few hundredths, and at most
 # 2**_MOST_BITS slots.
 _SLOTS_BITS, _MOST_BITS = 6, 20
@@ -40,61 +40,62 @@ class Places:
     appends: bool
     repeating: frozenset[FileGroupId] = frozenset()
 
-    def named(self, rows: DataFrame, file_id: Column | None = None) -> DataFrame:
+    def with_file_groups(self, rows: DataFrame, file_id: Column | None = None) -> DataFrame:
         """Return rows with the column `FILE_GROUP`.
 
         ``file_id`` is the file id of a key in the table, null for a new key; None if all keys are new.
         """
         if not (self.shares or self.repeating):
-            return rows.withColumn(FILE_GROUP, _first(file_id, sf.lit(FIRST_NEW)))
+            return rows.withColumn(FILE_GROUP, _group_or_new(file_id, sf.lit(FIRST_NEW)))
         joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
         # Any hash is suitable, if all tasks of the write use the same hash.
         slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
-        new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
+        new_group = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
         if file_id is not None and self.appends:
             # Mark all rows of a file group that gets a new base file, also the rows whose keys it contains.
-            taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), file_id), sf.lit(False))
-            file_id = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), file_id)).otherwise(file_id)
-        return joined.withColumn(FILE_GROUP, _first(file_id, new)).drop(_BITS, _NAMES, _TAKING)
+            is_rewritten = sf.coalesce(sf.array_contains(sf.col(_REWRITTEN), file_id), sf.lit(False))
+            file_id = sf.when(is_rewritten, sf.concat(sf.lit(NEW_GROUP), file_id)).otherwise(file_id)
+        return joined.withColumn(FILE_GROUP, _group_or_new(file_id, new_group)).drop(_BITS, _NAMES, _REWRITTEN)
 
     def _table(self) -> pa.Table:
         """Return for each partition its file groups by slot, and the file ids whose groups get a new base file."""
         bits: list[int] = []
         names: list[str] = []
-        taking: list[list[str]] = []
+        rewritten_ids: list[list[str]] = []
         repeating: dict[str, list[str]] = {}
         for group in sorted(self.repeating):
             repeating.setdefault(group.partition_path, []).append(group.file_id)
         paths = [*self.shares, *(path for path in repeating if path not in self.shares)]
         for path in paths:
-            dealt = self.shares.get(path)
-            taking.append(repeating.get(path, []))
-            if dealt is None:
+            shares = self.shares.get(path)
+            rewritten_ids.append(repeating.get(path, []))
+            if shares is None:
                 bits.append(1)
                 names += [FIRST_NEW, FIRST_NEW]
                 continue
-            spelled = [
+            group_names = [
                 f"{NEW_GROUP}{share.number}"
                 if share.number is not None
                 else f"{NEW_GROUP if self.appends else ''}{share.file_id}"
-                for share in dealt.shares
+                for share in shares.shares
             ]
-            bits.append(_bits(len(spelled)))
-            names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
-            taking[-1] += [share.file_id for share in dealt.shares if share.number is None]
+            bits.append(_bits(len(group_names)))
+            names += [group_names[code] for code in _shares_of_slots(shares, bits[-1])]
+            rewritten_ids[-1] += [share.file_id for share in shares.shares if share.number is None]
         offsets = np.cumsum([0, *(1 << bit for bit in bits)]).astype(np.int32)
         return pa.table(
             {
                 PATH: pa.array(paths, pa.string()),
                 _BITS: pa.array(bits, pa.int32()),
                 _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, pa.string())),
-                _TAKING: pa.array(taking, pa.list_(pa.string())),
+                _REWRITTEN: pa.array(rewritten_ids, pa.list_(pa.string())),
             }
         )
 
 
-def _first(file_id: Column | None, new: Column) -> Column:
-    return new if file_id is None else sf.coalesce(file_id, new)
+def _group_or_new(file_id: Column | None, new_group: Column) -> Column:
+    """Return the file id of a key in the table, or the new file group if it is null or absent."""
+    return new_group if file_id is None else sf.coalesce(file_id, new_group)
 
 
 def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
@@ -107,5 +108,6 @@ def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
 
 
 def _bits(shares: int) -> int:
+    """Return the bits of the hash that select a slot among those of so many shares."""
     # At least one bit, because Java ignores a shift by 64.
     return 1 if shares == 1 else min((shares - 1).bit_length() + _SLOTS_BITS, _MOST_BITS)

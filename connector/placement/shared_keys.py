@@ -44,17 +44,21 @@ def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:
         return keyed
     fields = config.record_key_fields
     texts = text_keys(keyed, fields)
-    wrong = [column.isin(NULL_KEY, EMPTY_KEY) for column in texts.values()]
+    may_share = [column.isin(NULL_KEY, EMPTY_KEY) for column in texts.values()]
     for name, column in texts.items():
-        wrong += [column.contains(f",{later}:") for later in fields[fields.index(name) + 1 :]]
-    if not wrong:
+        may_share += [column.contains(f",{later}:") for later in fields[fields.index(name) + 1 :]]
+    if not may_share:
         return keyed
     live = ~sf.coalesce(sf.col(IS_DELETED), sf.lit(False)) if IS_DELETED in keyed.columns else sf.lit(True)
     if config.delete_marker is not None and config.delete_marker.field in keyed.columns:
         marker = sf.col(quoted(config.delete_marker.field)).cast("string")
         live = live & ~marker.eqNullSafe(config.delete_marker.value)
     # The line break separates the text that Spark appends.
-    before, after = f"{refusal(work.target.table.path, f'the record key {_ROW}', f'the option {OPTION}')}\n".split(_ROW)
-    failing = sf.raise_error(sf.concat(sf.lit(before), sf.col(KEY), sf.lit(after)))
-    any_wrong = sf.coalesce(reduce(Column.__or__, (sf.coalesce(part, sf.lit(False)) for part in wrong)), sf.lit(False))
-    return keyed.withColumn(KEY, sf.when(any_wrong & live, failing).otherwise(sf.col(KEY)))
+    text_before, text_after = (
+        f"{refusal(work.target.table.path, f'the record key {_ROW}', f'the option {OPTION}')}\n".split(_ROW)
+    )
+    failing = sf.raise_error(sf.concat(sf.lit(text_before), sf.col(KEY), sf.lit(text_after)))
+    any_may_share = sf.coalesce(
+        reduce(Column.__or__, (sf.coalesce(part, sf.lit(False)) for part in may_share)), sf.lit(False)
+    )
+    return keyed.withColumn(KEY, sf.when(any_may_share & live, failing).otherwise(sf.col(KEY)))

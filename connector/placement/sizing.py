@@ -59,6 +59,7 @@ def suggest_buckets(
 
 
 def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: str) -> int | None:
+    """Return the number of buckets that suits rows; None without rows."""
     size = parquet_bytes(rows)
     if not size:
         return None
@@ -71,6 +72,7 @@ def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
 
 
 def parquet_bytes(df: DataFrame) -> int:
+    """Return the bytes of rows as Parquet, estimated by a sample; 0 without rows."""
     to_arrow(df.schema)
     sample = df.limit(SAMPLE_ROWS).toArrow()
     if not sample.num_rows:

@@ -44,30 +44,30 @@ _MOST_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 def slot_expression(placement: Placement, schema: StructType) -> Column | None:
     """Return the slot of rows of ``schema``, a bigint; None if only Python can compute it."""
     try:
-        columns = _Columns.of(placement, schema)
+        columns = _AlikeColumns.of(placement, schema)
     except UnsupportedTypeError:
         # The write reports the unsupported type.
         return None
     index, numbers = placing_index_for(placement.config), placement.numbers
     if columns is None or index is None:
         return None
-    count = str(index.bucket_count) if numbers is None else _count(numbers, columns.path)
+    count = str(index.bucket_count) if numbers is None else _bucket_count(numbers, columns.path)
     if count is None:
         return None
     # SQL text, because each function call from Python would be a message to the JVM.
     return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {count}) % {placement.tasks}")
 
 
-def _count(numbers: BucketNumbers, path: str) -> str | None:
+def _bucket_count(numbers: BucketNumbers, path: str) -> str | None:
     """Return the number of buckets of a row's partition as SQL; None if only Python can find so many expressions."""
     rule = numbers.rule
     if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
         return None
     cases = []
     for expression, number in rule.expressions:
-        named = path_of(expression)
+        exact_path = path_of(expression)
         # Spark's ``rlike`` is Java's ``find()``, by which Apache Hudi holds a rule against a path.
-        comparison = f"rlike {_literal(expression)}" if named is None else f"= {_literal(named)}"
+        comparison = f"rlike {_literal(expression)}" if exact_path is None else f"= {_literal(exact_path)}"
         cases.append(f" when {path} {comparison} then {number}")
     return f"(case{''.join(cases)} else {rule.default} end)" if cases else str(rule.default)
 
@@ -78,7 +78,7 @@ def _literal(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _AlikeColumns:
     """Key and partition columns that Spark and pyhudi spell alike, as SQL.
 
     Attributes:
@@ -89,30 +89,31 @@ class _Columns:
     path: str
 
     @classmethod
-    def of(cls, placement: Placement, schema: StructType) -> _Columns | None:
+    def of(cls, placement: Placement, schema: StructType) -> _AlikeColumns | None:
+        """Return the columns of a table; None if Spark and pyhudi may spell some value in two ways."""
         config = placement.config
-        given, stored = deciding_types(placement, schema)
+        row_types, table_types = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
-            if not all(field in schema.names for schema in (given, stored)) or {",", ":"} & {*field}:
+            if not all(field in schema.names for schema in (row_types, table_types)) or {",", ":"} & {*field}:
                 return None
-            kind, stored_kind = (schema.field(field).type for schema in (given, stored))
-            text = schema[field].dataType == StringType() and fits_by_value(kind, stored_kind)
-            if not pa.types.is_integer(stored_kind) or not (text or pa.types.is_integer(kind)):
+            row_type, table_type = (schema.field(field).type for schema in (row_types, table_types))
+            is_text = schema[field].dataType == StringType() and fits_by_value(row_type, table_type)
+            if not pa.types.is_integer(table_type) or not (is_text or pa.types.is_integer(row_type)):
                 return None
-            keys.append((field, (stored_kind if text else kind).bit_width))
+            keys.append((field, (table_type if is_text else row_type).bit_width))
         if config.names_key_field:
             # Such a key and its hash contain the field's name.
             return None
-        path = path_text(placement, schema, given, stored)
+        path = path_text(placement, schema, row_types, table_types)
         return None if path is None else cls(tuple(keys), path)
 
     def hash(self, index: BucketIndex) -> str:
         """Return Java's ``List.hashCode`` of the key's values without its highest bit."""
-        wanted = index.hash_fields or index.record_key_fields
+        hash_fields = index.hash_fields or index.record_key_fields
         hashed = "1L"
         for field, bits in self.keys:
-            if field in wanted:
+            if field in hash_fields:
                 # Text that is not a number may get any slot, because the task that writes its row refuses it.
                 of_field = f"coalesce({_digits_hash(f'try_cast({quoted(field)} as bigint)', bits)}, 0L)"
                 hashed = _low_bits(f"{hashed} * 31L + {of_field}")
@@ -124,19 +125,19 @@ def _digits_hash(number: str, bits: int) -> str:
     digits = _MOST_DIGITS[bits]
     low = _low_bits(number)
     terms = [f"if({number} < 0, {_MODULUS}L - {low}, {low})"]
-    for place in range(1, digits):
-        shortened = f"abs({number} div {10**place}L)"
-        if digits - place > _SURE_DIGITS:
+    for position in range(1, digits):
+        shortened = f"abs({number} div {10**position}L)"
+        if digits - position > _SURE_DIGITS:
             shortened = _low_bits(shortened)
-        terms.append(_low_bits(f"{shortened} * {21 * pow(31, place - 1, _MODULUS) % _MODULUS}L"))
+        terms.append(_low_bits(f"{shortened} * {21 * pow(31, position - 1, _MODULUS) % _MODULUS}L"))
     codes = [sum(ord("0") * 31**place for place in range(count)) for count in range(digits + 1)]
     signed = [0, *(code + ord("-") * 31**count for count, code in enumerate(codes))]
     length = f"length(cast({number} as string))"
-    terms.append(f"if({number} < 0, {_at(signed, length)}, {_at(codes, length)})")
+    terms.append(f"if({number} < 0, {_value_at(signed, length)}, {_value_at(codes, length)})")
     return _low_bits(" + ".join(terms))
 
 
-def _at(values: list[int], position: str) -> str:
+def _value_at(values: list[int], position: str) -> str:
     """Return the value at a position from 0, modulo 2 ** 31; null outside the list."""
     return f"get(array({', '.join(f'{value % _MODULUS}L' for value in values)}), {position})"
 

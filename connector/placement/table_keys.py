@@ -58,22 +58,24 @@ def table_keys(
     """
     names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]
     # Spark knows a key's file by its name only, and names are unique unless a user copied files within the table.
-    plain = [file_slice for file_slice in file_slices if not file_slice.logs] if len(set(names)) == len(names) else []
+    read_by_spark = (
+        [file_slice for file_slice in file_slices if not file_slice.logs] if len(set(names)) == len(names) else []
+    )
     frames = []
-    if plain:
+    if read_by_spark:
         try:
-            frames = [_scanned(spark, table.storage, plain, between)]
+            frames = [_keys_by_spark(spark, table.storage, read_by_spark, between)]
         except Exception:
             logger.info("table %s: Spark cannot read its files, so Python does", table.storage.path, exc_info=True)
-            plain = []
-    rest = [file_slice for file_slice in file_slices if file_slice.logs or not plain]
-    if rest and not in_python:
+            read_by_spark = []
+    read_by_python = [file_slice for file_slice in file_slices if file_slice.logs or not read_by_spark]
+    if read_by_python and not in_python:
         return None
-    frames += [_read_in_python(spark, rest, table)] if rest else []
+    frames += [_keys_by_python(spark, read_by_python, table)] if read_by_python else []
     return reduce(DataFrame.union, frames)
 
 
-def _scanned(
+def _keys_by_spark(
     spark: SparkSession, storage: Storage, file_slices: Sequence[FileSlice], between: tuple[str, str]
 ) -> DataFrame:
     """Return the keys of base files by Spark's own Parquet reader."""
@@ -87,21 +89,21 @@ def _scanned(
     keys = scan_record_keys(spark, storage, [file_slice.base_file for file_slice in file_slices])
     # Spark Connect looks for the files only when the schema is needed.
     _ = keys.schema
-    missing = NullKeyError(
+    error = NullKeyError(
         f"Base files of the table {storage.path} hold rows without a record key, so keys cannot be looked up.",
         "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: rewrite it, or keep "
         "using the writer that made it.",
     )
     # The line break separates the text that Spark appends.
-    key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{missing}\n")))
-    wanted = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
-    key_rows = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
+    key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{error}\n")))
+    in_range = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
+    key_rows = keys.where(in_range).select(key.alias(KEY), FILE_NAME)
     return key_rows.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(
         PATH, KEY, GROUP, sf.lit(False).alias(LOGGED)
     )
 
 
-def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
+def _keys_by_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
     """Return the keys of file slices by tasks in Python, which also read log files."""
     tasks = min(
         len(file_slices),

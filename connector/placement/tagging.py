@@ -46,7 +46,7 @@ from .key_places import FoundKeys, KeyLookup, KeyRanges, Tagging
 from .new_places import FIRST_NEW, Places
 from .shared_keys import without_shared_keys
 from .table_keys import GROUP, HOME, spark_tasks
-from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
+from .unique_keys import LEAVES, UniqueKeys, with_homes, written_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -81,7 +81,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
         left_to_the_commit(work.target.table.path)
         return None
-    began = time.monotonic()
+    start = time.monotonic()
     rows = with_position(df) if work.target.operation.breaks_ties else df
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
@@ -104,35 +104,36 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
         found_keys = lookup.find(keyed)
     if found_keys is None and (work.looks_up or resolves):
         return None
-    new = lookup.ranges.counts if found_keys is None else found_keys.new
+    new_counts = lookup.ranges.counts if found_keys is None else found_keys.new_counts
     view = seen.view if work.fills else None
-    shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new)
+    shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new_counts)
     groups = sum(len(share.shares) for share in shares.values()) + (0 if found_keys is None else found_keys.groups)
     figures = None
     if found_keys is not None and work.looks_up:
-        figures = replace(found_keys.figures, seconds=round(time.monotonic() - began, 3))
+        figures = replace(found_keys.figures, seconds=round(time.monotonic() - start, 3))
     repeating = found_keys.repeating if found_keys is not None and work.appends else frozenset[FileGroupId]()
-    placed = _placed(keyed, found_keys, Places(shares, work.appends, repeating), lookup)
-    return TaggedRows(_together(placed, groups, placement), moment, figures)
+    with_groups = _with_file_groups(keyed, found_keys, Places(shares, work.appends, repeating), lookup)
+    return TaggedRows(_together(with_groups, groups, placement), moment, figures)
 
 
-def _placed(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
+def _with_file_groups(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
+    """Return rows with their file groups: of new keys if nothing was looked up, else by a join with the found keys."""
     if found_keys is None:
-        return places.named(keyed)
+        return places.with_file_groups(keyed)
     if found_keys.is_resolved:
-        return sent(_joined(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves)
-    return _joined(keyed, places.named(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
+        return written_rows(_joined(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves)
+    return _joined(keyed, places.with_file_groups(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
 
 
 def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
     """Return rows joined with the table of keys: one row for each file group that contains the key."""
-    changed = PlacementError(
+    error = PlacementError(
         f"Rows for the table {lookup.seen.table.path} have other keys now than at the lookup: their query does not "
         "give the same rows each time, and Spark ran it again.",
         "Write the rows to files first, or persist them, and upsert those.",
     )
     # The line break separates the text that Spark appends.
-    refusal = sf.raise_error(sf.lit(f"{changed}\n"))
+    refusal = sf.raise_error(sf.lit(f"{error}\n"))
     joined = keyed.join(sf.broadcast(keys) if lookup.ranges.is_few else keys, [PATH, KEY], "left")
     # The task that writes a row without a key refuses it and names it.
     group: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(sf.coalesce(sf.col(FILE_GROUP), refusal))
@@ -142,8 +143,8 @@ def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
 def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
     """Return rows with those of each file group in one partition, without the columns of the lookup."""
     home = sf.coalesce(HOME, PATH) if HOME in rows.columns else sf.col(PATH)
-    by = [home, sf.expr(f"ltrim('{NEW_GROUP}', substring_index({FILE_GROUP}, '/', -1))")]
+    columns = [home, sf.expr(f"ltrim('{NEW_GROUP}', substring_index({FILE_GROUP}, '/', -1))")]
     # With a fixed number of tasks, Spark does not join small partitions.
     tasks = min(spark_tasks(rows.sparkSession), max(groups, 1)) if placement.exactly else None
-    placed = rows.repartition(*by) if tasks is None else rows.repartition(tasks, *by)
-    return placed.drop(KEY, PATH, HOME)
+    shuffled = rows.repartition(*columns) if tasks is None else rows.repartition(tasks, *columns)
+    return shuffled.drop(KEY, PATH, HOME)

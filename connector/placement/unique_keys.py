@@ -22,7 +22,7 @@ from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
 from .arrow_frames import text_fields, through, with_spark
 from .key_columns import KEY, PATH
-from .key_places import FoundKeys, KeyLookup, counted, has_copies
+from .key_places import FoundKeys, KeyLookup, count_keys, has_copies
 from .key_text import quoted
 from .new_places import Places
 from .table_keys import GROUP, HOME
@@ -67,9 +67,9 @@ class UniqueKeys:
             resolved = self._resolved(winners, places)
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)
         keys = keep(resolved.union(lost))
-        new, groups = counted(keys.where(sf.col(HOME).isNotNull()), HOME)
+        new_counts, groups = count_keys(keys.where(sf.col(HOME).isNotNull()), HOME)
         moves = self.tagger.plan.moves_rows
-        return FoundKeys(keys, new, groups, figures, is_resolved=True, moves=moves, repeating=repeating)
+        return FoundKeys(keys, new_counts, groups, figures, is_resolved=True, moves=moves, repeating=repeating)
 
     def _decided(self, keyed: DataFrame) -> DataFrame:
         """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
@@ -83,7 +83,7 @@ class UniqueKeys:
     def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures, frozenset[FileGroupId]]:
         """Return the partition and file id of each file group that contains a key, and the costs of the lookup.
 
-        The third result are the file groups that contain a key several times.
+        The third result is the file groups that contain a key several times.
         """
         # Never None: this class runs only if Python tasks can read the files that Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
@@ -95,37 +95,37 @@ class UniqueKeys:
         kept_hits = kept_hits.select(KEY, HOME, GROUP)
         if not places.figures.candidates:
             return kept_hits, places.figures, repeating
-        return kept_hits, places.took(counted(kept_hits, HOME)[1]), repeating
+        return kept_hits, places.final_figures(count_keys(kept_hits, HOME)[1]), repeating
 
     def _resolved(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         """Return for each key and path the partition and file group that gets the row, and whether it moves."""
-        held = self._held(winners, places)
-        untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
-        judged = places.withColumns(untold)
-        if held is not None:
-            on = [KEY, HOME, GROUP]
-            judged = places.join(held, on, "left").withColumns(
-                {name: sf.coalesce(name, value) for name, value in untold.items()}
+        states = self._states_of_stored_rows(winners, places)
+        unknown_state = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
+        places_with_states = places.withColumns(unknown_state)
+        if states is not None:
+            place_columns = [KEY, HOME, GROUP]
+            places_with_states = places.join(states, place_columns, "left").withColumns(
+                {name: sf.coalesce(name, value) for name, value in unknown_state.items()}
             )
-        pairs = winners.select(KEY, PATH, _DELETED).join(judged, KEY, "left")
+        pairs = winners.select(KEY, PATH, _DELETED).join(places_with_states, KEY, "left")
         order = (KEY, PATH, _DELETED, HOME, GROUP)
-        ordered = pairs.select(*order, *untold).repartition(KEY).sortWithinPartitions(*order)
+        ordered = pairs.select(*order, *unknown_state).repartition(KEY).sortWithinPartitions(*order)
         fields = StructType([*text_fields(KEY, PATH, HOME, GROUP).fields, _flag(LEAVES)])
         return through(ordered, ResolveTask(self.tagger), fields)
 
-    def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
+    def _states_of_stored_rows(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
         """Return the states of stored rows that may move or have several places; None if no stored row matters."""
         plan = self.tagger.plan
         if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None
         several = sf.count("*").over(Window.partitionBy(KEY, PATH)) > 1
-        met = winners.join(places, KEY).withColumn(_SEVERAL, several)
-        asked = met.where(~sf.col(_DELETED) & (sf.col(_SEVERAL) | (sf.col(PATH) != sf.col(HOME))))
-        rest = [quoted(name) for name in winners.columns if name not in {KEY, PATH, _DELETED}]
-        wanted = asked.select(HOME, GROUP, KEY, *rest)
+        pairs_with_places = winners.join(places, KEY).withColumn(_SEVERAL, several)
+        contested = pairs_with_places.where(~sf.col(_DELETED) & (sf.col(_SEVERAL) | (sf.col(PATH) != sf.col(HOME))))
+        deciding_columns = [quoted(name) for name in winners.columns if name not in {KEY, PATH, _DELETED}]
+        contested_rows = contested.select(HOME, GROUP, KEY, *deciding_columns)
         if not plan.folds:
-            wanted = wanted.dropDuplicates([HOME, GROUP, KEY])
-        ordered = wanted.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
+            contested_rows = contested_rows.dropDuplicates([HOME, GROUP, KEY])
+        ordered = contested_rows.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
         fields = [*text_fields(HOME, GROUP, KEY).fields, _flag(_LIVE), _flag(_WINS), StructField(_SINCE, LongType())]
         return through(ordered, PairStateTask(self.tagger), StructType(fields))
 
@@ -133,7 +133,7 @@ class UniqueKeys:
 def with_homes(keys: DataFrame, places: Places) -> DataFrame:
     """Return resolved keys with the file group of their rows, if any, and its partition."""
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
-    placed = places.named(by_home, sf.col(GROUP)).drop(GROUP)
+    placed = places.with_file_groups(by_home, sf.col(GROUP)).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)
     elsewhere = sf.when(sf.col(HOME) != sf.col(PATH), sf.concat(HOME, sf.lit("/"), FILE_GROUP)).otherwise(
         sf.col(FILE_GROUP)
@@ -141,14 +141,14 @@ def with_homes(keys: DataFrame, places: Places) -> DataFrame:
     return placed.withColumn(FILE_GROUP, sf.when(sf.col(HOME).isNull(), sf.lit(_NOWHERE)).otherwise(elsewhere))
 
 
-def sent(rows: DataFrame, *, leaving: bool) -> DataFrame:
+def written_rows(rows: DataFrame, *, leaving: bool) -> DataFrame:
     """Return the rows that are written; with ``leaving``, a row that leaves a file group is a delete there."""
-    going = rows.where(sf.col(FILE_GROUP) != _NOWHERE)
+    rows_written = rows.where(sf.col(FILE_GROUP) != _NOWHERE)
     if leaving:
         flag: Column = sf.col(IS_DELETED) if IS_DELETED in rows.columns else sf.lit(False)
         leaves = sf.coalesce(sf.col(LEAVES), sf.lit(False))
-        going = going.withColumn(IS_DELETED, sf.when(leaves, sf.lit(True)).otherwise(flag))
-    return going.drop(LEAVES)
+        rows_written = rows_written.withColumn(IS_DELETED, sf.when(leaves, sf.lit(True)).otherwise(flag))
+    return rows_written.drop(LEAVES)
 
 
 def _flag(name: str) -> StructField:

@@ -75,7 +75,7 @@ def wide_column(size: int, most: int, columns: pa.Schema) -> StructField | None:
     """Return a column that, once dropped, brings the estimate of a scan down to ``most`` bytes; None if it is lower."""
     if size <= most:
         return None
-    return StructField(WIDE, _wide(math.ceil(size / most * row_width(columns) / _BINARY)))
+    return StructField(WIDE, _wide_type(math.ceil(size / most * row_width(columns) / _BINARY)))
 
 
 def narrowed(frame: DataFrame, size: int, most: int, columns: pa.Schema) -> DataFrame:
@@ -84,7 +84,7 @@ def narrowed(frame: DataFrame, size: int, most: int, columns: pa.Schema) -> Data
     Each row gets a wide null by an explosion of one element: Spark expects its output to have the bytes of its input.
     """
     for fields in _steps(size / most, row_width(columns)):
-        wide = sf.explode(sf.array(sf.lit(None).cast(_wide(fields)))).alias(WIDE)
+        wide = sf.explode(sf.array(sf.lit(None).cast(_wide_type(fields)))).alias(WIDE)
         frame = frame.select("*", wide).drop(WIDE)
     return frame
 
@@ -94,12 +94,13 @@ def _steps(factor: float, width: int) -> Iterator[int]:
     if factor <= 1:
         return
     steps = max(1, math.ceil(math.log(factor) / math.log1p(_MOST_FIELDS * _BINARY / width)))
-    each = factor ** (1 / steps)
+    factor_of_step = factor ** (1 / steps)
     for _ in range(steps):
-        yield math.ceil((each - 1) * width / _BINARY) + 1
+        yield math.ceil((factor_of_step - 1) * width / _BINARY) + 1
 
 
-def _wide(fields: int) -> StructType:
+def _wide_type(fields: int) -> StructType:
+    """Return a type that Spark believes to have 100 bytes for each field."""
     return StructType([StructField(f"v{number}", BinaryType()) for number in range(fields)])
 
 

@@ -73,13 +73,13 @@ def parse_marked(option: str, text: str) -> bool:
 
 
 def spell_predicates(predicates: Sequence[Predicate]) -> str:
-    return json.dumps(_spelt(tuple(predicates)))
+    return json.dumps(_to_json(tuple(predicates)))
 
 
 def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
     """Return the predicates of a text by `spell_predicates`; an `InvalidOptionError` refuses a user's own text."""
     try:
-        predicates: tuple[Predicate, ...] = tuple(_read(spelt) for spelt in json.loads(text))
+        predicates: tuple[Predicate, ...] = tuple(_from_json(item) for item in json.loads(text))
         unknown = sorted({name for predicate in predicates for name in columns_of(predicate)} - set(schema.names))
         if unknown:
             raise ValueError(f"no columns {unknown}")
@@ -98,46 +98,48 @@ def parse_sought(text: str) -> SoughtKeys:
         raise not_ours(SOUGHT, text[:_MOST_SHOWN]) from error
 
 
-def spell_read(read: Sequence[ReadRows]) -> str:
-    return json.dumps([[_spelt(rows.predicates), rows.absence] for rows in read])
+def spell_read(read_rows: Sequence[ReadRows]) -> str:
+    return json.dumps([[_to_json(rows.predicates), rows.absence] for rows in read_rows])
 
 
 def parse_read(text: str) -> tuple[ReadRows, ...]:
     """Return the value of a text by `spell_read`; an `InvalidOptionError` refuses a user's own text."""
     try:
-        return tuple(ReadRows(_read(predicates), bool(absence)) for predicates, absence in json.loads(text))
+        return tuple(ReadRows(_from_json(predicates), bool(absence)) for predicates, absence in json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise not_ours(READ, text) from error
 
 
-def _spelt(value: Any) -> Any:
-    """Return a value in the types of JSON, from which `_read` makes it again."""
+def _to_json(value: Any) -> Any:
+    """Return a value in the types of JSON, from which `_from_json` makes it again."""
     if isinstance(value, tuple):
-        return [_spelt(item) for item in value]
+        return [_to_json(item) for item in value]
     if type(value).__name__ in _PREDICATES:
-        return {type(value).__name__: [_spelt(getattr(value, field.name)) for field in fields(value)]}
-    for name, (kind, spelt, _) in _VALUES.items():
-        if isinstance(value, kind):
-            return {name: spelt(value)}
+        return {type(value).__name__: [_to_json(getattr(value, field.name)) for field in fields(value)]}
+    for name, (value_type, spell_value, _) in _VALUES.items():
+        if isinstance(value, value_type):
+            return {name: spell_value(value)}
     return value
 
 
-def _read(said: Any) -> Any:
-    if isinstance(said, list):
-        return tuple(_read(spelt) for spelt in said)
-    if not isinstance(said, dict):
-        return said
-    ((name, rest),) = said.items()
+def _from_json(json_value: Any) -> Any:
+    """Return the value that `_to_json` wrote; ValueError or KeyError for anything else."""
+    if isinstance(json_value, list):
+        return tuple(_from_json(item) for item in json_value)
+    if not isinstance(json_value, dict):
+        return json_value
+    ((name, content),) = json_value.items()
     if name in _VALUES:
-        return _VALUES[name][2](rest)
-    predicate = _PREDICATES[name](*map(_read, rest))
+        return _VALUES[name][2](content)
+    predicate = _PREDICATES[name](*map(_from_json, content))
     if isinstance(predicate, Compare) and predicate.op not in _OPERATORS:
         raise ValueError(f"{predicate.op!r} is no operator")
     return predicate
 
 
 def not_ours(option: str, text: str) -> InvalidOptionError:
-    what, instead = _REFUSALS.get(option, ("a text written by HudiTable", ""))
+    """Return the error for a text that a user gave to an option of which pyhudi alone sets the values."""
+    expected, instead = _REFUSALS.get(option, ("a text written by HudiTable", ""))
     return InvalidOptionError(
-        f"Only pyhudi sets the option {option}, and {text!r} is not {what}.", f"Leave it out{instead}."
+        f"Only pyhudi sets the option {option}, and {text!r} is not {expected}.", f"Leave it out{instead}."
     )

@@ -17,18 +17,20 @@ _GONE = re.compile(
 
 @contextmanager
 def own_errors() -> Iterator[None]:
+    """Raise an error of pyhudi in the place of Spark's, if that carries one or says that a base file is gone."""
     try:
         yield
     except PyHudiError:
         raise
     except Exception as error:
-        own_error = from_spark(error) or _of_file_that_is_gone(error)
+        own_error = from_spark(error) or _error_of_removed_file(error)
         if own_error is None:
             raise
         raise own_error from error
 
 
-def _of_file_that_is_gone(error: Exception) -> StorageError | None:
+def _error_of_removed_file(error: Exception) -> StorageError | None:
+    """Return the error for a base file that is gone while Spark reads; None if Spark's error names none."""
     match = _GONE.search(str(error))
     if match is None:
         return None

@@ -87,12 +87,16 @@ def scan_files(
     slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
     if part is None and not predicates:
         advise_condition(snapshot, len(slices), _HOW)
-    plain = [file_slice for file_slice in slices if not file_slice.logs]
-    if len(plain) > MOST_PATHS and not reads_lists(spark):
+    without_logs = [file_slice for file_slice in slices if not file_slice.logs]
+    if len(without_logs) > MOST_PATHS and not reads_lists(spark):
         return by_source(None)
-    frames = [_PlainScan(spark, snapshot, None if part is None else part.most).rows(plain, columns)] if plain else []
-    merged = [file_slice for file_slice in slices if file_slice.logs]
-    frames += [by_source(merged)] if merged else []
+    frames = (
+        [_BaseFileScan(spark, snapshot, None if part is None else part.most).rows(without_logs, columns)]
+        if without_logs
+        else []
+    )
+    with_logs = [file_slice for file_slice in slices if file_slice.logs]
+    frames += [by_source(with_logs)] if with_logs else []
     if frames:
         return reduce(DataFrame.union, frames)
     return spark.createDataFrame([], to_spark(columns)) if part is None else no_rows(spark, to_spark(columns))
@@ -109,7 +113,7 @@ def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlainScan:
+class _BaseFileScan:
     """Scans base files; Spark's estimate of their size is to be ``most`` bytes, or unchanged for None."""
 
     spark: SparkSession
@@ -117,30 +121,34 @@ class _PlainScan:
     most: int | None = None
 
     def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+        """Return the rows of base files; files whose types Spark converts otherwise than Apache Hudi are cast."""
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
-        read = pa.schema([*columns, *extra])
+        read_columns = pa.schema([*columns, *extra])
         wide = None
         if self.most is not None:
             size = sum(file_slice.size for file_slice in slices) * float(value_of(self.spark, COMPRESSION))
-            wide = wide_column(math.ceil(size), self.most, read)
-        alike: list[BaseFile] = []
+            wide = wide_column(math.ceil(size), self.most, read_columns)
+        direct_files: list[BaseFile] = []
         frames: list[DataFrame] = []
         for schema, group in by_file_schema(self.snapshot.timeline, slices):
             files = [file_slice.base_file for file_slice in group]
-            if all(_is_read_as_wanted(schema, field) for field in read):
-                alike += files
+            if all(_is_read_directly(schema, field) for field in read_columns):
+                direct_files += files
             else:
-                frames.append(_cast(self._scan(_scanned(schema, read), files, wide), schema, read))
-        frames = [self._scan(read, alike, wide), *frames] if alike else frames
+                frames.append(
+                    _cast_columns(self._scan(_types_to_scan(schema, read_columns), files, wide), schema, read_columns)
+                )
+        frames = [self._scan(read_columns, direct_files, wide), *frames] if direct_files else frames
         rows = reduce(DataFrame.union, frames)
         if times is None:
             return rows
-        belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
-        return rows.where(belongs).select(*columns.names)
+        in_window = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
+        return rows.where(in_window).select(*columns.names)
 
-    def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
-        schema, storage = StructType([*to_spark(wanted), *([] if wide is None else [wide])]), self.snapshot.storage
+    def _scan(self, columns: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
+        """Return the rows of files in these types; a wide column sets the estimate and is dropped."""
+        schema, storage = StructType([*to_spark(columns), *([] if wide is None else [wide])]), self.snapshot.storage
         check_listed(storage, files)
         sized_files = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= FEW or not reads_lists(self.spark):
@@ -174,39 +182,45 @@ def _scan(spark: SparkSession, schema: StructType, files: Sequence[str]) -> Data
     return spark.read.schema(schema).options(**_READ_AS_THEY_ARE).parquet(*files)
 
 
-def _scanned(file: pa.Schema, columns: pa.Schema) -> pa.Schema:
+def _types_to_scan(file: pa.Schema, columns: pa.Schema) -> pa.Schema:
     """Return the columns in the types in which Spark reads them from a file."""
-    return pa.schema([column if _is_read_as_wanted(file, column) else file.field(column.name) for column in columns])
+    return pa.schema([column if _is_read_directly(file, column) else file.field(column.name) for column in columns])
 
 
-def _cast(frame: DataFrame, file: pa.Schema, columns: pa.Schema) -> DataFrame:
+def _cast_columns(frame: DataFrame, file: pa.Schema, columns: pa.Schema) -> DataFrame:
+    """Return the columns in the types of the table, converted where Spark did not read them so."""
     return frame.select(
         *(
             sf.col(field.name)
-            if _is_read_as_wanted(file, field)
-            else _moved(sf.col(field.name), file.field(field.name).type, field.type).alias(field.name)
+            if _is_read_directly(file, field)
+            else _converted(sf.col(field.name), file.field(field.name).type, field.type).alias(field.name)
             for field in columns
         )
     )
 
 
-def _is_read_as_wanted(file: pa.Schema, wanted: pa.Field) -> bool:
-    return wanted.name not in file.names or is_read_as(file.field(wanted.name).type, wanted.type)
+def _is_read_directly(file: pa.Schema, column: pa.Field) -> bool:
+    """Return whether Spark reads a column from a file in its type of the table; an absent column is null."""
+    return column.name not in file.names or is_read_as(file.field(column.name).type, column.type)
 
 
-def is_read_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
+def is_read_as(from_type: pa.DataType, to_type: pa.DataType) -> bool:
     """Return whether Spark's Parquet reader converts a file's type to another like Apache Hudi."""
     types = pa.types
-    if types.is_struct(kind) and types.is_struct(wanted):
-        given = {field.name: field.type for field in children(kind)}
-        return all(field.name not in given or is_read_as(given[field.name], field.type) for field in children(wanted))
-    if (is_list(kind) and is_list(wanted)) or (types.is_map(kind) and types.is_map(wanted)):
+    if types.is_struct(from_type) and types.is_struct(to_type):
+        stored_types = {field.name: field.type for field in children(from_type)}
         return all(
-            is_read_as(field.type, other.type) for field, other in zip(children(kind), children(wanted), strict=True)
+            field.name not in stored_types or is_read_as(stored_types[field.name], field.type)
+            for field in children(to_type)
         )
-    if types.is_decimal(kind) and types.is_decimal(wanted):
-        return kind == wanted or keeps_values(kind, wanted)
-    return bool(kind == wanted or (kind, wanted) in _READ_ALIKE)
+    if (is_list(from_type) and is_list(to_type)) or (types.is_map(from_type) and types.is_map(to_type)):
+        return all(
+            is_read_as(field.type, other.type)
+            for field, other in zip(children(from_type), children(to_type), strict=True)
+        )
+    if types.is_decimal(from_type) and types.is_decimal(to_type):
+        return from_type == to_type or keeps_values(from_type, to_type)
+    return bool(from_type == to_type or (from_type, to_type) in _READ_ALIKE)
 
 
 _READ_ALIKE = {
@@ -216,34 +230,35 @@ _READ_ALIKE = {
 }
 
 
-def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
+def _converted(column: Column, from_type: pa.DataType, to_type: pa.DataType) -> Column:
     """Return values converted like Apache Hudi; a `SchemaMismatchError` refuses unknown conversions."""
-    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
-        return sf.when(column.isNotNull(), sf.struct(*_fields(column, kind, wanted)))
-    if pa.types.is_map(kind) and pa.types.is_map(wanted):
-        return sf.transform_values(column, lambda _, value: _moved(value, kind.item_type, wanted.item_type))
-    if is_list(kind) and is_list(wanted):
-        return sf.transform(column, lambda element: _moved(element, kind.value_type, wanted.value_type))
-    if not fits(kind, wanted):
+    if pa.types.is_struct(from_type) and pa.types.is_struct(to_type):
+        return sf.when(column.isNotNull(), sf.struct(*_converted_fields(column, from_type, to_type)))
+    if pa.types.is_map(from_type) and pa.types.is_map(to_type):
+        return sf.transform_values(column, lambda _, value: _converted(value, from_type.item_type, to_type.item_type))
+    if is_list(from_type) and is_list(to_type):
+        return sf.transform(column, lambda element: _converted(element, from_type.value_type, to_type.value_type))
+    if not fits(from_type, to_type):
         raise SchemaMismatchError(
-            f"Older base files hold {sql_name(kind)} where the table has {sql_name(wanted)}, and pyhudi cannot convert "
-            "the values.",
+            f"Older base files hold {sql_name(from_type)} where the table has {sql_name(to_type)}, and pyhudi cannot "
+            "convert the values.",
             "Read these columns with Apache Hudi, or rewrite the table there.",
         )
-    if pa.types.is_float32(kind) and pa.types.is_float64(wanted):
+    if pa.types.is_float32(from_type) and pa.types.is_float64(to_type):
         column = column.cast("string")
-    return column.cast(_spark_type(wanted))
+    return column.cast(_spark_type(to_type))
 
 
-def _fields(column: Column, kind: pa.DataType, wanted: pa.DataType) -> list[Column]:
-    given = {field.name: field.type for field in children(kind)}
+def _converted_fields(column: Column, from_type: pa.DataType, to_type: pa.DataType) -> list[Column]:
+    """Return the fields of a struct in the types of the table; null for a field that the file lacks."""
+    stored_types = {field.name: field.type for field in children(from_type)}
     return [
         (
-            _moved(column.getField(field.name), given[field.name], field.type)
-            if field.name in given
+            _converted(column.getField(field.name), stored_types[field.name], field.type)
+            if field.name in stored_types
             else sf.lit(None).cast(_spark_type(field.type))
         ).alias(field.name)
-        for field in children(wanted)
+        for field in children(to_type)
     ]
 
 

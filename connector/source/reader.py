@@ -84,6 +84,7 @@ class HudiReader(DataSourceReader):
         return {**self.__dict__, "_snapshot": None}
 
     def partitions(self) -> Sequence[InputPartition]:
+        """Return the splits of the query, at least one; a copy without the snapshot opens it again."""
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
 
         snapshot = self._snapshot or open_snapshot(
@@ -95,9 +96,9 @@ class HudiReader(DataSourceReader):
             file_search=self._file_search,
             schema=self._table_schema,
         )
-        wanted = None if self._buckets is None else self._buckets.holds
+        holds_bucket = None if self._buckets is None else self._buckets.holds
         splits = snapshot.plan(
-            self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=wanted
+            self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=holds_bucket
         )
         if not self._predicates and not self._merged_alone and self._buckets is None:
             advise_condition(snapshot, len({part.path for split in splits for part in split.parts}), _HOW)
@@ -126,6 +127,7 @@ class HudiPushdownReader(HudiReader):
 
 
 def kind_of_reader(options: HudiOptions) -> type[HudiReader]:
+    """Return the class with filter pushdown only if the options ask for it and Spark's planning process can use it."""
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     return HudiPushdownReader if pushing and options.pushes_filters else HudiReader
 
@@ -137,18 +139,18 @@ def to_predicate(pushed: Any) -> Predicate | None:
     """
     negated = type(pushed).__name__ == "Not"
     inner = pushed.child if negated else pushed
-    kind = type(inner).__name__
+    filter_name = type(inner).__name__
     path: tuple[str, ...] = getattr(inner, "attribute", ())
     if len(path) != 1:
         return None
     column = path[0]
-    if kind in {"IsNull", "IsNotNull"}:
-        return IsNull(column) if (kind == "IsNull") != negated else IsNotNull(column)
-    if kind == "EqualNullSafe" and inner.value is None:
+    if filter_name in {"IsNull", "IsNotNull"}:
+        return IsNull(column) if (filter_name == "IsNull") != negated else IsNotNull(column)
+    if filter_name == "EqualNullSafe" and inner.value is None:
         return IsNotNull(column) if negated else IsNull(column)
-    if kind == "In":
+    if filter_name == "In":
         return NoneOf(column, tuple(inner.value)) if negated else OneOf(column, tuple(inner.value))
-    if kind == "StringStartsWith" and not negated:
+    if filter_name == "StringStartsWith" and not negated:
         return StartsWith(column, inner.value)
-    operator = (_NEGATED if negated else _OPERATORS).get(kind)
+    operator = (_NEGATED if negated else _OPERATORS).get(filter_name)
     return Compare(column, operator, inner.value) if operator else None

@@ -45,9 +45,10 @@ class SoughtReader(HudiReader):
         return [InputPartition(split) for split in splits or [SoughtSplit(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the keys of a split, without the record key if the columns lack it."""
         storage = open_storage(self._path, self._storage_options)
         names = self._schema.names
-        read = self._schema if RECORD_KEY in names else self._schema.append(pa.field(RECORD_KEY, pa.string()))
-        for rows in MatchingRows(storage, read, self._table_schema, self._terms).read(partition.value):
-            yield rows if read is self._schema else rows.select(names)
+        read_columns = self._schema if RECORD_KEY in names else self._schema.append(pa.field(RECORD_KEY, pa.string()))
+        for rows in MatchingRows(storage, read_columns, self._table_schema, self._terms).read(partition.value):
+            yield rows if read_columns is self._schema else rows.select(names)
         freeze_imports()

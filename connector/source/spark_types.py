@@ -68,10 +68,10 @@ def to_spark(schema: pa.Schema) -> T.StructType:
 
 def select(table: pa.Schema, columns: Sequence[str], where: str) -> pa.Schema:
     """Return the named columns of a table, in this order; a `MissingColumnError` names absent columns."""
-    missing = [name for name in columns if name not in table.names]
-    if missing:
+    absent_names = [name for name in columns if name not in table.names]
+    if absent_names:
         raise MissingColumnError(
-            f"The table {where} has no column {', '.join(map(repr, missing))}; it has {', '.join(table.names)}.",
+            f"The table {where} has no column {', '.join(map(repr, absent_names))}; it has {', '.join(table.names)}.",
             "Ask for columns of the table, in its own spelling.",
         )
     return pa.schema([table.field(name) for name in columns])
@@ -84,19 +84,19 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
     `MissingColumnError` or `UnsupportedTypeError` for a wrong column, and `SchemaMismatchError` if a column has another
     type or may be null in the table only.
     """
-    wanted = to_arrow(asked)
-    own = select(table if without_meta(table) else wanted, [field.name for field in asked.fields], where)
+    requested = to_arrow(asked)
+    table_columns = select(table if without_meta(table) else requested, [field.name for field in asked.fields], where)
     differences = []
-    for ours, theirs, field in zip(own, asked.fields, wanted, strict=True):
+    for ours, theirs, field in zip(table_columns, asked.fields, requested, strict=True):
         if not _shows(ours, field):
-            stored = _name(to_spark(pa.schema([ours])))
-            todo = f"ask for {stored} and cast afterwards"
-            differences.append(ColumnDifference(ours.name, stored, _name(T.StructType([theirs])), todo))
+            table_type = _type_name(to_spark(pa.schema([ours])))
+            todo = f"ask for {table_type} and cast afterwards"
+            differences.append(ColumnDifference(ours.name, table_type, _type_name(T.StructType([theirs])), todo))
     if differences:
         raise SchemaMismatchError(
             f"The schema given for reading {where} does not fit the table", "Or leave the schema out.", differences
         )
-    return wanted
+    return requested
 
 
 def _shows(ours: pa.Field, asked: pa.Field) -> bool:
@@ -119,7 +119,8 @@ def _shows(ours: pa.Field, asked: pa.Field) -> bool:
     return bool(mine == theirs)
 
 
-def _name(schema: T.StructType) -> str:
+def _type_name(schema: T.StructType) -> str:
+    """Return the type of a single column in Spark's spelling, and whether it may be null."""
     field = schema.fields[0]
     return field.dataType.simpleString() + ("" if field.nullable else " not null")
 
@@ -129,6 +130,7 @@ def _to_arrow_field(field: T.StructField, outer: tuple[str, ...]) -> pa.Field:
 
 
 def _to_arrow_type(kind: T.DataType, path: tuple[str, ...]) -> pa.DataType:
+    """Return the Arrow type of a Spark type; ``path`` names the column in the error for an unsupported type."""
     if isinstance(kind, T.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, T.ArrayType):
@@ -154,9 +156,9 @@ def _to_arrow_type(kind: T.DataType, path: tuple[str, ...]) -> pa.DataType:
     return arrow
 
 
-def _unsupported(path: tuple[str, ...], kind: T.DataType, why: str) -> UnsupportedTypeError:
+def _unsupported(path: tuple[str, ...], kind: T.DataType, reason: str) -> UnsupportedTypeError:
     return UnsupportedTypeError(
-        f"The column {'.'.join(path)} has the type {kind.simpleString()}, which cannot be stored: {why}.",
+        f"The column {'.'.join(path)} has the type {kind.simpleString()}, which cannot be stored: {reason}.",
         "Cast the column to another type, or drop it.",
     )
 

@@ -17,7 +17,7 @@ _FORMAT = "%(asctime)s %(levelname)s pyhudi: %(message)s"
 @contextmanager
 def shown_logs(level: str) -> Iterator[None]:
     """Show lines of a level (``debug``, ``info``, ``warning`` or ``error``) and above within the context."""
-    before = logger.level
+    level_before = logger.level
     logger.setLevel(level.upper())
     # The line about a new table appears unless the level is error.
     of_tables.setLevel(logging.ERROR if level == "error" else logging.INFO)
@@ -29,7 +29,7 @@ def shown_logs(level: str) -> Iterator[None]:
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(level_before)
         of_tables.setLevel(logging.NOTSET)
         if handler is not None:
             logger.removeHandler(handler)

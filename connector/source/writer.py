@@ -88,6 +88,7 @@ class HudiWriter(DataSourceArrowWriter):
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
+        """Write a task's rows, and return the message for the commit."""
         from ...operations.write.task import run_task  # noqa: PLC0415
         from ...table.files.names import WriteToken  # noqa: PLC0415
 
@@ -99,6 +100,7 @@ class HudiWriter(DataSourceArrowWriter):
             return HudiMessage(run_task(self._plan, iterator, token))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit the write; fails if a task left no message."""
         from ...operations.write.commit import commit_write  # noqa: PLC0415
 
         results = [message.result for message in messages if isinstance(message, HudiMessage)]
@@ -120,6 +122,7 @@ class HudiWriter(DataSourceArrowWriter):
 
 
 def _batch_in(text: str | None) -> StreamBatch | None:
+    """Return the micro-batch in an option's text; None if the rows are no batch of `HudiTable.stream`."""
     if text is None:
         return None
     from ...operations.streams.batch import StreamBatch  # noqa: PLC0415

@@ -22,14 +22,15 @@ class AvailableNowReader(HudiStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # type: ignore[override]
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
+        """Return where the next batch ends; ``start`` if there is nothing new."""
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415 (the process has to start soon)
         from ...reader.streams.terms import NO_LIMITS  # noqa: PLC0415
 
         with worker_call(self._options.log_level):
             begun = parse_offset(start, self._path)
-            end = self._stream.latest(begun, NO_LIMITS if isinstance(limit, ReadAllAvailable) else None)
+            newest = self._stream.latest(begun, NO_LIMITS if isinstance(limit, ReadAllAvailable) else None)
             # Spark takes an offset that is spelled otherwise for new data.
-            return start if end == begun else end.to_fields()
+            return start if newest == begun else newest.to_fields()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return a limit of Spark's own kinds for the limits of the options, of which Spark has no kind."""
@@ -39,7 +40,9 @@ class AvailableNowReader(HudiStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limits.commits is None else ReadMaxFiles(limits.commits)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return the table's newest offset for Spark's reports; None before the first look at the table."""
         return self._stream.newest.to_fields() if self._stream.newest is not None else None
 
     def prepareForTriggerAvailableNow(self) -> None:
+        """Fix the end of the query at the table's newest commit."""
         self._stream.prepare()

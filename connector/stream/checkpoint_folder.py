@@ -40,11 +40,12 @@ class CheckpointFolder:
         """
         return self._read(lambda folder: blake2b(folder.read(f"offsets/{batch_id}"), digest_size=16).hexdigest())
 
-    def _read(self, read: Callable[[Storage], str]) -> str:
+    def _read(self, read_fact: Callable[[Storage], str]) -> str:
+        """Return what ``read_fact`` takes from the folder; "" if the folder is unknown, unreadable or lacks it."""
         if not self.path:
             return ""
         try:
-            return read(open_storage(absolute(self.path), self.storage_options))
+            return read_fact(open_storage(absolute(self.path), self.storage_options))
         except (PyHudiError, OSError, ValueError, KeyError, TypeError) as error:
             logger.info("table %s: the checkpoint %s tells nothing of its query: %s", self.table, self.path, error)
             return ""

@@ -53,7 +53,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         self._options: HudiOptions | None = options
         self._schema = schema
         self._overwrite = overwrite
-        self._folder = checkpoint or "", path, options.storage_options
+        self._checkpoint_arguments = checkpoint or "", path, options.storage_options
         self._log_level = options.log_level
         self._plan: WritePlan | None = None
 
@@ -68,14 +68,16 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         return self
 
     def _new_plan(self) -> WritePlan:
+        """Return a plan for a batch, made anew from the options."""
         from ...operations.planning.plan import plan_write  # noqa: PLC0415
 
         return plan_write(self._request())
 
     def _request(self) -> WriteRequest:
+        """Return the write request of a batch; refuses options that a stream, or its output mode, cannot have."""
         from ..source.spark_types import to_arrow  # noqa: PLC0415
 
-        options = self._given
+        options = self._options_of_query
         options.refuse_one_write(self._path)
         if self._overwrite:
             options.refuse_other_than_complete(self._path)
@@ -83,12 +85,14 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         return options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True)
 
     @property
-    def _given(self) -> HudiOptions:
+    def _options_of_query(self) -> HudiOptions:
+        """The options, which the copies of a writer in tasks lack."""
         if self._options is None:
             raise PyHudiError("A task of a stream has no options.", "Report this as a bug.")
         return self._options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
+        """Write a task's rows of a batch, and return the message for the commit."""
         from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
         from ...operations.write.micro_batch import run_batch_task  # noqa: PLC0415
         from ...table.files.names import WriteToken  # noqa: PLC0415
@@ -109,6 +113,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             return BatchMessage(run_batch_task(self._plan, batch, iterator, token, offsets))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
+        """Commit a batch; a batch that fails is passed over if the options and its error allow that."""
         from ...operations.streams.batch import may_be_passed_over  # noqa: PLC0415
 
         results = _results_in(messages)
@@ -122,11 +127,12 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             try:
                 self._commit(results or self._without_tasks(batch_id), batch_id)
             except PyHudiError as error:
-                if not self._given.stream_ignores_failures or not may_be_passed_over(error):
+                if not self._options_of_query.stream_ignores_failures or not may_be_passed_over(error):
                     raise
                 self._pass_over(results, batch_id, error)
 
     def _commit(self, results: Sequence[BatchResult], batch_id: int) -> None:
+        """Commit a batch, and forget the rows lost before if the batch made an instant, which notes their number."""
         from ...operations.write.micro_batch import commit_batch  # noqa: PLC0415
 
         query = self._path, results[0].batch.query_id
@@ -135,7 +141,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
-        """Skip a batch for good, as the options ask."""
+        """Skip a batch for good, as the options ask; a batch that turns out to be complete loses nothing."""
         from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
         try:
@@ -175,13 +181,13 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
                 return
             query_id = self._checkpoint.query_id()
             if query_id:
-                abort_numbered(open_storage(self._path, self._given.storage_options), query_id, batch_id)
+                abort_numbered(open_storage(self._path, self._options_of_query.storage_options), query_id, batch_id)
 
     @property
     def _checkpoint(self) -> CheckpointFolder:
         from .checkpoint_folder import CheckpointFolder  # noqa: PLC0415
 
-        return CheckpointFolder(*self._folder)
+        return CheckpointFolder(*self._checkpoint_arguments)
 
 
 def _results_in(messages: Sequence[WriterCommitMessage | None]) -> list[BatchResult]:

@@ -39,7 +39,7 @@ class HudiStreamReader(DataSourceStreamReader):
         self._schema = schema
         self._options = options
         self._stream_of_table: TableStream | None = None
-        self._told = False
+        self._has_warned = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -49,11 +49,12 @@ class HudiStreamReader(DataSourceStreamReader):
             return self._stream.initial().to_fields()
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        """Return where the next batch ends; warns once if limits would end a query with AvailableNow early."""
         from ...reader.streams.terms import NO_LIMITS  # noqa: PLC0415 (only the query's process looks for batches)
 
         with worker_call(self._options.log_level):
-            if self._stream.terms.limits != NO_LIMITS and not self._told:
-                self._told = True
+            if self._stream.terms.limits != NO_LIMITS and not self._has_warned:
+                self._has_warned = True
                 logger.warning(
                     "table %s: this Spark does not tell a source which trigger the query has, so a query with the "
                     "trigger AvailableNow and a limit ends after one batch; Spark 4.2 and later read all batches",
@@ -62,18 +63,19 @@ class HudiStreamReader(DataSourceStreamReader):
             return self._stream.latest().to_fields()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the splits of a batch, each with the reader that reads it in a task."""
         from ...reader.scan import MergeTerms, RowReader  # noqa: PLC0415 (only the query's process plans)
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415
 
         with worker_call(self._options.log_level):
-            begin, until = parse_offset(start, self._path), parse_offset(end, self._path)
-            planned = self._stream.plan(begin, until, self._columns, self._options.split_size)
-            if planned is None:
+            start_offset, end_offset = parse_offset(start, self._path), parse_offset(end, self._path)
+            scan = self._stream.plan(start_offset, end_offset, self._columns, self._options.split_size)
+            if scan is None:
                 return []
-            batch = planned.snapshot
+            batch = scan.snapshot
             terms = MergeTerms(batch.config, self._options.merge_memory)
-            reader = RowReader(batch.storage, planned.columns, batch.schema, (), batch.times, terms)
-            return [InputPartition((reader, split)) for split in planned.splits]
+            reader = RowReader(batch.storage, scan.columns, batch.schema, (), batch.times, terms)
+            return [InputPartition((reader, split)) for split in scan.splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         reader, split = partition.value
@@ -82,6 +84,7 @@ class HudiStreamReader(DataSourceStreamReader):
 
     @property
     def _stream(self) -> TableStream:
+        """The table's stream, made when it is first needed."""
         if self._stream_of_table is None:
             from ...reader.streams.table_stream import TableStream  # noqa: PLC0415 (the process has to start soon)
 

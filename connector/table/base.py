@@ -40,6 +40,8 @@ TABLE_KEYWORDS: Keywords = {
 
 
 class TableBase(TableMethods["DataFrame"]):
+    """The session and the views that follow the table."""
+
     _other_calls = TABLE_CALLS
     _other_keywords = TABLE_KEYWORDS
     _takes_session = True

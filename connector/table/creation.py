@@ -43,27 +43,29 @@ def create_table(
     rows: DataFrame | None = None
 
     def columns() -> pa.Schema:
+        """Return the columns for the new table, and keep the rows, if ``schema`` has any, for `with_buckets`."""
         nonlocal rows
         struct, rows = _columns_of(spark, schema)
         return to_arrow(struct)
 
     def with_buckets(request: WriteRequest, plan: WritePlan) -> tuple[WritePlan, int | None]:
+        """Return the plan, and the bucket count that the rows gave it; None if the rows did not choose one."""
         if rows is None or request.table.bucket_count is not None or plan.config.index_type != BUCKET:
             return plan, None
-        return _measured(request, plan, rows)
+        return _with_measured_buckets(request, plan, rows)
 
     return creation.create_table(
         path,
         parsed,
         columns,
-        opened="HudiTable(spark, path)",
+        open_call="HudiTable(spark, path)",
         if_not_exists=if_not_exists,
         dry_run=dry_run,
         with_buckets=with_buckets,
     )
 
 
-def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:
+def _with_measured_buckets(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:
     """Return the plan with a bucket count that suits the rows; unchanged if they give none."""
     config = plan.config
     if PartitionType.TIMESTAMP in config.partition_types:
@@ -75,6 +77,7 @@ def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[
 
 
 def _columns_of(spark: SparkSession, schema: Columns) -> tuple[StructType, DataFrame | None]:
+    """Return a schema as Spark's, and the rows that it was taken from; None for a schema without rows."""
     if isinstance(schema, StructType):
         return schema, None
     if isinstance(schema, str):

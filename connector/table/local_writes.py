@@ -56,17 +56,20 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn:
     if turn is None:
         return None
     batches = local_rows(df)
-    committed = None if batches is None else _committed_here(request, batches)
+    result_and_timeline = None if batches is None else _write_if_small(request, batches)
     turn.end()
-    if committed is None or committed[1] is None:
-        return None if committed is None else committed[0]
-    return with_services_after(df.sparkSession, committed[0], committed[1], options)
+    if result_and_timeline is None or result_and_timeline[1] is None:
+        return None if result_and_timeline is None else result_and_timeline[0]
+    return with_services_after(df.sparkSession, result_and_timeline[0], result_and_timeline[1], options)
 
 
-def _committed_here(
+def _write_if_small(
     request: WriteRequest, batches: Sequence[pa.RecordBatch]
 ) -> tuple[CommitResult, Timeline | None] | None:
-    """Return the result, and a timeline for services if the write made an instant; None if Spark is to write."""
+    """Write rows in this process if that is faster than a job; None if Spark is to write them.
+
+    Returns the result, and a timeline for services; no timeline if the write made no instant.
+    """
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())
     plan, seen = plan_seen(replace(request, write=settings))
     if not _is_small(plan, seen, batches):

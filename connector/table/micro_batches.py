@@ -106,8 +106,8 @@ def tell_stopping(batch_id: int, path: str, stopping: Callable[[], bool]) -> Ite
         if _CALLING not in "".join(traceback.format_exception(error)) or not stopping():
             raise
         logger.debug("table %s: a stop of the query ended the batch %d", path, batch_id, exc_info=True)
-        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {_INTERRUPTION}"
-        raise QueryStoppingError(said) from None
+        message = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {_INTERRUPTION}"
+        raise QueryStoppingError(message) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class _Attempts:
 
     def may_be_repeated(self, error: Exception) -> bool:
         """Return whether an attempt might succeed later: not with bad rows or options, nor if the query stops."""
-        bad = isinstance(error, (DataError, OptionError, TableError))
-        return not bad and not self.stopping() and not _STOPPED.search(str(error))
+        is_hopeless = isinstance(error, (DataError, OptionError, TableError))
+        return not is_hopeless and not self.stopping() and not _STOPPED.search(str(error))
 
 
 def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
@@ -176,8 +176,7 @@ class MicroBatches:
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        pass
-
+        """Write a batch, as Spark asks for it, and count the rows that were skipped."""
         with tell_stopping(batch_id, self.path, self.is_stopping):
             batch = self.batch(df, batch_id)
             self.lost = write_batch(
@@ -192,11 +191,12 @@ class MicroBatches:
         """Return the batch with the names by which a replay finds it."""
         from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
 
-        context = getattr(df.sparkSession, "_sc", None)
-        if context is not None:
-            query_id, run_id = context.getLocalProperty(QUERY_ID), context.getLocalProperty(RUN_ID)
+        spark_context = getattr(df.sparkSession, "_sc", None)
+        if spark_context is not None:
+            query_id, run_id = spark_context.getLocalProperty(QUERY_ID), spark_context.getLocalProperty(RUN_ID)
             if query_id:
                 return StreamBatch(query_id, batch_id, run_id or self.run_id)
+        # A server of Spark Connect tells no id, but the checkpoint folder has it.
         if not self._query_id:
             self._query_id = _query_id_in(df, self.checkpoint)
         return StreamBatch(self._query_id, batch_id, self.run_id)

@@ -51,12 +51,13 @@ class NotebookProgress(ShownProgress):
     display: Display
 
     def _loop(self) -> None:
+        """Show the text once the call has lasted ten seconds, draw it anew each second, and empty it at the end."""
         if self._is_over.wait(PATIENCE_S):
             return
-        shown = self.display(CellLine(self.text()), display_id=True)
+        output = self.display(CellLine(self.text()), display_id=True)
         while not self._is_over.wait(_REDRAW_S):
-            shown.update(CellLine(self.text()))
-        shown.update(CellLine(""))
+            output.update(CellLine(self.text()))
+        output.update(CellLine(""))
 
 
 @contextmanager
@@ -79,9 +80,9 @@ def shown_in_notebook(what: str, *, switched_on: bool) -> Iterator[None]:
 
 def shown_retries(storage: Storage, options: HudiOptions) -> Retries:
     """Return what runs a write until it completes, and shows meanwhile how far it is."""
-    shown = shown_in_notebook(f"write {storage.path}", switched_on=options.notebook_progress)
+    progress = shown_in_notebook(f"write {storage.path}", switched_on=options.notebook_progress)
     return Retries.of(
-        storage, options.write_settings(), write_id=options.write_id, application=options.application, shown=shown
+        storage, options.write_settings(), write_id=options.write_id, application=options.application, shown=progress
     )
 
 
@@ -96,12 +97,13 @@ def noted_write(beat: WriteHeartbeat) -> Iterator[None]:
     report, storage = _SHOWN.get(), beat.notes.storage
 
     def look() -> None:
-        noted, table = beat.notes.newest(), find_table(storage)
-        if not noted or table is None or report is None:
+        """Report the phase of the pending instant of this write, and the files it has begun."""
+        requested_time, table = beat.notes.newest(), find_table(storage)
+        if not requested_time or table is None or report is None:
             return
-        pending = [instant for instant in table.timeline().pending if instant.requested_time == noted]
+        pending = [instant for instant in table.timeline().pending if instant.requested_time == requested_time]
         for row in activity_rows(table, pending):
-            report(Progress(f"{row['phase']} data files", len(Markers(storage, noted).read()), 0, 0))
+            report(Progress(f"{row['phase']} data files", len(Markers(storage, requested_time).read()), 0, 0))
 
     with nullcontext() if report is None else polling(look):
         yield

@@ -47,14 +47,14 @@ def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[st
     """
     config = placement.config
     if columns:
-        by = list(dict.fromkeys([*map(root_of, config.partition_fields), *columns]))
-        missing = [name for name in by if name not in df.columns]
-        if missing:
+        sort_columns = list(dict.fromkeys([*map(root_of, config.partition_fields), *columns]))
+        absent_columns = [name for name in sort_columns if name not in df.columns]
+        if absent_columns:
             raise MissingColumnError(
-                f"The rows lack the sort columns {', '.join(map(repr, missing))}.",
+                f"The rows lack the sort columns {', '.join(map(repr, absent_columns))}.",
                 "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns, or add the column.",
             )
-        return df.repartitionByRange(*map(quoted, by))
+        return df.repartitionByRange(*map(quoted, sort_columns))
     by_path = mode in _BY_PATH and bool(config.partition_fields)
     if config.generates_keys:
         # Generated keys follow the order of the rows. Few different values share a partition path.
@@ -88,35 +88,38 @@ def placed_rows(
 
     ``on_exit`` releases, once the rows are written, what Spark persists.
     """
-    left = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
+    unplaced = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
-        return _arranged(df, target, options, request.write.sort), left
+        return _sorted_for_insert(df, target, options, request.write.sort), unplaced
     # Rows that colocate() placed carry their position.
     # Only a task that has all rows of a file group can count their copies; otherwise the commit does.
     counts = request.write.origin.of_stored and target.config.table_type == MERGE_ON_READ
-    whole = counts and not index_for(target.config).needs_lookup
-    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows, whole=whole)):
-        return df, left
+    needs_whole_groups = counts and not index_for(target.config).needs_lookup
+    if target.config.generates_keys or not (
+        POSITION in df.columns or places(df, options.place_rows, needs_whole_groups=needs_whole_groups)
+    ):
+        return df, unplaced
     if index_for(target.config).needs_lookup:
         work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), on_exit, batch_keys)
-        tagged = tag(df, work)
-        if tagged is None:
-            return df, left
-        more = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged.moment}
-        if tagged.figures is not None:
-            more[LOOKED_UP] = spell(tagged.figures)
-        return tagged.rows, more
+        tagged_rows = tag(df, work)
+        if tagged_rows is None:
+            return df, unplaced
+        lookup_options = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged_rows.moment}
+        if tagged_rows.figures is not None:
+            lookup_options[LOOKED_UP] = spell(tagged_rows.figures)
+        return tagged_rows.rows, lookup_options
     to_text = options.number_to_text
     seen = SeenTable.now(target.table)
     placement = with_numbers(placement_of(df, seen, number_to_text=to_text), seen)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, request.path)
-        return df, left
+        return df, unplaced
     rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
     return rows, {OPTIONS["colocated"].key: "true"}
 
 
-def _arranged(df: DataFrame, target: Target, options: HudiOptions, sort: BulkInsertSort) -> DataFrame:
+def _sorted_for_insert(df: DataFrame, target: Target, options: HudiOptions, sort: BulkInsertSort) -> DataFrame:
+    """Return the rows of a bulk insert distributed as its sort mode asks; as they are if nothing is to be sorted."""
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config

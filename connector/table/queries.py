@@ -100,8 +100,8 @@ class TableQueries(TableBase, QueryMethods["DataFrame"]):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        shown = self._find_rows(AskedRows(columns, where, False, as_of, since, until, read_optimized))
-        return explain_read(shown.snapshot, shown.predicates, shown.read.names)
+        rows = self._find_rows(AskedRows(columns, where, False, as_of, since, until, read_optimized))
+        return explain_read(rows.snapshot, rows.predicates, rows.read.names)
 
     @property
     def schema(self) -> StructType:
@@ -113,4 +113,5 @@ class TableQueries(TableBase, QueryMethods["DataFrame"]):
         return to_spark(self._columns())
 
     def _find_rows(self, asked: AskedRows) -> ShownRows:
+        """Return the rows that a call asks for, pinned to this moment."""
         return shown_rows(self._spark, self._path, self._resolve(asked.query(self._path), READING), asked)

@@ -39,7 +39,7 @@ class SparkTasks:
 
     def __init__(self, spark: SparkSession, what: str) -> None:
         self._spark = spark
-        self._what = what
+        self._label = what
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
         """Return the result of the call for each unit, in the units' order.
@@ -54,12 +54,14 @@ class SparkTasks:
         except PyHudiError:
             raise
         except Exception as error:
-            why = self._why_nothing_runs()
-            if why is None:
+            reason = self._why_nothing_runs()
+            if reason is None:
                 raise
-            raise NoTasksError(f"Spark can run no tasks of Python that find pyhudi ({why})") from error
+            raise NoTasksError(f"Spark can run no tasks of Python that find pyhudi ({reason})") from error
 
     def _run(self, call: Callable[[Unit], Done], waiting: Sequence[Unit]) -> list[Done]:
+        """Return the results of one Spark job with a task for each unit; the results travel pickled."""
+
         def run(number: int) -> bytes:
             return pickle.dumps(call(waiting[number]))
 
@@ -67,7 +69,7 @@ class SparkTasks:
         task = sf.udf(run, BinaryType(), useArrow=False)
         numbers = self._spark.range(0, len(waiting), 1, len(waiting))
         with own_errors():
-            answers = numbers.select("id", task("id").alias(self._what)).collect()
+            answers = numbers.select("id", task("id").alias(self._label)).collect()
         return [pickle.loads(row[1]) for row in sorted(answers, key=lambda row: row[0])]  # noqa: S301 (made above)
 
     def _why_nothing_runs(self) -> str | None:
@@ -83,15 +85,16 @@ class SparkTasks:
 
 
 def _nothing(unit: int) -> int:
+    """Do no work: the unit by which `SparkTasks` tries whether any task runs."""
     return unit
 
 
-def with_metadata(commit_result: CommitResult, table: Table, before: TableConfig) -> CommitResult:
+def with_metadata(commit_result: CommitResult, table: Table, planned_config: TableConfig) -> CommitResult:
     """Return the result of a write with what it wrote to the metadata table, which Spark's process does not report.
 
-    ``before`` are the properties that the table had when the write was planned.
+    ``planned_config`` has the properties that the table had when the write was planned.
     """
-    metadata = metadata_of_write(table, commit_result.instant, written_partitions(before))
+    metadata = metadata_of_write(table, commit_result.instant, written_partitions(planned_config))
     return (
         commit_result
         if metadata is None
@@ -116,7 +119,7 @@ def with_services_after(
         options.upkeep_after_write(),
     )
     if is_batch:
-        means = _own_means(spark, options)
+        means = _means_of_this_process(spark, options)
         return with_services(
             commit_result, run_after_batch(storage, timeline, upkeep, means, options.stream_settings())
         )
@@ -125,15 +128,16 @@ def with_services_after(
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
     """Return the means to merge log files: Spark tasks for each file group, or this process if Spark runs none."""
-    settings, own = options.write_settings(), _own_means(spark, options)
-    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=own.application)
-    return replace(by_tasks, without_tasks=own, observer=own.observer)
+    settings, in_this_process = options.write_settings(), _means_of_this_process(spark, options)
+    in_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=in_this_process.application)
+    return replace(in_tasks, without_tasks=in_this_process, observer=in_this_process.observer)
 
 
-def _own_means(spark: SparkSession, options: HudiOptions) -> Means:
+def _means_of_this_process(spark: SparkSession, options: HudiOptions) -> Means:
+    """Return the means to run services in this process, which merge within its bound of memory."""
     settings, application = options.write_settings(), options.application or application_of(spark)
-    own = means_of(settings, most_bytes=settings.commit.merge_max_bytes, application=application)
-    return replace(own, observer=observer())
+    means = means_of(settings, most_bytes=settings.commit.merge_max_bytes, application=application)
+    return replace(means, observer=observer())
 
 
 def application_of(spark: SparkSession) -> str:

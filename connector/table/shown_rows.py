@@ -16,7 +16,7 @@ from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
 from ..conditions.condition import ParsedCondition, Where, parse_condition
-from ..conditions.tree import named
+from ..conditions.tree import column_named
 from ..source.parts import Part
 from ..source.spark_types import select
 from .snapshot_frames import SnapshotFrames
@@ -56,6 +56,7 @@ class ShownRows:
     Attributes:
         wanted: The columns to show.
         read: The columns to show, and those that conditions need.
+        asked: The condition that the rows fulfil; None for all rows.
     """
 
     frames: SnapshotFrames
@@ -97,7 +98,7 @@ class ShownRows:
             frame = frame.where(check)
         if self.asked is None and self.read is self.wanted:
             return frame
-        return frame.select(*map(named, self.wanted.names))
+        return frame.select(*map(column_named, self.wanted.names))
 
 
 def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
@@ -111,16 +112,17 @@ def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: 
         file_search=options.file_search,
     )
     frames = SnapshotFrames(spark, path, resolved, snapshot)
-    wanted = snapshot.schema if rows.meta else without_meta(snapshot.schema)
+    shown_columns = snapshot.schema if rows.meta else without_meta(snapshot.schema)
     if rows.columns is not None:
-        wanted = select(snapshot.schema, _listed(rows.columns, snapshot.schema), path)
+        shown_columns = select(snapshot.schema, _listed(rows.columns, snapshot.schema), path)
     if rows.where is None or (isinstance(rows.where, Mapping) and not rows.where):
-        return ShownRows(frames, wanted, wanted)
-    asked = parse_condition(spark, rows.where, snapshot)
-    return ShownRows(frames, wanted, asked.read_with(spark, wanted, snapshot.schema), asked)
+        return ShownRows(frames, shown_columns, shown_columns)
+    condition = parse_condition(spark, rows.where, snapshot)
+    return ShownRows(frames, shown_columns, condition.read_with(spark, shown_columns, snapshot.schema), condition)
 
 
 def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:
+    """Return the columns to show as a list; a text with commas is split unless it is itself the name of a column."""
     if not isinstance(columns, str):
         return columns
     return [columns] if columns in schema.names else [name.strip() for name in columns.split(",")]

@@ -54,9 +54,9 @@ def by_tasks(
     spark: SparkSession,
     reader: HudiReader,
     splits: Sequence[Split] | Sequence[SoughtSplit],
-    most: int | None = None,
+    most_bytes: int | None = None,
 ) -> DataFrame | None:
-    """Return the rows of at least one split, one task each; Spark believes them to have ``most`` bytes.
+    """Return the rows of at least one split, one task each; Spark believes them to have ``most_bytes``.
 
     The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
@@ -65,10 +65,11 @@ def by_tasks(
         return None
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the splits of which this task got a number."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
-                    yield from reader.read(InputPartition(all_splits[number // each]))
+                    yield from reader.read(InputPartition(all_splits[number // stride]))
                 except StorageError as error:
                     if not isinstance(error.__cause__, FileNotFoundError):
                         raise
@@ -80,11 +81,17 @@ def by_tasks(
     size = sum(part.size for split in splits for part in split.parts)
     # Spark estimates the size of a task's output by that of its input, and broadcasts the smaller side of a join. So
     # make the input as large as the files, as in Spark's own scans: the estimate counts a filtered range as a whole.
-    each = max(1, size // len(all_splits) // _NUMBER)
-    if most is not None:
+    stride = max(1, size // len(all_splits) // _NUMBER)
+    if most_bytes is not None:
         # Spark scales the bytes of the numbers by the widths of the rows that go in and come out.
-        each = max(1, min(each, most * row_width(_NUMBERS) // (_NUMBER * len(all_splits) * row_width(reader.columns))))
-    numbers = spark.range(0, len(all_splits) * each, 1, len(all_splits)).where(f"id % {each} = 0")
+        stride = max(
+            1,
+            min(
+                stride,
+                most_bytes * row_width(_NUMBERS) // (_NUMBER * len(all_splits) * row_width(reader.columns)),
+            ),
+        )
+    numbers = spark.range(0, len(all_splits) * stride, 1, len(all_splits)).where(f"id % {stride} = 0")
     try:
         return numbers.mapInArrow(run, to_spark(reader.columns))
     except ImportError:
@@ -95,16 +102,16 @@ def by_tasks(
 class _FullError(Exception): ...
 
 
-class _Room:
+class _ByteLimit:
     """A file that counts bytes and raises above a limit."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
+        self._bytes_left = most
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        self._left -= size
-        if self._left < 0:
+        self._bytes_left -= size
+        if self._bytes_left < 0:
             raise _FullError
         return size
 
@@ -112,7 +119,7 @@ class _Room:
 def _is_small(all_splits: Sequence[Split | SoughtSplit]) -> bool:
     """Return whether splits are small enough to travel with every task, without pickling more than the limit."""
     try:
-        pickle.Pickler(_Room(MOST_BYTES)).dump(all_splits)
+        pickle.Pickler(_ByteLimit(MOST_BYTES)).dump(all_splits)
     except _FullError:
         return False
     return True
@@ -137,7 +144,8 @@ class SnapshotFrames:
         """Return some columns, of all rows or a part of them; ``predicates`` only leave files out."""
 
         def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
-            return self._merged(columns, predicates, merged, part)
+            """Return the rows of the slices that need a merge; of the whole snapshot for None."""
+            return self._frame_by_python(columns, predicates, merged, part)
 
         remote = self.snapshot.storage.remote
         try:
@@ -150,8 +158,8 @@ class SnapshotFrames:
                 raise
             logger.info("table %s: Spark has no access to its store, so the data source reads it", self.path)
             if part is not None:
-                return self._merged(columns, predicates, None, part)
-            return self._by_source(columns.names, _spelled(predicates))
+                return self._frame_by_python(columns, predicates, None, part)
+            return self._by_source(columns.names, _option_of(predicates))
         return frame
 
     def of_keys(self, columns: pa.Schema, sought: SoughtKeys, slices: SoughtSlices) -> DataFrame:
@@ -163,10 +171,10 @@ class SnapshotFrames:
             frame = by_tasks(self.spark, reader, slices.splits(self._plan(slices.slices)))
             if frame is not None:
                 return frame
-        more = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
-        return self._by_source(columns.names, more, to_spark(columns))
+        query = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
+        return self._by_source(columns.names, query, to_spark(columns))
 
-    def _merged(
+    def _frame_by_python(
         self,
         columns: pa.Schema,
         predicates: Sequence[Predicate],
@@ -177,19 +185,22 @@ class SnapshotFrames:
         options = self.resolved.options
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)
-            most = None if part is None else part.most
-            frame = by_tasks(self.spark, reader, self._plan(merged), most)
+            most_bytes = None if part is None else part.most
+            frame = by_tasks(self.spark, reader, self._plan(merged), most_bytes)
             if frame is not None:
                 return frame
-        moment = {PINNED: spell(self.snapshot.timeline.watermark())}
-        whole = {WHOLE: "true"} if merged is None else {}
-        chosen = {BUCKETS: spell(part.buckets)} if part else {}
-        frame = self._by_source(columns.names, {**moment, **whole, **chosen, **_spelled(predicates)}, to_spark(columns))
+        pinned = {PINNED: spell(self.snapshot.timeline.watermark())}
+        all_slices = {WHOLE: "true"} if merged is None else {}
+        some_buckets = {BUCKETS: spell(part.buckets)} if part else {}
+        frame = self._by_source(
+            columns.names, {**pinned, **all_slices, **some_buckets, **_option_of(predicates)}, to_spark(columns)
+        )
         if part is None or part.most is None:
             return frame
         return narrowed(frame, parse_bytes(value_of(self.spark, ENDLESS)), part.most, columns)
 
     def _plan(self, slices: Sequence[FileSlice]) -> list[Split]:
+        """Return splits for tasks, at least a few for each core of a local Spark."""
         cores = local_cores(self.spark)
         least = LEAST_TASKS if cores is None else _TASKS_A_CORE * cores
         return plan_splits(slices, {}, self.resolved.options.split_size, least)
@@ -204,5 +215,6 @@ class SnapshotFrames:
         return (reader if schema is None else reader.schema(schema)).load(self.path)
 
 
-def _spelled(predicates: Sequence[Predicate]) -> dict[str, str]:
+def _option_of(predicates: Sequence[Predicate]) -> dict[str, str]:
+    """Return the option that carries predicates to the data source; no option if there are none."""
     return {WHERE: spell_predicates(predicates)} if predicates else {}

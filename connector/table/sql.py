@@ -111,11 +111,12 @@ class TableSql(TableQueries):
             >>> table.sql("select * from {table} join {cities} using (city)", cities=cities)  # doctest: +SKIP
         """
         self._check_names(query, frames)
-        shown = {name: self._rows_of(name, rows) for name, rows in frames.items()}
-        given = {} if args is None else {"args": args}
-        return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
+        named_frames = {name: self._rows_of(name, rows) for name, rows in frames.items()}
+        arguments = {} if args is None else {"args": args}
+        return self._spark.sql(query, **arguments, **named_frames, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
 
     def _make_view(self, name: str, rows: DataFrame) -> DataFrame:
+        """Create or replace a temporary view of the rows, and return them; InvalidOptionError for an invalid name."""
         try:
             rows.createOrReplaceTempView(name)
             return rows
@@ -131,14 +132,15 @@ class TableSql(TableQueries):
         except Exception:
             logger.warning("table %s: its views show it as it was before", self._path, exc_info=True)
 
-    def _rows_of(self, name: str, given: Any) -> DataFrame:
-        if isinstance(given, TableQueries):
-            return given.to_df()
+    def _rows_of(self, name: str, value: Any) -> DataFrame:
+        """Return what a statement names, as a DataFrame; InvalidOptionError if it is neither a table nor rows."""
+        if isinstance(value, TableQueries):
+            return value.to_df()
         try:
-            return to_frame(self._spark, given)
+            return to_frame(self._spark, value)
         except InvalidOptionError as error:
             raise InvalidOptionError(
-                f"{{{name}}} of the statement was given as a {type(given).__name__}, which is no table and no rows.",
+                f"{{{name}}} of the statement was given as a {type(value).__name__}, which is no table and no rows.",
                 f"Write :{name} for a value, and give it by args={{{name!r}: …}}.",
             ) from error
 

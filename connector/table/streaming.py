@@ -77,7 +77,7 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
                 f"stream() of the table {self._path} got output_mode={output_mode!r}.", f"Choose {' or '.join(_MODES)}."
             )
         resolved = self._resolve(options, WRITING, warn=True)
-        self._refuse(resolved.options, output_mode)
+        self._check_options(resolved.options, output_mode)
         if is_unnoted(open_table(self._storage).config) and output_mode != "complete":
             request = resolved.options.to_write_request(self._path, to_arrow(df.schema), overwrite=False, stream=True)
             find_target(request, self._storage, creates=False)
@@ -92,7 +92,8 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
             task.query = (writer.queryName(query_name) if query_name else writer).start()
         return task.query
 
-    def _refuse(self, options: Any, output_mode: str) -> None:
+    def _check_options(self, options: Any, output_mode: str) -> None:
+        """Refuse options of a single write, and an operation that the output mode complete replaces."""
         options.refuse_one_write(self._path)
         if output_mode == "complete" and options.operation not in {None, "insert_overwrite_table"}:
             raise OptionConflictError(

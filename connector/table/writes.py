@@ -71,43 +71,46 @@ class TableWrites(TableQueries, WriteMethods["DataFrame"]):
         """
         which = argument_or_condition("delete()", "which", which, condition)
         self._refuse_nothing(which)
-        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
+        write_options = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
         table = open_table(self._storage)
         config = table.config
         fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
         needed = dict.fromkeys(map(root_of, fields))
         if not isinstance(which, (Column, str)):
             keys = to_frame(self._spark, which)
-            return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
-        serializable = self._is_serializable(given, config)
+            return self._write(keys.select(*(name for name in keys.columns if name in needed)), write_options)
+        serializable = self._is_serializable(write_options, config)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
+            """Read the rows that the condition holds for anew, and delete them by their keys."""
             # Read the timeline before the rows, so that the conflict check covers every commit in between.
             moment = spell_moment(table.timeline().completed)
             schema = self._columns()
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, schema) if config.table_type == MERGE_ON_READ else ()
             rows = self.to_df([*dict.fromkeys([*needed, *order])], where=which)
-            again = {**given, WRITE_ID: write_id}
-            made = MadeFrom(moment, past=past, of_stored=not config.generates_keys, deletes_read=True)
+            attempt_options = {**write_options, WRITE_ID: write_id}
+            made_from = MadeFrom(moment, past=past, of_stored=not config.generates_keys, deletes_read=True)
             if not serializable:
-                return self._write(rows, again, made)
-            read = ReadRows(condition_predicates(self._spark, which, with_meta(schema), self._path))
-            return self._write(rows, again, replace(made, read=(read,)))
+                return self._write(rows, attempt_options, made_from)
+            read_rows = ReadRows(condition_predicates(self._spark, which, with_meta(schema), self._path))
+            return self._write(rows, attempt_options, replace(made_from, read=(read_rows,)))
 
-        return self._retries(given).run(attempt)
+        return self._retries(write_options).run(attempt)
 
     @property
     def _application(self) -> str:
         return application_of(self._spark)
 
-    def _retries(self, given: Mapping[str, Any]) -> Retries:
-        return shown_retries(self._storage, self._resolve(given, WRITING).options)
+    def _retries(self, options: Mapping[str, Any]) -> Retries:
+        """Return what repeats a write with these options, which shows how far it is."""
+        return shown_retries(self._storage, self._resolve(options, WRITING).options)
 
-    def _write(self, df: Rows, given: Mapping[str, Any], made_from: MadeFrom = NOTHING_READ) -> CommitResult:
+    def _write(self, df: Rows, options: Mapping[str, Any], made_from: MadeFrom = NOTHING_READ) -> CommitResult:
+        """Write rows with the options of this call, and refresh the views that follow the table."""
         df = to_frame(self._spark, df, self._columns)
         based_on = {BASED_ON: made_from.moment} if made_from.moment else {}
-        resolved = self._resolve({**given, **based_on}, WRITING, warn=True)
+        resolved = self._resolve({**options, **based_on}, WRITING, warn=True)
         commit_result = write_placed(df, self._path, self._storage, resolved, made_from=made_from)
         self._changed()
         return commit_result

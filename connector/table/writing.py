@@ -66,7 +66,7 @@ def write_placed(
     ``creates`` lets the first commit create the table. Rows that were made from the table are written only once,
     because the caller has to make them anew.
     """
-    options, began = resolved.options, time.monotonic()
+    options, start = resolved.options, time.monotonic()
     turn = None if made_from.batch is not None else turn_of(df, options, storage.path)
     write = _Write(df, path, storage, resolved, creates, made_from, turn)
     if options.based_on:
@@ -74,7 +74,7 @@ def write_placed(
     else:
         with turn or nullcontext():
             commit_result = shown_retries(storage, options).run(write.attempt)
-    return timed(commit_result, began, resolved.notices)
+    return timed(commit_result, start, resolved.notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +90,28 @@ class _Write:
     turn: Turn | None
 
     def attempt(self, write_id: str, past: PastAttempts) -> CommitResult:
+        """Write the rows once, in this process if they are few, else by Spark, and return the result.
+
+        The result names no instant if the write made none. A write that completed under its id in an earlier call is
+        returned as it is, and no services follow it.
+        """
         options, batch = self.resolved.options, self.made_from.batch
         request = options.to_write_request(self.path, to_arrow(self.df.schema), overwrite=False, batch=batch)
         target = find_target(request, self.storage, creates=self.creates)
         application = options.application or application_of(self.df.sparkSession)
-        made = self.made_from
-        origin = replace(request.write.origin, of_stored=made.of_stored, counted=made.counted)
+        made_from = self.made_from
+        origin = replace(request.write.origin, of_stored=made_from.of_stored, counted=made_from.counted)
         settings = replace(request.write, origin=origin)
         request = replace(request, write=settings, write_id=write_id, application=application)
         commit = replace(request.write.commit, merge_max_bytes=NO_BOUND)
-        origin = replace(origin, read=made.read, deletes_read=made.deletes_read)
-        here = replace(request.write, colocated=False, commit=commit, origin=origin, past=past)
-        commit_result = write_here(self.df, replace(request, write=here), options, self.turn)
+        origin = replace(origin, read=made_from.read, deletes_read=made_from.deletes_read)
+        local_settings = replace(request.write, colocated=False, commit=commit, origin=origin, past=past)
+        commit_result = write_here(self.df, replace(request, write=local_settings), options, self.turn)
         if commit_result is not None:
             return commit_result
         # Only a write with the user's own id can have completed in an earlier call.
-        named = not write_id.startswith(GENERATED_ID) and target.exists
-        until = target.table.timeline().greatest_time() if named else None
+        may_be_complete = not write_id.startswith(GENERATED_ID) and target.exists
+        last_time_before = target.table.timeline().greatest_time() if may_be_complete else None
         batch_keys = BatchKeys.of(target, request.write)
         self._by_spark(request, target, past, batch_keys)
         # A first write without rows may have left no instant, and so no table.
@@ -115,7 +120,7 @@ class _Write:
         commit_result = None if table is None or timeline is None else find_write(table, timeline, write_id)
         if timeline is None or commit_result is None:
             return CommitResult(self.path, "", (options.operation or "upsert").upper(), write_id=write_id)
-        if commit_result.instant <= (until or ""):
+        if commit_result.instant <= (last_time_before or ""):
             return commit_result
         if batch_keys is not None:
             batch_keys.complete(timeline, commit_result.instant)
@@ -132,10 +137,10 @@ class _Write:
         settings = {**self._settings(request, past), WRITE_KEY: beat.key}
         make_active(self.df.sparkSession)
         with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as on_exit:
-            rows, more = placed_rows(self.df, target, self.resolved.options, request, on_exit, batch_keys)
+            rows, placement_options = placed_rows(self.df, target, self.resolved.options, request, on_exit, batch_keys)
             on_exit.enter_context(beat)
             on_exit.enter_context(noted_write(beat))
-            rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(self.path)
+            rows.write.format(FORMAT).options(**{**settings, **placement_options}).mode("append").save(self.path)
 
     def _settings(self, request: WriteRequest, past: PastAttempts) -> dict[str, str]:
         """Return the options of the data source's write."""
@@ -161,17 +166,19 @@ class _Write:
 @contextmanager
 def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[None]:
     """Raise `CommitConflictError` if rows were placed for a table that was made anew or rescaled before the plan."""
-    before = target.table.timeline().completed_until if target.exists else ""
+    planned_until = target.table.timeline().completed_until if target.exists else ""
     try:
         yield
     except PlacementError as error:
         config = find_target(request, target.table.storage, creates=not target.exists).config
         if config != target.config:
-            what = f"Another writer made the table {request.path} anew, with other properties"
-        elif any(instant.replaces and instant.visible_since > before for instant in target.table.timeline().writes):
-            what = f"Another writer replaced file groups of the table {request.path}, as a rescale does"
+            meeting = f"Another writer made the table {request.path} anew, with other properties"
+        elif any(
+            instant.replaces and instant.visible_since > planned_until for instant in target.table.timeline().writes
+        ):
+            meeting = f"Another writer replaced file groups of the table {request.path}, as a rescale does"
         else:
             raise
         raise CommitConflictError(
-            f"{what}, after the rows were placed.", "This write left nothing behind; write again."
+            f"{meeting}, after the rows were placed.", "This write left nothing behind; write again."
         ) from error

@@ -51,6 +51,7 @@ class ChangedTable:
 
     @property
     def place_fields(self) -> tuple[str, ...]:
+        """The fields that decide in which place a row is: those of the key and of the partition."""
         return (*self.config.record_key_fields, *self.config.partition_fields)
 
     @property
@@ -65,10 +66,12 @@ class ChangedTable:
 
     @property
     def kept_of_deletes(self) -> frozenset[str]:
+        """The columns of which a delete needs the values of the row that it deletes."""
         return frozenset({*map(root_of, self.place_fields), *self.ordering_fields, IS_DELETED})
 
     @property
     def leaves_open(self) -> bool:
+        """Whether a value of a new row may be a placeholder for the stored value (partial updates)."""
         return self.config.partial_update_mode is not None
 
     @property
@@ -111,19 +114,19 @@ class ChangedTable:
         if len(parts) > 1 and parts[0].lower() == TARGET:
             del parts[0]
         path: list[str] = []
-        kind = pa.struct(list(self.schema))
+        data_type = pa.struct(list(self.schema))
         for part in parts if inside else [".".join(parts)]:
-            names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+            names = [field.name for field in data_type] if pa.types.is_struct(data_type) else []
             alike = [name for name in names if name.lower() == part.lower()]
             if part not in alike and len(alike) != 1:
                 break
             path.append(part if part in alike else alike[0])
-            kind = kind.field(path[-1]).type
+            data_type = data_type.field(path[-1]).type
         else:
             return path
-        bare = ".".join(parts)
-        near = difflib.get_close_matches(bare, self.schema.names, 1)
-        advice = f"Did you mean {near[0]!r}? " if near else ""
+        name_without_side = ".".join(parts)
+        similar_names = difflib.get_close_matches(name_without_side, self.schema.names, 1)
+        advice = f"Did you mean {similar_names[0]!r}? " if similar_names else ""
         if len(parts) > 1 and not inside:
             advice = "Give the whole column. "
         raise MissingColumnError(
@@ -149,9 +152,10 @@ def newer_columns_conflict(table: ChangedTable, newest: Callable[[], ChangedTabl
 
 def are_distinct(fields: Sequence[pa.Field]) -> bool:
     """Return whether different values always have different texts; the joined texts of several strings may be equal."""
-    plain = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
-    return plain and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
+    has_one_spelling = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
+    return has_one_spelling and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
 
 
-def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind))
+def _is_whole(data_type: pa.DataType) -> bool:
+    """Return whether equal values of a type always have one text that no other value has."""
+    return bool(pa.types.is_integer(data_type) or pa.types.is_boolean(data_type) or pa.types.is_date(data_type))

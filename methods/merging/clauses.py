@@ -57,9 +57,9 @@ class Clause:
 
     def __str__(self) -> str:
         values = {} if self.values is None else {name: str(value) for name, value in self.values.items()}
-        given = [str(values)] if values else []
-        given += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
-        return f"{self.method}({', '.join(given)})"
+        texts = [str(values)] if values else []
+        texts += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
+        return f"{self.method}({', '.join(texts)})"
 
     def values_of(self, target: ChangedTable, source: Sequence[str], with_fields: WithFields) -> dict[str, Value]:
         """Return the value of each column of the table, given the names of the source's columns.
@@ -69,25 +69,27 @@ class Clause:
         if self.kind is ClauseKind.DELETE:
             kept_names = target.kept_of_deletes
             return {name: of(TARGET, name) if name in kept_names else NULL for name in target.schema.names}
-        given = self._of_source(target, source) if self.values is None else self._given(target, with_fields)
+        new_values = (
+            self._of_source(target, source) if self.values is None else self._values_of_user(target, with_fields)
+        )
         if self.kind is ClauseKind.UPDATE:
-            return {name: given.get(name, of(TARGET, name)) for name in target.schema.names}
-        self._check_whole(target, given)
-        return {name: given.get(name, NULL) for name in target.schema.names}
+            return {name: new_values.get(name, of(TARGET, name)) for name in target.schema.names}
+        self._refuse_incomplete_row(target, new_values)
+        return {name: new_values.get(name, NULL) for name in target.schema.names}
 
-    def _given(self, target: ChangedTable, with_fields: WithFields) -> dict[str, Value]:
+    def _values_of_user(self, target: ChangedTable, with_fields: WithFields) -> dict[str, Value]:
         """Return the values that the user gives, by column; fields of one struct become one value."""
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidOptionError(
                 f"{self.method} was given {self.values!r}, which gives no column a value.",
                 "Give a dict of columns of the table and their values.",
             )
-        given: dict[str, Value] = {}
+        new_values: dict[str, Value] = {}
         fields: dict[str, dict[tuple[str, ...], Value]] = {}
         for name, value in self.values.items():
             column, *inner = target.field(name, self.method, inside=self.kind is ClauseKind.UPDATE)
             earlier = fields.get(column, {})
-            if column in given or (earlier and not inner) or any(_overlap(inner, path) for path in earlier):
+            if column in new_values or (earlier and not inner) or any(_overlap(inner, path) for path in earlier):
                 raise DuplicateColumnError(
                     f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
                     "twice.",
@@ -96,13 +98,14 @@ class Clause:
             if inner:
                 fields.setdefault(column, {})[tuple(inner)] = value
             else:
-                given[column] = NULL if value is None else value
+                new_values[column] = NULL if value is None else value
         for column, paths in fields.items():
-            kind = target.schema.field(column).type
-            given[column] = with_fields(of(TARGET, column), kind, paths, self.method)
-        return given
+            column_type = target.schema.field(column).type
+            new_values[column] = with_fields(of(TARGET, column), column_type, paths, self.method)
+        return new_values
 
     def _of_source(self, target: ChangedTable, source: Sequence[str]) -> dict[str, Value]:
+        """Return the source column of each column of the table; refuses a source that lacks one, or has one twice."""
         counts = Counter(name.lower() for name in source)
         twice = next((name for name in target.schema.names if counts[name.lower()] > 1), None)
         if twice is not None:
@@ -111,30 +114,31 @@ class Clause:
                 "twice; Spark ignores the case of names.",
                 "Rename or drop one of the two columns.",
             )
-        missing = [name for name in target.schema.names if name.lower() not in counts]
-        if missing:
+        absent_names = [name for name in target.schema.names if name.lower() not in counts]
+        if absent_names:
             raise MissingColumnError(
                 f"{self.method} takes every column of the table {target.path} from the source, which lacks "
-                f"{', '.join(map(repr, missing))}.",
+                f"{', '.join(map(repr, absent_names))}.",
                 f"Add them to the source, or name the columns that change: {self.method.removesuffix('_all')}({{…}}).",
             )
         return {name: of(SOURCE, name) for name in target.schema.names}
 
-    def _check_whole(self, target: ChangedTable, given: Mapping[str, Value]) -> None:
+    def _refuse_incomplete_row(self, target: ChangedTable, new_values: Mapping[str, Value]) -> None:
+        """Refuse an insert without a value for a required column, or a column of the key, partition or order."""
         required = [field.name for field in target.schema if not field.nullable]
         needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
-        missing = [name for name in needed if name not in given]
-        if missing:
+        absent_names = [name for name in needed if name not in new_values]
+        if absent_names:
             raise MissingColumnError(
-                f"{self.method} gives no value to {', '.join(map(repr, missing))}, which a row of the table "
+                f"{self.method} gives no value to {', '.join(map(repr, absent_names))}, which a row of the table "
                 f"{target.path} must have.",
                 "Give the column a value.",
             )
 
 
-def _overlap(path: Sequence[str], other: Sequence[str]) -> bool:
+def _overlap(path: Sequence[str], other_path: Sequence[str]) -> bool:
     """Return whether two paths to fields are equal, or one contains the other."""
-    return all(mine == theirs for mine, theirs in zip(path, other, strict=False))
+    return all(mine == theirs for mine, theirs in zip(path, other_path, strict=False))
 
 
 def of(side: str, name: str) -> str:
@@ -163,12 +167,12 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
             "Add clauses, such as when_matched_update_all() or when_not_matched_insert_all().",
         )
     for side in Side:
-        same = [clause for clause in clauses if clause.side is side]
-        unreached = next((at for at, clause in enumerate(same[:-1]) if clause.condition is None), None)
+        same_side = [clause for clause in clauses if clause.side is side]
+        unreached = next((number for number, clause in enumerate(same_side[:-1]) if clause.condition is None), None)
         if unreached is not None:
             raise InvalidOptionError(
-                f"{same[unreached].method} without a condition takes every row that is {side.value}, so that "
-                f"{same[unreached + 1].method} after it is never reached: the first clause that holds counts.",
+                f"{same_side[unreached].method} without a condition takes every row that is {side.value}, so that "
+                f"{same_side[unreached + 1].method} after it is never reached: the first clause that holds counts.",
                 "Give it a condition, or put it last.",
             )
 
@@ -180,5 +184,6 @@ def take_all(clauses: Sequence[Clause]) -> bool:
 
 
 def _has_condition(clause: Clause) -> bool:
-    given = clause.condition
-    return bool(given) if isinstance(given, Mapping) else given is not None
+    """Return whether a clause has a condition; an empty mapping is none."""
+    condition = clause.condition
+    return bool(condition) if isinstance(condition, Mapping) else condition is not None

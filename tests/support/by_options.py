@@ -35,9 +35,9 @@ def options_of(table: TableSettings, settings: WriteSettings) -> dict[str, str] 
     given: dict[str, Any] = {**table.time_options, **settings.commit.extra_metadata}
     for name, info in HudiOptions.model_fields.items():
         sets = (info.json_schema_extra or {}).get("sets")  # type: ignore[union-attr]
-        if not isinstance(sets, SettingsField) or sets.kind not in wanted or name not in OPTIONS:
+        if not isinstance(sets, SettingsField) or sets.settings_class not in wanted or name not in OPTIONS:
             continue
-        value = getattr(wanted[sets.kind], sets.name)
+        value = getattr(wanted[sets.settings_class], sets.name)
         told = _value_of(sets, value, info.default)
         if told is not None:
             given[OPTIONS[name].key] = told
@@ -62,14 +62,14 @@ def _nested(*values: object) -> Iterator[object]:
 
 def _value_of(sets: SettingsField, value: Any, default: Any) -> Any:
     """Return the value of an option that sets a field to a value; None where the option's default does."""
-    by = sets.by or (lambda given: given)
+    by = sets.convert or (lambda given: given)
     if by(default) == value:
         return None
     if isinstance(value, Enum):
         return value.value
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     words = (value, *((round(value * 1000),) if number else ()), *_WORDS)
-    return next((word for word in words if sets.by is None or _equals(by, word, value)), None)
+    return next((word for word in words if sets.convert is None or _equals(by, word, value)), None)
 
 
 def _equals(by: Any, word: object, value: object) -> bool:

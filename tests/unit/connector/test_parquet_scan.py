@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.source.parquet_scan import _entry, _moved, is_read_as, reads_lists
+from pyhudi.connector.source.parquet_scan import _converted, _entry, is_read_as, reads_lists
 from pyhudi.errors import SchemaMismatchError
 from support.recorded.ddl import columns
 
@@ -50,7 +50,7 @@ def test_a_type_of_which_nobody_knows_what_to_make_is_refused(kind: str, wanted:
     before, after = (columns(f"v {text}").field("v").type for text in (kind, wanted))
     column = pa.nulls(0)  # nothing is asked of it
     with pytest.raises(SchemaMismatchError):
-        _moved(column, before, after)
+        _converted(column, before, after)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def is_refused(key: str) -> bool:
 def test_what_a_hint_names_can_be_given_as_it_stands(key: str) -> None:
     for text in GIVEN:
         hint = EVERY[key]
-        named = hint.named(text)
+        named = hint.options_with_values(text)
         message = said(key, text)
 
         assert set(NAMED.findall(message.replace(f"{key!r}", ""))) == {one for one, _ in named}
@@ -137,7 +137,7 @@ def test_a_size_means_as_many_bytes_here_as_in_flink() -> None:
         hint = find_hint("write.batch.size")
         assert hint is not None
 
-        assert parse_options(dict(hint.named(text))).batch_size == size
+        assert parse_options(dict(hint.options_with_values(text))).batch_size == size
 
 
 REFUSED = [key for key, known in CATALOGUE.items() if known.effect is Effect.REFUSED]

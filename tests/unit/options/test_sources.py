@@ -62,7 +62,7 @@ def test_what_is_given_goes_before_the_session_and_that_before_the_file(table: s
 
     options = resolved.options
     assert [options.batch_size, options.task_max_size, options.row_group_bytes] == [1 << 20, 2 << 20, 3 << 20]
-    assert {key: one.place for key, one in resolved.said.items()} == {
+    assert {key: one.place for key, one in resolved.counting.items()} == {
         "hoodie.write.batch.size": f"{defaults}:1",
         "hoodie.write.task.max.size": "the session's hoodie.write.task.max.size",
         "hoodie.parquet.block.size": "",
@@ -292,7 +292,7 @@ def test_what_is_about_one_operation_is_no_setting(table: str, defaults: Path, l
 
     resolved = resolve(table)
 
-    assert resolved.said == {}
+    assert resolved.counting == {}
     assert [one.unused for one in resolved.unused] == ["it is about a single operation and has to be given to it"]
 
 
@@ -311,7 +311,7 @@ def test_every_line_of_the_template_can_be_used(tmp_path: Path, defaults: Path) 
 
     resolved = resolve(str(tmp_path / "new"))
 
-    assert len(resolved.said) == len(lines) > 5
+    assert len(resolved.counting) == len(lines) > 5
     assert resolved.unused == ()
 
 
