@@ -210,6 +210,7 @@ def _first_failing(convert: Callable[[int, int], Any], rows: int) -> int | None:
 
 
 def _fails(convert: Callable[[int, int], Any], start: int, rows: int) -> bool:
+    """Return whether a conversion fails for so many rows from a start on."""
     try:
         convert(start, rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):

@@ -102,6 +102,7 @@ def _function(function: Any, inputs: Sequence[Any], schema: pa.Schema) -> SqlTer
     return UNKNOWN if read_term is None else read_term(inputs, terms, schema)
 
 
+# The terms of boolean functions: each gets the inputs of a node, and what else the node says.
 def _negated(inputs: Sequence[Any], _: Any, schema: pa.Schema) -> SqlTerm:
     return NotTerm(_term(inputs[0], schema))
 

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 DELETE = "delete"
 
 
-def run_write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> CommitResult:
+def run_write(arguments: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> CommitResult:
     """Run the write of a command line in the active session, or in a new session of the name that it gives."""
-    spark = find_session(asked.name)
+    spark = find_session(arguments.name)
     with own_errors():
         # An operation without rows has no source.
-        rows = None if asked.source is None else read_source(spark, asked.source, source_options)
-        return write(spark, rows, asked.path, asked.operation, options)
+        rows = None if arguments.source is None else read_source(spark, arguments.source, source_options)
+        return write(spark, rows, arguments.path, arguments.operation, options)
 
 
 def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
@@ -151,9 +151,9 @@ def command(arguments: Sequence[str] | None = None) -> int:
     return run_command(arguments, COMMAND, _write)
 
 
-def _write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> Any:
+def _write(arguments: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> Any:
     """Run the write of a command line; `run_command` checks the arguments before it calls this."""
-    return run_write(asked, options, source_options)
+    return run_write(arguments, options, source_options)
 
 
 if __name__ == "__main__":

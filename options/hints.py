@@ -55,6 +55,8 @@ def find_hint(key: str) -> Hint | None:
     return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
 
 
+# Each of these functions returns the value of an option of pyhudi for the value of another system's option; None if
+# pyhudi has no such value.
 def _same_value(text: str) -> str:
     return text.strip()
 

@@ -60,9 +60,9 @@ class OutsideIndexContract(IndexContract):
         """The index ignores news that do not begin at its position."""
         for table, model in self.tables():
             index, position = self._begun(table, model)
-            strange = [GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))]
+            unknown_keys = [GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))]
             for anew in (False, True):
-                news = News(table.path, "another moment", "later", anew=anew, undone=(), groups=strange)
+                news = News(table.path, "another moment", "later", anew=anew, undone=(), groups=unknown_keys)
                 self.assertFalse(index.committed(news))
                 self.assertFalse(index.rolled_back(news))
             self.assertEqual(index.position(table.path), position)
@@ -136,6 +136,8 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def _notify_failing(self, index_class: type) -> Callable[..., None]:
+        """Return what tells an index of a commit, during which the index fails."""
+
         def fails(*arguments: Any) -> None:
             with mock.patch.object(index_class, "committed", side_effect=OSError("the database is away")):
                 tell(*arguments)

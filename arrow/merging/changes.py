@@ -133,7 +133,7 @@ class _ClauseRows:
             keys, paths = places_of(new_rows, self.merge.table)
             opens = self._has_placeholder(new_rows) if self.merge.table.leaves_open else None
             yield self._change(
-                COMES, new_rows, keys, paths, open_rows=opens, unproven=self._unproven(new_rows), stored=False
+                COMES, new_rows, keys, paths, open_rows=opens, unproven=self._unproven(new_rows), has_stored_row=False
             )
             return
         old_keys, old_paths = self._old_place()
@@ -161,7 +161,7 @@ class _ClauseRows:
                 open_rows=opens,
                 unproven=everywhere,
                 moved=everywhere,
-                stored=False,
+                has_stored_row=False,
             )
 
     def _changes_in_place(
@@ -199,13 +199,13 @@ class _ClauseRows:
         unproven: Mask | None = None,
         shifted: Mask | None = None,
         moved: Mask | None = None,
-        stored: bool = True,
+        has_stored_row: bool = True,
     ) -> pa.RecordBatch:
         """Return rows of changes that have one role at their places."""
         count = new_rows.num_rows
-        if stored and (role != STAYS or self.ready.keeps_place):
+        if has_stored_row and (role != STAYS or self.ready.keeps_place):
             self._refuse_other_spelling(new_rows, keys, paths)
-        numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if stored else pa.nulls(count, pa.string())
+        numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if has_stored_row else pa.nulls(count, pa.string())
         flags = [
             pa.array(np.zeros(count, np.bool_) if marked is None else marked)
             for marked in (older, open_rows, unproven, shifted, moved)

@@ -156,6 +156,9 @@ class _CountedPlaces:
     """What happens at some places, with the places that later checks need.
 
     Attributes:
+        changed: The counts.
+        replaced: The places that one row leaves and another row enters.
+        deleted_again: The places where several changes delete a row.
         comes: The places that rows enter where the table may hold a row.
         left_places: The places that rows leave.
     """

@@ -24,4 +24,4 @@ def exit_code(error: PyHudiError) -> int:
     Returns:
         2 for an `OptionError`, 3 for a `DataError`, 4 for a `RetryError`, 5 for a `TableError`, 1 for any other.
     """
-    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), FAILED)
+    return next((code for error_class, code in EXIT_CODES.items() if isinstance(error, error_class)), FAILED)

@@ -63,6 +63,7 @@ def _index(state: TableState) -> str:
 
 
 def _metadata(sizes: Sequence[PartitionSize] | None) -> Sequence[str] | str:
+    """Return the lines of the metadata table, one for each partition; a sentence if the table is damaged."""
     if sizes is None:
         return "damaged, as validate says"
     return [_partition(size) for size in sizes]
@@ -94,6 +95,7 @@ def _write(row: Mapping[str, Any]) -> str:
 
 
 def _pending(row: Mapping[str, Any]) -> str:
+    """Return a pending instant as a line: its action, time and phase, and the process at work, if known."""
     owner = [
         f"{words} {cell('', row[name])}"
         for name, words in (("host", "on"), ("pid", "process"), ("heartbeat_age_s", "last heartbeat s ago:"))

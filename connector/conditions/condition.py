@@ -129,13 +129,13 @@ class Judge:
         nodes = [] if texts is None else self.proven_nodes(conditions, texts)
         times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
-        def valued(value: Any) -> Any:
+        def value_of(value: Any) -> Any:
             """Return the value of a literal in a predicate; for a time in an uncertain zone, its bounds."""
             if not isinstance(value, TimeLiteral):
                 return value
             return Between(times[value] - _ZONES, times[value] + _ZONES) if self.is_late else times[value]
 
-        return tuple(predicate for node in nodes for predicate in node.kept(True, valued))
+        return tuple(predicate for node in nodes for predicate in node.implied_predicates(True, value_of))
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
         """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""
@@ -152,10 +152,10 @@ class Judge:
             return error
         return None
 
-    def agrees(self, condition: Column, other: Column) -> bool:
+    def agrees(self, condition: Column, other_condition: Column) -> bool:
         """Return whether two conditions mean the same to Spark, with implicit casts."""
         try:
-            return self._frame.where(condition).sameSemantics(self._frame.where(other))
+            return self._frame.where(condition).sameSemantics(self._frame.where(other_condition))
         except PySparkException:
             return False
 
@@ -176,7 +176,7 @@ class Judge:
         for condition, text in zip(conditions, texts, strict=True):
             for reading in range(_READINGS):
                 node = ShownText(self._schema, reading).parse(text)
-                if not node.kept(True, lambda value: value):
+                if not node.implied_predicates(True, lambda value: value):
                     break
                 try:
                     is_same = self.agrees(condition, node.make())

@@ -25,7 +25,7 @@ from ...reader.skipping.predicates import (
 from .literals import Literal, TimeLiteral
 
 # Turns the value of a literal into that of a predicate.
-Valued: TypeAlias = Callable[[Any], Any]
+ValueOf: TypeAlias = Callable[[Any], Any]
 
 _WHOLE = re.compile(r"-?\d{1,9}")
 _NEGATED: dict[str, Any] = {"=": "!=", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -41,12 +41,13 @@ class Between:
 
 
 class Node(Protocol):
-    def make(self) -> Column: ...
+    def make(self) -> Column:
+        """Return the condition for Spark, which compares it with the user's own."""
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         """Return predicates that hold for every row for which this part is true or, if not ``positive``, false.
 
-        ``valued`` converts the value of a literal to that of a predicate.
+        ``value_of`` converts the value of a literal to that of a predicate.
         """
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -59,7 +60,7 @@ class Opaque:
 
     make: Callable[[], Column]
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         return ()
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -78,8 +79,8 @@ class Connected:
         left, right = self.left.make(), self.right.make()
         return left & right if self.is_and else left | right
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        sides = [side.kept(positive, valued) for side in (self.left, self.right)]
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        sides = [side.implied_predicates(positive, value_of) for side in (self.left, self.right)]
         if self.is_and == positive:
             return (*sides[0], *sides[1])
         return (AnyOf((sides[0], sides[1])),) if all(sides) else ()
@@ -95,8 +96,8 @@ class Not:
     def make(self) -> Column:
         return ~self.child.make()
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        return self.child.kept(not positive, valued)
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        return self.child.implied_predicates(not positive, value_of)
 
     def moments(self) -> Iterator[TimeLiteral]:
         return self.child.moments()
@@ -130,8 +131,8 @@ class Comparison:
         left, right = (literal, column) if self.literal_first else (column, literal)
         return OPERATORS[self.op](left, right)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        value = valued(self.literal.value)
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        value = value_of(self.literal.value)
         if self.op == "<=>":
             predicates = (_predicate_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
             return predicates if positive else ()
@@ -168,8 +169,8 @@ class Among:
         casts = (literal.make_untyped().cast(first_literal.compared_type) for literal in self.literals)
         return _column_of(self.column).cast(first_literal.compared_type).isin(*casts)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        values = tuple(valued(literal.value) for literal in self.literals)
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        values = tuple(value_of(literal.value) for literal in self.literals)
         if any(isinstance(value, Between) for value in values):
             return ()
         return (_predicate_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
@@ -189,9 +190,9 @@ class Ranged:
     def make(self) -> Column:
         return sf.call_function("between", self.column.make(), self.least.make_untyped(), self.greatest.make_untyped())
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         bounds = Comparison(self.column, ">=", self.least), Comparison(self.column, "<=", self.greatest)
-        return Connected(True, *bounds).kept(positive, valued)
+        return Connected(True, *bounds).implied_predicates(positive, value_of)
 
     def moments(self) -> Iterator[TimeLiteral]:
         yield from ()
@@ -208,7 +209,7 @@ class Nullness:
         column = column_named(self.column)
         return column.isNull() if self.is_null else column.isNotNull()
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         return (IsNull(self.column) if self.is_null == positive else IsNotNull(self.column),)
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -223,7 +224,7 @@ class Beginning:
     prefix: str
     make: Callable[[], Column]
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         return (StartsWith(self.column, self.prefix),) if positive and self.prefix else ()
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -237,7 +238,7 @@ class Flag:
     def make(self) -> Column:
         return column_named(self.column)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+    def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         return (Compare(self.column, "=", positive),)
 
     def moments(self) -> Iterator[TimeLiteral]:

@@ -65,12 +65,12 @@ class BucketedRows:
 
     def check_shown(self, names: Sequence[str]) -> None:
         """Refuse names of columns to join or group by that the side does not show."""
-        hidden_names = [name for name in names if name not in self.rows.wanted.names]
+        hidden_names = [name for name in names if name not in self.rows.columns.names]
         if hidden_names:
             raise InvalidOptionError(
                 f"The rows of the table {self.rows.path} are to be joined or grouped by {', '.join(names)}, but do not "
                 f"show {', '.join(hidden_names)}.",
-                f"Name columns among {', '.join(self.rows.wanted.names)}, or have TableRows show more.",
+                f"Name columns among {', '.join(self.rows.columns.names)}, or have TableRows show more.",
             )
 
     def frame(self, side_number: int, group: BucketGroup, doubts: Doubts, most: int | None = None) -> DataFrame:
@@ -121,6 +121,7 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def check_tasks(tasks: int | None, call: str) -> None:
+    """Refuse a number of tasks below one."""
     if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"{call} got tasks={tasks}.", "Give one or more tasks.")
 

@@ -130,9 +130,9 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     sides = _of_sides(joined)
     conditions = []
     for clause in clauses:
-        what = f"The condition of {clause.method}"
-        condition = _condition(clause, target, what)
-        check_condition(frames[clause.side], condition, what)
+        subject = f"The condition of {clause.method}"
+        condition = _condition(clause, target, subject)
+        check_condition(frames[clause.side], condition, subject)
         conditions.append(sides[clause.side] & condition)
     chain = sf.when(conditions[0], 0)
     for number, condition in enumerate(conditions[1:], 1):
@@ -145,10 +145,10 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     return replace(changes, reads=reads, stored_rows=inserted_places, is_few=is_few, has_copies=has_copies)
 
 
-def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
+def _condition(clause: Clause, target: MergeTarget, subject: str) -> Column:
     """Return the condition of a clause; a mapping of values means the same as in `HudiTable.to_df`."""
     if not isinstance(clause.condition, Mapping):
-        return sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
+        return sf.lit(True) if clause.condition is None else as_column(clause.condition, subject)
     if not clause.condition:
         return sf.lit(True)
     return WantedValues.of(clause.condition, target.schema, target.path).condition()
@@ -236,8 +236,8 @@ class _Choice:
         conditions = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
         return {name: condition for name, condition in conditions.items() if condition is not None}
 
-    def _clause_numbers(self, kind: ClauseKind) -> list[int]:
-        return [number for number, clause in enumerate(self.clauses) if clause.kind is kind]
+    def _clause_numbers(self, clause_kind: ClauseKind) -> list[int]:
+        return [number for number, clause in enumerate(self.clauses) if clause.kind is clause_kind]
 
     @property
     def _moves(self) -> bool:
@@ -306,9 +306,9 @@ class _Choice:
         marks = self.target.marks_of_deletes
         if not marks:
             return rows
-        kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
-        rows = rows.where(~(deleted & (kind == int(ClauseKind.INSERT))))
-        columns = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(kind)}
+        change_kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
+        rows = rows.where(~(deleted & (change_kind == int(ClauseKind.INSERT))))
+        columns = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(change_kind)}
         if self._moves:
             roots = dict.fromkeys(map(root_of, self.target.place_fields))
             columns |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
@@ -337,11 +337,11 @@ def ordering_of(columns: Sequence[tuple[Column, str]], schema: pa.Schema) -> Col
 
 def _comparable(column: Column, field: pa.Field | None) -> Column:
     """Return a value that Spark orders as Hudi orders the field: -0.0 below 0.0, and bytes as signed numbers."""
-    kind = pa.null() if field is None else field.type
-    if pa.types.is_floating(kind):
+    data_type = pa.null() if field is None else field.type
+    if pa.types.is_floating(data_type):
         # Spark treats -0.0 and 0.0 as equal; ``Double.compareTo`` orders -0.0 below 0.0.
         return sf.struct(column.alias("value"), (column.cast("string") != "-0.0").alias("positive"))
-    if not pa.types.is_binary(kind):
+    if not pa.types.is_binary(data_type):
         return column
     # A text with the order of signed bytes: a letter for the sign, then two hexadecimal digits for each byte.
     pairs = sf.regexp_replace(sf.hex(column), "(..)", ",$1")

@@ -53,12 +53,12 @@ def as_column(value: Value, what: str) -> Column:
 
 
 def with_fields(
-    column: str | Column, kind: pa.DataType, new_values: Mapping[tuple[str, ...], Value], what: str
+    column: str | Column, data_type: pa.DataType, new_values: Mapping[tuple[str, ...], Value], what: str
 ) -> Column:
     """Return a struct with other values in fields, given by their paths; other fields of a null struct are null."""
     column = as_column(column, what)
     fields = []
-    for field in children(kind):
+    for field in children(data_type):
         inner = {path[1:]: value for path, value in new_values.items() if path[0] == field.name}
         stored_value = column.getField(field.name)
         if () in inner:
@@ -72,10 +72,10 @@ def with_fields(
 def check_condition(frame: DataFrame, condition: Column, what: str) -> None:
     """Refuse a condition that is not boolean, or that the columns of ``frame`` do not resolve."""
     with explained(what):
-        kind = frame.select(condition).schema.fields[0].dataType
-    if not isinstance(kind, (T.BooleanType, T.NullType)):
+        condition_type = frame.select(condition).schema.fields[0].dataType
+    if not isinstance(condition_type, (T.BooleanType, T.NullType)):
         raise InvalidOptionError(
-            f"{what} is of the type {kind.simpleString()}, which is neither true nor false.",
+            f"{what} is of the type {condition_type.simpleString()}, which is neither true nor false.",
             "Compare it with something.",
         )
 

@@ -70,7 +70,7 @@ class NearRows:
 
         None if keys do not tell these rows: a clause is about rows without a match, or `on` does not equate the key.
         """
-        shown_rows = target.shown
+        shown_rows = target.rows_to_show
         if any(clause.side is Side.BY_SOURCE for clause in clauses):
             return None
         equal_columns_of_key = _EqualColumns.of(source, on, target, shown_rows)
@@ -151,7 +151,7 @@ class _EqualColumns:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
         key_values = values.select(list(self.keys))
-        snapshot = target.shown.snapshot
+        snapshot = target.rows_to_show.snapshot
         return keys_of_values(snapshot.config, snapshot.schema, key_values, anywhere=target.is_global)
 
 

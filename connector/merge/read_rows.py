@@ -38,7 +38,7 @@ class MergeReads:
 
     Attributes:
         by_source: The rows that clauses about rows without a match read.
-        matched: The predicates of rows that may match a row of the source; None if no clause is about matches.
+        match_predicates: The predicates of rows that may match a row of the source; None if no clause is about matches.
         absence: Whether rows of the source without a match change the table.
         columns: Columns of the table that have the value of a source column in each match, of types with bounds.
         bounds: The least and the greatest value of these in the source, if Spark notes them.
@@ -47,7 +47,7 @@ class MergeReads:
     """
 
     by_source: tuple[ReadRows, ...]
-    matched: tuple[Predicate, ...] | None
+    match_predicates: tuple[Predicate, ...] | None
     absence: bool
     columns: tuple[str, ...]
     bounds: Observation
@@ -57,7 +57,7 @@ class MergeReads:
     @classmethod
     def of(cls, target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeReads:
         """Return what the clauses read; ``source`` is None for an update."""
-        spark, schema = target.shown.spark, with_meta(target.schema)
+        spark, schema = target.rows_to_show.spark, with_meta(target.schema)
 
         def predicates(condition: Any) -> tuple[Predicate, ...]:
             """Return what a condition says of columns alone; no predicates if it is absent or pyhudi cannot read it."""
@@ -68,25 +68,27 @@ class MergeReads:
         if source is None or not sides:
             return cls(by_source, None, False, (), Observation())
         names, table_conditions = equal_columns(source, on, target)
-        matched = tuple(predicate for text in table_conditions for predicate in predicates(text))
+        match_predicates = tuple(predicate for text in table_conditions for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
         bounded = tuple(name for name in names if is_bounded(schema.field(name).type))
         places = target if on is None else None
         absence = Side.NOT_MATCHED in sides
-        return cls(by_source, matched, absence, bounded, Observation(), notes_bounds=not connect, places=places)
+        return cls(
+            by_source, match_predicates, absence, bounded, Observation(), notes_bounds=not connect, places=places
+        )
 
     def of_values(self, values: pa.Table) -> MergeReads:
         """Return what is read, given the values of all source rows that may match."""
-        if self.matched is None:
+        if self.match_predicates is None:
             return self
         if not values.num_rows:
-            return replace(self, matched=None, columns=())
+            return replace(self, match_predicates=None, columns=())
         names = [
             name for name in self.columns if self.places is None or self.places.names_places(name, values.column(name))
         ]
         value_predicates = [predicate for name in names for predicate in predicates_of(name, values.column(name))]
-        return replace(self, matched=(*self.matched, *value_predicates), columns=())
+        return replace(self, match_predicates=(*self.match_predicates, *value_predicates), columns=())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
         """Return the source, of which Spark notes the bounds when the query runs."""
@@ -99,7 +101,7 @@ class MergeReads:
 
     def rows(self) -> tuple[ReadRows, ...]:
         """Return what was read, once the query has run."""
-        if self.matched is None:
+        if self.match_predicates is None:
             return self.by_source
         noted = _noted_bounds(self.bounds) if self.columns and self.notes_bounds else {}
         names = [name for name in self.columns if noted and not noted.get(f"{_UNNAMED}{name}")]
@@ -107,7 +109,7 @@ class MergeReads:
             # No row of the source can have a match.
             return self.by_source
         bounds = [bound for name in names if not self._of_times(name) for bound in _bounds_of(name, noted)]
-        return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
+        return (*self.by_source, ReadRows((*self.match_predicates, *bounds), self.absence))
 
     def _of_times(self, name: str) -> bool:
         """Return whether the column is one of a partition that holds rows of many values."""

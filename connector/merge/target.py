@@ -24,15 +24,15 @@ class MergeTarget(ChangedTable):
     """One snapshot of a table.
 
     Attributes:
-        shown: The rows, of which a part can be read.
+        rows_to_show: The rows, of which a part can be read.
     """
 
-    shown: ShownRows
+    rows_to_show: ShownRows
 
     @cached_property
     def rows(self) -> DataFrame:
         """The rows, with the meta columns first; made at its first use, as many merges read a part alone."""
-        return self.shown.df()
+        return self.rows_to_show.df()
 
     @property
     def marks_of_deletes(self) -> list[Column]:
@@ -48,9 +48,9 @@ class MergeTarget(ChangedTable):
         mode = self.config.partial_update_mode
         if mode is None or name in self.kept_of_deletes:
             return None
-        word, kind = self.config.unavailable_value, self.schema.field(name).type
+        word, data_type = self.config.unavailable_value, self.schema.field(name).type
         if mode == IGNORE_DEFAULTS:
             return value.isNull()
-        if word is None or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        if word is None or not (pa.types.is_string(data_type) or pa.types.is_binary(data_type)):
             return None
         return sf.coalesce(value.cast("binary") == sf.lit(word).cast("binary"), sf.lit(False))

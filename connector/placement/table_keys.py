@@ -112,6 +112,7 @@ def _keys_by_python(spark: SparkSession, file_slices: Sequence[FileSlice], table
     packed = pa.table({_PIECE: pa.array([pickle.dumps(file_slice) for file_slice in file_slices], pa.binary())})
 
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys of the slices in each batch, with their file groups."""
         for batch in batches:
             packs = batch.column(0).to_pylist()  # O(files)
             for file_slice, record_keys, logged in keys_in(table, map(pickle.loads, packs)):

@@ -104,11 +104,11 @@ def _wide_type(fields: int) -> StructType:
     return StructType([StructField(f"v{number}", BinaryType()) for number in range(fields)])
 
 
-def _width(kind: pa.DataType) -> int:
+def _width(data_type: pa.DataType) -> int:
     """Return ``DataType.defaultSize`` of the Spark type."""
     types = pa.types
-    if types.is_decimal(kind):
-        return 8 if kind.precision <= 18 else 16
-    if types.is_struct(kind) or types.is_map(kind) or is_list(kind):
-        return sum(_width(field.type) for field in children(kind))
-    return _SIZES.get(kind, 8)
+    if types.is_decimal(data_type):
+        return 8 if data_type.precision <= 18 else 16
+    if types.is_struct(data_type) or types.is_map(data_type) or is_list(data_type):
+        return sum(_width(field.type) for field in children(data_type))
+    return _SIZES.get(data_type, 8)

@@ -262,8 +262,8 @@ def _converted_fields(column: Column, from_type: pa.DataType, to_type: pa.DataTy
     ]
 
 
-def _spark_type(kind: pa.DataType) -> str:
-    return to_spark(pa.schema([("v", kind)])).fields[0].dataType.simpleString()
+def _spark_type(data_type: pa.DataType) -> str:
+    return to_spark(pa.schema([("v", data_type)])).fields[0].dataType.simpleString()
 
 
 def reads_lists(spark: SparkSession) -> bool:

@@ -106,6 +106,7 @@ class HudiReader(DataSourceReader):
         return [InputPartition(split) for split in splits or [Split(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, in a task."""
         storage = open_storage(self._path, self._storage_options)
         rows = RowReader(storage, self._schema, self._table_schema, self._predicates, self._times, self._terms)
         yield from rows.read(partition.value)

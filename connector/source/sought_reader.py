@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 class SoughtReader(HudiReader):
     """Reads the rows of some record keys; each task gets only the keys that it looks for."""
 
-    def __init__(self, snapshot: Snapshot, schema: pa.Schema, options: HudiOptions, sought: SoughtKeys) -> None:
+    def __init__(self, snapshot: Snapshot, schema: pa.Schema, options: HudiOptions, keys: SoughtKeys) -> None:
         super().__init__(snapshot, schema, options)
-        self._sought: SoughtKeys | None = sought
+        self._keys: SoughtKeys | None = keys
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_sought": None}
+        return {**super().__getstate__(), "_keys": None}
 
     def splits(self) -> list[SoughtSplit]:
         """Return what each task reads; a copy of the reader in a task cannot tell."""
-        if self._snapshot is None or self._sought is None:
+        if self._snapshot is None or self._keys is None:
             raise ValueError("a copy of a reader plans nothing")
-        sought_slices = SoughtSlices.of(self._snapshot, self._sought)
+        sought_slices = SoughtSlices.of(self._snapshot, self._keys)
         return sought_slices.splits(plan_splits(sought_slices.slices, {}, self._split_size))
 
     def partitions(self) -> Sequence[InputPartition]:

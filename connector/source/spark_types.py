@@ -66,47 +66,50 @@ def to_spark(schema: pa.Schema) -> T.StructType:
     return T.StructType([T.StructField(field.name, _to_spark_type(field.type)) for field in schema])
 
 
-def select(table: pa.Schema, columns: Sequence[str], where: str) -> pa.Schema:
+def select(table: pa.Schema, columns: Sequence[str], table_path: str) -> pa.Schema:
     """Return the named columns of a table, in this order; a `MissingColumnError` names absent columns."""
     absent_names = [name for name in columns if name not in table.names]
     if absent_names:
         raise MissingColumnError(
-            f"The table {where} has no column {', '.join(map(repr, absent_names))}; it has {', '.join(table.names)}.",
+            f"The table {table_path} has no column {', '.join(map(repr, absent_names))}; it has "
+            f"{', '.join(table.names)}.",
             "Ask for columns of the table, in its own spelling.",
         )
     return pa.schema([table.field(name) for name in columns])
 
 
-def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Schema:
-    """Return the Arrow schema of a read that has the Spark schema ``asked``, given by the user or by the read itself.
+def requested_schema(table: pa.Schema, spark_schema: T.StructType, table_path: str) -> pa.Schema:
+    """Return the Arrow schema of a read with a Spark schema, which the user or the read itself gives.
 
     ``table`` has the canonical columns with meta columns; only those if an empty table has no columns yet. Raises
     `MissingColumnError` or `UnsupportedTypeError` for a wrong column, and `SchemaMismatchError` if a column has another
     type or may be null in the table only.
     """
-    requested = to_arrow(asked)
-    table_columns = select(table if without_meta(table) else requested, [field.name for field in asked.fields], where)
+    requested_columns = to_arrow(spark_schema)
+    table_columns = select(
+        table if without_meta(table) else requested_columns, [field.name for field in spark_schema.fields], table_path
+    )
     differences = []
-    for ours, theirs, field in zip(table_columns, asked.fields, requested, strict=True):
+    for ours, theirs, field in zip(table_columns, spark_schema.fields, requested_columns, strict=True):
         if not _shows(ours, field):
             table_type = _type_name(to_spark(pa.schema([ours])))
             todo = f"ask for {table_type} and cast afterwards"
             differences.append(ColumnDifference(ours.name, table_type, _type_name(T.StructType([theirs])), todo))
     if differences:
         raise SchemaMismatchError(
-            f"The schema given for reading {where} does not fit the table", "Or leave the schema out.", differences
+            f"The schema given for reading {table_path} does not fit the table", "Or leave the schema out.", differences
         )
-    return requested
+    return requested_columns
 
 
-def _shows(ours: pa.Field, asked: pa.Field) -> bool:
+def _shows(ours: pa.Field, requested: pa.Field) -> bool:
     """Return whether a column can be read as the requested field: of the same type, and at least as nullable.
 
     Like columns of a table, fields of a struct may be absent or in another order.
     """
-    if ours.nullable and not asked.nullable:
+    if ours.nullable and not requested.nullable:
         return False
-    mine, theirs = ours.type, asked.type
+    mine, theirs = ours.type, requested.type
     if pa.types.is_struct(mine) and pa.types.is_struct(theirs):
         fields = {field.name: field for field in mine}
         return all(field.name in fields and _shows(fields[field.name], field) for field in theirs)
@@ -129,47 +132,53 @@ def _to_arrow_field(field: T.StructField, outer: tuple[str, ...]) -> pa.Field:
     return pa.field(field.name, _to_arrow_type(field.dataType, (*outer, field.name)), nullable=field.nullable)
 
 
-def _to_arrow_type(kind: T.DataType, path: tuple[str, ...]) -> pa.DataType:
+def _to_arrow_type(data_type: T.DataType, path: tuple[str, ...]) -> pa.DataType:
     """Return the Arrow type of a Spark type; ``path`` names the column in the error for an unsupported type."""
-    if isinstance(kind, T.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, T.ArrayType):
-        element = _to_arrow_type(kind.elementType, (*path, "element"))
-        return pa.list_(pa.field("element", element, nullable=kind.containsNull))
-    if isinstance(kind, T.MapType):
-        key = _to_arrow_type(kind.keyType, (*path, "key"))
+    if isinstance(data_type, T.DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, T.ArrayType):
+        element = _to_arrow_type(data_type.elementType, (*path, "element"))
+        return pa.list_(pa.field("element", element, nullable=data_type.containsNull))
+    if isinstance(data_type, T.MapType):
+        key = _to_arrow_type(data_type.keyType, (*path, "key"))
         if key != pa.string():
-            raise _unsupported(path, kind, "a map in a Hudi table has keys of type string")
-        value = pa.field("value", _to_arrow_type(kind.valueType, (*path, "value")), nullable=kind.valueContainsNull)
+            raise _unsupported(path, data_type, "a map in a Hudi table has keys of type string")
+        value = pa.field(
+            "value", _to_arrow_type(data_type.valueType, (*path, "value")), nullable=data_type.valueContainsNull
+        )
         return pa.map_(pa.field("key", key, nullable=False), value)
-    if isinstance(kind, T.StructType):
-        if not kind.fields:
-            raise _unsupported(path, kind, "a struct needs a field")
-        return pa.struct([_to_arrow_field(field, path) for field in kind.fields])
-    if isinstance(kind, T.StringType) and getattr(kind, "collation", "UTF8_BINARY") not in {None, "UTF8_BINARY"}:
-        raise _unsupported(path, kind, "a Hudi table compares strings byte by byte, without a collation")
-    if isinstance(kind, T.UserDefinedType):
-        raise _unsupported(path, kind, f"a Hudi table does not know {type(kind).__name__}")
-    arrow = _TO_ARROW.get(type(kind).__name__)
+    if isinstance(data_type, T.StructType):
+        if not data_type.fields:
+            raise _unsupported(path, data_type, "a struct needs a field")
+        return pa.struct([_to_arrow_field(field, path) for field in data_type.fields])
+    if isinstance(data_type, T.StringType) and getattr(data_type, "collation", "UTF8_BINARY") not in {
+        None,
+        "UTF8_BINARY",
+    }:
+        raise _unsupported(path, data_type, "a Hudi table compares strings byte by byte, without a collation")
+    if isinstance(data_type, T.UserDefinedType):
+        raise _unsupported(path, data_type, f"a Hudi table does not know {type(data_type).__name__}")
+    arrow = _TO_ARROW.get(type(data_type).__name__)
     if arrow is None:
-        raise _unsupported(path, kind, "a Hudi table has no such type")
+        raise _unsupported(path, data_type, "a Hudi table has no such type")
     return arrow
 
 
-def _unsupported(path: tuple[str, ...], kind: T.DataType, reason: str) -> UnsupportedTypeError:
+def _unsupported(path: tuple[str, ...], data_type: T.DataType, reason: str) -> UnsupportedTypeError:
     return UnsupportedTypeError(
-        f"The column {'.'.join(path)} has the type {kind.simpleString()}, which cannot be stored: {reason}.",
+        f"The column {'.'.join(path)} has the type {data_type.simpleString()}, which cannot be stored: {reason}.",
         "Cast the column to another type, or drop it.",
     )
 
 
-def _to_spark_type(kind: pa.DataType) -> T.DataType:
-    if pa.types.is_decimal(kind):
-        return T.DecimalType(kind.precision, kind.scale)
-    if pa.types.is_struct(kind):
-        return T.StructType([T.StructField(field.name, _to_spark_type(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return T.MapType(T.StringType(), _to_spark_type(kind.item_type))
-    if pa.types.is_list(kind):
-        return T.ArrayType(_to_spark_type(kind.value_type))
-    return _TO_SPARK[kind]
+def _to_spark_type(data_type: pa.DataType) -> T.DataType:
+    """Return the Spark type of a canonical Arrow type."""
+    if pa.types.is_decimal(data_type):
+        return T.DecimalType(data_type.precision, data_type.scale)
+    if pa.types.is_struct(data_type):
+        return T.StructType([T.StructField(field.name, _to_spark_type(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return T.MapType(T.StringType(), _to_spark_type(data_type.item_type))
+    if pa.types.is_list(data_type):
+        return T.ArrayType(_to_spark_type(data_type.value_type))
+    return _TO_SPARK[data_type]

@@ -185,6 +185,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
     @property
     def _checkpoint(self) -> CheckpointFolder:
+        """The folder in which Spark keeps how far the query came."""
         from .checkpoint_folder import CheckpointFolder  # noqa: PLC0415
 
         return CheckpointFolder(*self._checkpoint_arguments)

@@ -101,7 +101,7 @@ class TableQueries(TableBase, QueryMethods["DataFrame"]):
             UnreadableTimeError: The table does not keep history that far back.
         """
         rows = self._find_rows(AskedRows(columns, where, False, as_of, since, until, read_optimized))
-        return explain_read(rows.snapshot, rows.predicates, rows.read.names)
+        return explain_read(rows.snapshot, rows.predicates, rows.read_columns.names)
 
     @property
     def schema(self) -> StructType:
@@ -112,6 +112,6 @@ class TableQueries(TableBase, QueryMethods["DataFrame"]):
         """
         return to_spark(self._columns())
 
-    def _find_rows(self, asked: AskedRows) -> ShownRows:
+    def _find_rows(self, request: AskedRows) -> ShownRows:
         """Return the rows that a call asks for, pinned to this moment."""
-        return shown_rows(self._spark, self._path, self._resolve(asked.query(self._path), READING), asked)
+        return shown_rows(self._spark, self._path, self._resolve(request.query(self._path), READING), request)

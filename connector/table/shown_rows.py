@@ -54,15 +54,15 @@ class ShownRows:
     """Rows of a snapshot.
 
     Attributes:
-        wanted: The columns to show.
-        read: The columns to show, and those that conditions need.
-        asked: The condition that the rows fulfil; None for all rows.
+        columns: The columns to show.
+        read_columns: The columns to show, and those that conditions need.
+        condition: The condition that the rows fulfil; None for all rows.
     """
 
     frames: SnapshotFrames
-    wanted: pa.Schema
-    read: pa.Schema
-    asked: ParsedCondition | None = None
+    columns: pa.Schema
+    read_columns: pa.Schema
+    condition: ParsedCondition | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -78,27 +78,27 @@ class ShownRows:
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
-        return () if self.asked is None else self.asked.predicates
+        return () if self.condition is None else self.condition.predicates
 
     def slices(self) -> list[FileSlice]:
         """Return the file slices that may hold such rows."""
         return self.snapshot.slices_of_keys(self.predicates)
 
-    def with_columns(self, columns: Iterable[str]) -> ShownRows:
+    def with_columns(self, further_names: Iterable[str]) -> ShownRows:
         """Return the same rows, read with more columns, for `df` to evaluate a condition on them."""
-        more = [self.snapshot.schema.field(name) for name in columns if name not in self.read.names]
-        return replace(self, read=pa.schema([*self.read, *more]))
+        more = [self.snapshot.schema.field(name) for name in further_names if name not in self.read_columns.names]
+        return replace(self, read_columns=pa.schema([*self.read_columns, *more]))
 
     def df(self, part: Part | None = None, check: Column | None = None) -> DataFrame:
         """Return the rows, or a part of them; ``check`` is a condition that holds for all or fails."""
-        frame = self.frames.of(self.read, self.predicates, part)
-        if self.asked is not None:
-            frame = frame.where(self.asked.condition)
+        frame = self.frames.of(self.read_columns, self.predicates, part)
+        if self.condition is not None:
+            frame = frame.where(self.condition.condition)
         if check is not None:
             frame = frame.where(check)
-        if self.asked is None and self.read is self.wanted:
+        if self.condition is None and self.read_columns is self.columns:
             return frame
-        return frame.select(*map(column_named, self.wanted.names))
+        return frame.select(*map(column_named, self.columns.names))
 
 
 def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
