@@ -27,7 +27,7 @@ Hashes = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class NumberOfBuckets(Protocol):
-    """The numbers of buckets of all partitions at one moment; see `pyhudi.table.bucket_numbers`."""
+    """The numbers of buckets of all partitions at one moment; see `pyhudi.table.buckets.numbers`."""
 
     def view(self) -> FileView | None:
         """Return the table's file slices, for an index that has to look into them; None if there are none yet."""

@@ -118,7 +118,7 @@ class SliceRule(Protocol):
     """How makers and slices follow from the files of a file group.
 
     Attributes:
-        shares_logs: Whether several instants may append to one log file, so that a dead one may have left a torn block.
+        shares_logs: Whether several instants append to one log file, in which a dead writer may have left a torn block.
     """
 
     @property

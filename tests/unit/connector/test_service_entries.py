@@ -103,7 +103,7 @@ def test_what_follows_a_write_is_named_as_in_results() -> None:
 
 
 def test_entries_import_neither_an_engine_nor_a_service() -> None:
-    code = "import sys, pyhudi.operations.write.services; print(*sys.modules)"
+    code = "import sys, pyhudi.operations.upkeep.services; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"pyspark", "pyarrow", "pydantic"} & set(found)
