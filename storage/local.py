@@ -108,8 +108,8 @@ class LocalStorage:
         if not recursive:
             return [*content.files]
         folders = [join(folder, name) for name in content.folders]
-        below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
-        return sorted([*content.files, *below], key=lambda info: info.path)
+        files_below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
+        return sorted([*content.files, *files_below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
         files, folders, links = [], [], []
@@ -192,15 +192,15 @@ class LocalStorage:
         with storage_errors("create", self._full_path(path)):
             target = self._entry(path)
             if os.path.lexists(target):
-                made = False
+                was_created = False
             else:
-                made = self._create(path, target, data, durable=durable)
+                was_created = self._create(path, target, data, durable=durable)
                 if durable:
                     flush_folder(target.parent)
-        if durable and not made:
+        if durable and not was_created:
             # The writer that made the file a moment ago may not have flushed its name yet.
             self.flush([split(path)[0]])
-        return made
+        return was_created
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         folders: dict[Path, str] = {}
@@ -319,6 +319,7 @@ class LocalStorage:
         return join(self.path, path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        """Yield what a folder has; nothing if it is absent."""
         try:
             with os.scandir(self._target(folder)) as entries:
                 yield from entries
@@ -326,7 +327,7 @@ class LocalStorage:
             return
 
     def _drop_sidecar(self, path: str) -> bool:
-        """Delete the checksum of a file; True if there was a checksum."""
+        """Delete the checksum of a file; False if there was none."""
         try:
             os.unlink(self._at(sidecar(path)))  # noqa: PTH108
         except FileNotFoundError:
@@ -360,6 +361,8 @@ class _LocalFolder:
 
 
 class LocalStaged:
+    """A file that grows under a temporary name, until `publish` moves it to its path."""
+
     def __init__(
         self, storage: LocalStorage, path: str, temporary: Path, raw: io.FileIO, *, durable: bool = True
     ) -> None:

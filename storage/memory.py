@@ -89,9 +89,9 @@ class MemoryStorage:
 
     def look(self, folder: str) -> Folder:
         """Return the files and the sub-folders of a folder; a folder exists as long as it holds files."""
-        below = self._below(folder)
-        names = {name.partition("/")[0] for name, _ in below if "/" in name}
-        files = tuple(_info(folder, name, file) for name, file in below if "/" not in name)
+        files_below = self._below(folder)
+        names = {name.partition("/")[0] for name, _ in files_below if "/" in name}
+        files = tuple(_info(folder, name, file) for name, file in files_below if "/" not in name)
         return ListedFolder(files, tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
@@ -169,6 +169,8 @@ def _info(folder: str, name: str, file: _File) -> FileInfo:
 
 
 class MemoryStaged:
+    """A file that grows in a buffer, until `publish` stores its bytes."""
+
     def __init__(self, storage: MemoryStorage, path: str) -> None:
         self._storage = storage
         self._path = path

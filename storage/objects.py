@@ -225,6 +225,7 @@ class ObjectStorage:
         return f"{key}/" if key else ""
 
     def _files(self, objects: Iterable[Stat]) -> _Infos:
+        """Return objects as files of the table, sorted by path, without sidecars and keys of empty folders."""
         skipped = len(self._prefix(""))
         infos = [FileInfo(entry.key[skipped:], entry.size, entry.modified) for entry in objects]
         # Some tools make an empty folder as a key that ends in "/".

@@ -123,6 +123,7 @@ class RemoteStorage:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
+        """Raise the StorageError of every method that would change the table."""
         raise StorageError(
             f"The table {self.path} cannot be written: in stores of the scheme {self.scheme} pyhudi cannot create a "
             "file and be sure that no other writer created it, too.",

@@ -19,8 +19,8 @@ def client_options(options: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
     for name, text in options.items():
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, n=1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            similar_names = difflib.get_close_matches(name, _OPTIONS, n=1)
+            hint = f"Did you mean {similar_names[0]}? " if similar_names else ""
             raise InvalidOptionError(
                 f"S3 has no option {name!r} (hoodie.pyhudi.storage.{name}).",
                 f"{hint}Use one of {', '.join(sorted(_OPTIONS))}.",
@@ -38,6 +38,7 @@ def _text(name: str, text: str) -> str:
 
 
 def _flag(name: str, text: str) -> bool:
+    """Return the truth value of an option's text; InvalidOptionError for any other text."""
     if text.lower() not in {"true", "false"}:
         raise InvalidOptionError(
             f"The option hoodie.pyhudi.storage.{name}={text!r} is neither true nor false.", "Write true or false."
@@ -46,6 +47,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _object(name: str, text: str) -> dict[str, Any]:
+    """Return the JSON object of an option's text; InvalidOptionError for any other text."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -107,9 +107,9 @@ def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: i
 
     Ends of cells are known up to the row ``known_until``; a part with the rows before ``after`` ends there or later.
     """
-    near = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
-    if len(near):
-        return int(near[np.argmin(np.abs(near - wanted))])
+    near_ends = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
+    if len(near_ends):
+        return int(near_ends[np.argmin(np.abs(near_ends - wanted))])
     # Among the rows that come next a cell may end, as long as there is slack.
     return wanted if after < wanted and wanted + slack <= known_until else wanted + slack
 

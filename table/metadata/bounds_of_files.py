@@ -194,8 +194,8 @@ def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Ar
     table = pa.table({"owner": owners, "value": comparable(values)})
     order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
     first_rows = np.full(count, -1, dtype=np.int64)
-    begins = np.flatnonzero(np.diff(owners[order], prepend=-1))
-    first_rows[owners[order][begins]] = order[begins]
+    starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
+    first_rows[owners[order][starts]] = order[starts]
     return values.take(pa.array(first_rows, mask=first_rows < 0))
 
 

@@ -131,15 +131,15 @@ def encoded(
 
 
 def _encoded_part(
-    avro: Any, given: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int
+    avro: Any, part: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int
 ) -> Encoded:
     """Return a top-level field: null if it is not given, its own encoding, or a record of the given fields."""
-    if given is None:
+    if part is None:
         return _encoded_nulls(avro, count)
-    if isinstance(given, EncodedField):
-        return _encoded_value(avro, given, count)
+    if isinstance(part, EncodedField):
+        return _encoded_value(avro, part, count)
     record = types_in(avro)[0]
-    inner = [_encoded_field(field, given.get(field["name"]), count) for field in record["fields"]]
+    inner = [_encoded_field(field, part.get(field["name"]), count) for field in record["fields"]]
     return beside([same(_number(avro.index(record)), count), *inner])
 
 
@@ -155,22 +155,20 @@ def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields
     return _encoded_nulls(avro, count)
 
 
-def _encoded_value(avro: Any, given: EncodedField, count: int) -> Encoded:
+def _encoded_value(avro: Any, part: EncodedField, count: int) -> Encoded:
     """Return values with the number of their branch of the union in front, if the type is a union.
 
     Null for rows without one.
     """
     if not isinstance(avro, list):
-        return given.values
+        return part.values
     types = types_in(avro)
-    chosen = next(each for each in types if wrapped_name(each) == given.wrapper) if given.wrapper else types[0]
+    chosen = next(each for each in types if wrapped_name(each) == part.wrapper) if part.wrapper else types[0]
     branch = _number(avro.index(chosen))
-    branched = beside([same(branch, len(given.values.lengths)), given.values])
-    if given.valid is None:
+    branched = beside([same(branch, len(part.values.lengths)), part.values])
+    if part.valid is None:
         return branched
-    return beside(
-        [spread(branched, given.valid), spread(_encoded_nulls(avro, int((~given.valid).sum())), ~given.valid)]
-    )
+    return beside([spread(branched, part.valid), spread(_encoded_nulls(avro, int((~part.valid).sum())), ~part.valid)])
 
 
 def _encoded_nulls(avro: Any, count: int) -> Encoded:

@@ -174,9 +174,9 @@ def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
         end = at + sum(len(part.keys) for part in together)
         chosen = rows[(rows >= at) & (rows < end)] - at
         if len(chosen):
-            taken = pa.array(chosen)
-            keys = pa.concat_arrays([part.keys for part in together]).take(taken)
-            values = pa.concat_arrays([part.entries.values for part in together]).take(taken)
+            chosen_rows = pa.array(chosen)
+            keys = pa.concat_arrays([part.keys for part in together]).take(chosen_rows)
+            values = pa.concat_arrays([part.entries.values for part in together]).take(chosen_rows)
             decoded.append(_with_keys(decode(values, schema), keys))
         at = end
     return joined(decoded)

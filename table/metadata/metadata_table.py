@@ -204,8 +204,8 @@ class MetadataPartition:
         Of a record index by partitions ``of_partitions`` names some, escaped as in file ids; by default all count.
         """
 
-        def read(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
-            file_slice, wanted = asked
+        def read(keys_of_slice: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
+            file_slice, wanted = keys_of_slice
             return list(self.reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
 
         for parts in for_each(self.table.storage, read, self._groups_of(keys, of_partitions), computes=True):
