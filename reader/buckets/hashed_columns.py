@@ -120,9 +120,9 @@ class HashedColumns:
         missing_columns = [field for field in self.hashed if field not in names]
         if missing_columns:
             raise InvalidOptionError(
-                f"{call} of the table {self.path} goes by {', '.join(names)}, which lacks {', '.join(missing_columns)}. "
-                f"The table's buckets are made of {', '.join(self.hashed)}, so rows that belong together are spread over "
-                "all buckets.",
+                f"{call} of the table {self.path} goes by {', '.join(names)}, which lacks "
+                f"{', '.join(missing_columns)}. The table's buckets are made of {', '.join(self.hashed)}, so rows that "
+                "belong together are spread over all buckets.",
                 f"Name these columns too. Or else: {ADVICE[0].lower()}{ADVICE[1:]}",
             )
 
