@@ -87,7 +87,7 @@ class LocalStorage:
         return None if above == self.root else LocalStorage(above, above, self.durable)
 
     def uri(self, path: str) -> str:
-        return f"file://{self._at(path)}"
+        return f"file://{self._absolute(path)}"
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with storage_errors("read", self._full_path(path), absence=True), _no_folder_no_file():
@@ -136,7 +136,7 @@ class LocalStorage:
             tuple(sorted(folders)),
             link_names,
             unfinished_files,
-            self._at(folder),
+            self._absolute(folder),
             self._full_path(folder),
             folder,
         )
@@ -287,29 +287,31 @@ class LocalStorage:
             temporary.unlink(missing_ok=True)
         return True
 
-    def _at(self, path: str) -> str:
+    def _absolute(self, path: str) -> str:
         # Text, as a path object for each of thousands of files would cost more than the call that uses it.
         check_inside(path)
         return os.path.join(self.root, path) if path else self.root  # noqa: PTH118
 
     def _target(self, path: str) -> str:
         """Return the path of a file or folder, after refusing links on the way to it and at it."""
-        at = self._at(path)
+        at = self._absolute(path)
         self._refuse_link(path)
         return at
 
     def _entry(self, path: str) -> Path:
         """Return the path of a name, which may be a link's, after refusing links on the way to it."""
-        at = self._at(path)
+        at = self._absolute(path)
         self._refuse_link(split(path)[0])
         return Path(at)
 
     def _refuse_link(self, path: str) -> None:
+        """Raise StorageError if a symbolic link is on a path below the root."""
         link = link_on_the_way(self.root, path)
         if link is not None:
             raise linked(self._full_path(link))
 
     def _warn_once(self, path: str) -> None:
+        """Log once a process that a link is not followed."""
         shown = self._full_path(path)
         if shown not in _warned_links:
             _warned_links.add(shown)
@@ -329,7 +331,7 @@ class LocalStorage:
     def _drop_sidecar(self, path: str) -> bool:
         """Delete the checksum of a file; False if there was none."""
         try:
-            os.unlink(self._at(sidecar(path)))  # noqa: PTH108
+            os.unlink(self._absolute(sidecar(path)))  # noqa: PTH108
         except FileNotFoundError:
             return False
         return True
@@ -343,7 +345,7 @@ class _LocalFolder:
     folders: tuple[str, ...]
     links: tuple[str, ...]
     unfinished_files: bool
-    _at: str
+    _absolute: str
     _shown: str
     _folder: str
 
@@ -353,7 +355,7 @@ class _LocalFolder:
         with storage_errors("list", self._shown):
             for name in sorted(self.names):
                 try:
-                    status = os.lstat(f"{self._at}/{name}")
+                    status = os.lstat(f"{self._absolute}/{name}")
                 except FileNotFoundError:
                     continue
                 infos.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))

@@ -217,10 +217,12 @@ class ObjectStorage:
         return _client(self.connect, self._bucket, self.options)
 
     def _key(self, path: str) -> str:
+        """Return the key of the object at a path."""
         check_inside(path)
         return join(self.path.partition("://")[2].partition("/")[2].strip("/"), path)
 
     def _prefix(self, folder: str) -> str:
+        """Return what the keys of all objects below a folder begin with."""
         key = self._key(folder)
         return f"{key}/" if key else ""
 

@@ -131,6 +131,7 @@ class RemoteStorage:
         )
 
     def _files(self) -> Any:
+        """Return fsspec's file system, whose errors quote no secret."""
         with self._hidden_secrets():
             return self._connected()
 
@@ -154,6 +155,7 @@ class RemoteStorage:
             raise StorageError(reach_error.what, _INSTEAD.get(self.scheme, reach_error.todo)) from error
 
     def _absolute(self, path: str) -> str:
+        """Return a path with the table's URL; StorageError if it leads out of the table."""
         check_inside(path)
         return join(self.path, path)
 
@@ -196,6 +198,7 @@ class RemoteStorage:
 
     @contextmanager
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+        """Turn errors of the client into StorageErrors that quote no secret."""
         with self._hidden_secrets(), storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception):
             yield
 

@@ -210,6 +210,7 @@ class S3Client:
         raise AssertionError
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a request, and wait for its answer."""
         with self.own_errors():
             return self._wait(self.ask(method, parameters))
 
@@ -328,6 +329,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _wait_for_part(self) -> None:
+        """Wait for the oldest part under way, and note its tag."""
         with self._client.own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 

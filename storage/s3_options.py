@@ -33,11 +33,11 @@ def client_options(options: Mapping[str, str]) -> dict[str, Any]:
     return arguments
 
 
-def _text(name: str, text: str) -> str:
+def _as_text(name: str, text: str) -> str:
     return text
 
 
-def _flag(name: str, text: str) -> bool:
+def _as_flag(name: str, text: str) -> bool:
     """Return the truth value of an option's text; InvalidOptionError for any other text."""
     if text.lower() not in {"true", "false"}:
         raise InvalidOptionError(
@@ -46,7 +46,7 @@ def _flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _object(name: str, text: str) -> dict[str, Any]:
+def _as_object(name: str, text: str) -> dict[str, Any]:
     """Return the JSON object of an option's text; InvalidOptionError for any other text."""
     try:
         value = json.loads(text)
@@ -60,7 +60,7 @@ def _object(name: str, text: str) -> dict[str, Any]:
 
 
 _OPTIONS: dict[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("endpoint_url", "key", "secret", "token", "profile", "region"), _text),
-    **dict.fromkeys(("anon", "use_ssl", "requester_pays", "cache_regions"), _flag),
-    **dict.fromkeys(("client_kwargs", "config_kwargs", "s3_additional_kwargs"), _object),
+    **dict.fromkeys(("endpoint_url", "key", "secret", "token", "profile", "region"), _as_text),
+    **dict.fromkeys(("anon", "use_ssl", "requester_pays", "cache_regions"), _as_flag),
+    **dict.fromkeys(("client_kwargs", "config_kwargs", "s3_additional_kwargs"), _as_object),
 }

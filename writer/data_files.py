@@ -1,4 +1,4 @@
-"""Base and log files in the making: named for one attempt at an instant, written aside, and published when whole.
+"""Base and log files in the making: written to a working folder by one attempt at an instant, and published when whole.
 
 No other package writes data files: writes, compactions and log compactions give their rows to these classes.
 """
@@ -117,7 +117,10 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """The data files that one attempt makes for an instant; they grow in the folder `aside`."""
+    """The data files that one attempt makes for an instant.
+
+    They grow in the folder `aside`, which no reader lists, and the publisher moves them into the table.
+    """
 
     storage: Storage
     instant_time: str
@@ -283,6 +286,7 @@ class BaseOutput(NewFile):
         return MergeCounts(inserts=self.rows)
 
     def _add(self, batch: pa.RecordBatch, *, from_previous: bool) -> None:
+        """Write rows, or give them to the sorter until the file is closed."""
         if self._sorter is None:
             self._file.write(batch, from_previous=from_previous)
         else:
@@ -311,6 +315,7 @@ class BaseOutput(NewFile):
             self._file.end_row_group()
 
     def _abandon(self) -> None:
+        """Delete the sorter's runs, and end the Parquet writer if there is one."""
         if self._sorter is not None:
             self._sorter.discard()
         if "_file" in self.__dict__:

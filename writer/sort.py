@@ -280,7 +280,7 @@ class _Runs:
         if self._spill is None or self._storage is None:
             return []
         reader = SpillReader(self._storage, self._spill.publish().path)
-        return [_blocks(reader, run) for run in range(self.count)]
+        return [_blocks_of_run(reader, run) for run in range(self.count)]
 
     def discard(self) -> None:
         """Delete the runs on disk."""
@@ -292,6 +292,7 @@ class _Runs:
 
 
 def _has_nan(values: pa.Array) -> bool:
+    """Return whether a column of floats has NaN; False for other columns."""
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())  # one value
 
 
@@ -306,7 +307,8 @@ def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
-def _blocks(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
+def _blocks_of_run(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
+    """Yield the blocks of one run, as they were spilled."""
     for piece in reader.pieces:
         if piece.key == run:
             yield from reader.batches(piece)

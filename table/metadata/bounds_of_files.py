@@ -214,6 +214,7 @@ def _bounds_in_type(stated: Sequence[bytes | None], kind: pa.DataType) -> pa.Arr
 
 
 def _numbers_in_type(values: Any, is_null: Mask, kind: pa.DataType) -> pa.Array:
+    """Return numbers, as which dates and times travel, too, in a type."""
     numbers = pa.array(values, mask=is_null)
     if pa.types.is_boolean(kind):
         return numbers.cast(pa.bool_())

@@ -242,7 +242,7 @@ class _Merge:
         if not parts:
             return stored.NONE
         numbered = NumberedRows.of(parts)
-        rows = numbered.counting()
+        rows = numbered.rows_that_count()
         if not self.reader.adds_up:
             rows = rows[np.isin(rows, numbered.newest)]
         stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1

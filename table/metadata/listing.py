@@ -42,13 +42,13 @@ class MetadataListing:
     metadata: MetadataAtHand
 
     def files(self, partition_path: str) -> Files:
-        return self._store.files(partition_path)
+        return self._folder_listing.files(partition_path)
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
         """List some partitions: by the metadata table if it answers, else by their folders."""
         answer = self._ask(len(partition_paths), partial(_files_of_partitions, partition_paths))
         if answer is None:
-            return self._store.of(partition_paths)
+            return self._folder_listing.of(partition_paths)
         return Listed({path: answer.get(path, ()) for path in partition_paths}, by_folders=False)
 
     def partitions(self, needed: Needed | None = None) -> Listed:
@@ -56,7 +56,7 @@ class MetadataListing:
 
         At each level of folders with many folders, it asks the metadata table first.
         """
-        return self._store.walked(needed, partial(self._ask_below, needed))
+        return self._folder_listing.walked(needed, partial(self._ask_below, needed))
 
     def doubt(self, path: str) -> None:
         """Do without the metadata table, which is wrong about a file."""
@@ -91,7 +91,7 @@ class MetadataListing:
         return metadata.ask(FILES, answer_if_cheaper)
 
     @property
-    def _store(self) -> StoreListing:
+    def _folder_listing(self) -> StoreListing:
         return StoreListing(self.storage)
 
 

@@ -153,6 +153,7 @@ class MetadataTable:
 
     @cached_property
     def _indexing_times(self) -> frozenset[str]:
+        """The requested times of the instants that built indexes."""
         return frozenset([each.requested_time for each in self.of_table.completed if each.action == _INDEXING])
 
     @cached_property
@@ -161,10 +162,12 @@ class MetadataTable:
 
     @cached_property
     def _pending_times(self) -> frozenset[str]:
+        """The requested times of the table's instants that have not completed."""
         return frozenset([instant.requested_time for instant in self.of_table.pending]) - self._completed_times
 
     @cached_property
     def _newest_time(self) -> str:
+        """The requested time of the newest instant of the table, completed or not; empty without instants."""
         return max((instant.requested_time for instant in self.of_table.instants), default="")
 
     @cached_property
