@@ -118,6 +118,7 @@ class LogHandle:
         if spec.may_reset:
             resets = (batch.filter(pa.array(self._resets(batch))) for batch in rows.batches(spec.deciding))
             self._add_all_deletes(batch.take(pa.array(fold(batch.column(RECORD_KEY)))) for batch in rechunk(resets))
+        # Without stored rows, as readers decide whether an entry wins against the stored row.
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:

@@ -81,6 +81,7 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
         ]
     counts = [0, *(count_below(keys, place.key) for place in blocks[1:]), len(keys)]
     touched = [before < after for before, after in pairwise(counts)]
+    # A copied last block would not tell the last key of the file.
     touched[-1] = True
     return list(_batches_of_runs(touched, ends))
 
