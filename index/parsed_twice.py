@@ -189,14 +189,16 @@ class _StoredKeys:
         """Return the keys of each bucket's slice in a partition; they are opened when they are read."""
         if partition_path not in self._keys_by_bucket:
             slices_by_bucket = (
-                (self.index.number_of(file_slice.group), file_slice) for file_slice in self._slices(partition_path)
+                (self.index.number_of(file_slice.group), file_slice)
+                for file_slice in self._slices_of_partition(partition_path)
             )
             self._keys_by_bucket[partition_path] = {
                 bucket: self._keys_of(file_slice) for bucket, file_slice in slices_by_bucket if bucket is not None
             }
         return self._keys_by_bucket[partition_path]
 
-    def _slices(self, partition_path: str) -> Iterable[FileSlice]:
+    def _slices_of_partition(self, partition_path: str) -> Iterable[FileSlice]:
+        """Return the slices of a partition; none of a table in the making."""
         return () if self._view is None else self._view.slices(partition_path).values()
 
     def _keys_of(self, file_slice: FileSlice) -> SliceKeys:
@@ -257,6 +259,6 @@ class _StoredKeys:
     def _nearest_first(self, paths: Sequence[str]) -> Iterator[FileSlice]:
         """Yield the slices of some partitions, then all others."""
         for path in paths:
-            yield from self._slices(path)
+            yield from self._slices_of_partition(path)
         for path in () if self._view is None else self._view.partitions():
-            yield from self._slices(path) if path not in paths else ()
+            yield from self._slices_of_partition(path) if path not in paths else ()

@@ -63,6 +63,7 @@ class WantedKeys:
         return keys.filter(self._within_bounds(keys))
 
     def _within_bounds(self, keys: pa.StringArray) -> pa.BooleanArray:
+        """Return which keys are between the least and the greatest wanted key."""
         return pc.and_(pc.greater_equal(keys, self.keys[0]), pc.less_equal(keys, self.keys[-1]))
 
 

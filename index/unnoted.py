@@ -76,8 +76,8 @@ class UnnotedIndex(SimpleIndex):
             if base is None or file_slice.logs:
                 return True
             # The cache may have dropped the filter; the range alone may exclude the file.
-            near = KeyFooter(FOOTERS.range_of(view.storage, base)).possible(wanted.filtered)
-            return len(near) > 0 and len(FOOTERS.read(view.storage, base).possible(wanted.filtered)) > 0
+            keys_in_range = KeyFooter(FOOTERS.range_of(view.storage, base)).possible(wanted.filtered)
+            return len(keys_in_range) > 0 and len(FOOTERS.read(view.storage, base).possible(wanted.filtered)) > 0
 
         candidates: list[FileSlice] = []
         for start in range(0, len(slices), _FOOTERS_AT_ONCE):

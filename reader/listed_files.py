@@ -50,6 +50,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
 
 
 def _partition_of(file: DataFile) -> str:
+    """Return the path of the partition that a file is in."""
     return file.path.rpartition("/")[0]
 
 

@@ -59,10 +59,10 @@ def _check_reach(query: Changes, end: str | None, archived_writes: Iterable[Inst
         )
 
 
-def _before_timeline_error(asked: str, first: Instant, where: str) -> UnreadableTimeError:
+def _before_timeline_error(queried_time: str, first: Instant, where: str) -> UnreadableTimeError:
     """Return the error of a time before the timeline, which the archive does not show; ``first`` is readable."""
     return UnreadableTimeError(
-        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins, and its "
+        f"The table {where} cannot be shown as of {queried_time}, which is before its timeline begins, and its "
         f"archive does not show that time. The first instant that can be read whole is {first.requested_time}.",
         f"Give {AS_OF}={first.requested_time} or a later time.",
     )

@@ -70,14 +70,16 @@ class ShownSlices:
         lost = files.removed_by_cleans(lost, moment)
         if not lost:
             return self._wanted_slices(files)
-        reason, met = _cleaning_text(lost), met_at_file(lost[0].path)
+        reason, met_instant = _cleaning_text(lost), met_at_file(lost[0].path)
         if isinstance(self.query, AsOf):
-            raise self._past_error(self.query.time, reason, next_readable_write(files, self.wanted, moment.time), met)
+            raise self._past_error(
+                self.query.time, reason, next_readable_write(files, self.wanted, moment.time), met_instant
+            )
         if window is None or window.end is None:
             raise UnreadableTimeError(
                 f"The table {self._path} cannot be shown any more as it was when this DataFrame was made: {reason}.",
                 "Make the DataFrame anew.",
-                met=met,
+                met=met_instant,
             )
         raise self._window_error(files, window, lost)
 
@@ -125,7 +127,7 @@ class ShownSlices:
 
     def _slices_of_long_ago(self, history: Timeline) -> ReadSlices:
         """Return the slices of a moment before the timeline's first write."""
-        moment, met = self.moment, None
+        moment, met_instant = self.moment, None
         reason = "its archive does not say what was cleaned since"
         try:
             files = ListedFiles.find(
@@ -140,11 +142,13 @@ class ShownSlices:
                     return self._wanted_slices(files)
                 reason = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
                 files.removed_by_cleans(lost, moment, files.now)
-                reason, met = _cleaning_text(lost), met_at_file(lost[0].path)
+                reason, met_instant = _cleaning_text(lost), met_at_file(lost[0].path)
         except SilentArchiveError as error:
             logger.info("table %s: %s", self._path, error)
         query_time = self.query.time if isinstance(self.query, AsOf) else moment.time
-        raise self._past_error(query_time, reason, first_readable_write(self.seen, moment.time, self.wanted), met)
+        raise self._past_error(
+            query_time, reason, first_readable_write(self.seen, moment.time, self.wanted), met_instant
+        )
 
     def _wanted_slices(self, files: ListedFiles) -> ReadSlices:
         """Return the wanted slices, and the number of all slices if it is to be counted."""
@@ -189,14 +193,14 @@ class ShownSlices:
         return frozenset(partition for commit in commits for partition in commit.stats)
 
     def _past_error(
-        self, time: str, reason: str, following: Instant, met: MetInstant | None = None
+        self, time: str, reason: str, following: Instant, met_instant: MetInstant | None = None
     ) -> UnreadableTimeError:
         """Return the error of a time that cannot be shown, for a reason; ``following`` is the next readable write."""
         return UnreadableTimeError(
             f"The table {self._path} cannot be shown as of {time}: {reason}. The first instant after it that "
             f"can be read whole is {following.requested_time}.",
             f"Give {AS_OF}={following.requested_time} or a later time, and let the cleaner keep more instants.",
-            met=met,
+            met=met_instant,
         )
 
     def _window_error(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:

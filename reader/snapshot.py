@@ -122,7 +122,7 @@ class Snapshot:
         steps: tuple[Step, ...] = ()
         shown = ShownSlices(self.seen, self.now, self.moment, self.query, every, metadata=self.metadata)
         if not predicates:
-            read = shown.find()
+            read_slices = shown.find()
         else:
             pruning = Pruning(self.config, self.schema, predicates)
             may_match = cache(pruning.partition_may_match)
@@ -135,15 +135,15 @@ class Snapshot:
                 wanted = every.narrowed(lambda path: path not in stated.paths and may_match(path), in_buckets)
                 return replace(shown, wanted=wanted, every=every, counts=counts).find()
 
-            read = find(stated)
+            read_slices = find(stated)
             if stated.asked and self.metadata.trusted is None:
                 # The metadata table proved wrong about the files of other partitions.
                 stated = NO_PARTITIONS
-                read = find(stated)
+                read_slices = find(stated)
             if counts:
-                of = len(read.wanted) + stated.slices
-                steps = (Step(PARTITIONS, read.whole, max(read.whole - of, 0)), *stated.steps(of))
-        slices = read.wanted
+                of = len(read_slices.wanted) + stated.slices
+                steps = (Step(PARTITIONS, read_slices.whole, max(read_slices.whole - of, 0)), *stated.steps(of))
+        slices = read_slices.wanted
         if self.bases_alone:
             slices = [replace(file_slice, logs=()) for file_slice in slices]
         elif any(file_slice.logs for file_slice in slices):
@@ -167,13 +167,13 @@ class Snapshot:
         if search.keys is not None and not len(search.keys):
             return SlicesToRead([], (*listed.steps, Step(KEYS, len(listed.slices), len(listed.slices))))
         sources = Sources(self.seen.table, self.metadata, search, self.shows_newest)
-        read = sources.read(listed.slices) if self.file_search.skips_files else SlicesToRead(listed.slices)
-        steps = (*listed.steps, *read.steps)
+        slices_left = sources.read(listed.slices) if self.file_search.skips_files else SlicesToRead(listed.slices)
+        steps = (*listed.steps, *slices_left.steps)
         for step in steps:
             if step.left_out:
                 where = self.storage.path
                 logger.info("table %s: %s leave out %d of %d file slices", where, step.source, step.left_out, step.of)
-        return SlicesToRead(read.slices, steps)
+        return SlicesToRead(slices_left.slices, steps)
 
     @property
     def shows_newest(self) -> bool:

@@ -41,6 +41,7 @@ def _open_memory(path: str, _: Mapping[str, str]) -> Storage:
 
 
 def _open_s3(path: str, options: Mapping[str, str]) -> Storage:
+    """Open a table on S3, importing the client."""
     # The clients of other stores are slow to import, and most processes need none.
     from .objects import ObjectStorage  # noqa: PLC0415
     from .s3 import connect  # noqa: PLC0415

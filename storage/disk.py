@@ -80,14 +80,14 @@ def create_in_place(path: Path, data: bytes, *, durable: bool) -> bool:
 
 def make_folder(path: Path, *, durable: bool) -> None:
     """Make a folder and the missing folders above it; ``durable`` flushes their names."""
-    missing: list[Path] = []
-    above = path
-    while not above.exists():
-        missing.append(above)
-        above = above.parent
+    missing_folders: list[Path] = []
+    folder_above = path
+    while not folder_above.exists():
+        missing_folders.append(folder_above)
+        folder_above = folder_above.parent
     path.mkdir(parents=True, exist_ok=True)
     if durable:
-        for folder in reversed(missing):
+        for folder in reversed(missing_folders):
             flush_folder(folder.parent)
 
 
@@ -131,6 +131,7 @@ def _with_folder(path: Path, action: Callable[[], T], *, durable: bool) -> T:
 
 
 def _write(path: Path, mode: str, data: bytes, *, durable: bool) -> None:
+    """Write a file whole, and with ``durable`` bring its bytes onto the disk."""
     with path.open(mode) as file:
         file.write(data)
         # An empty file has nothing but its name, which its folder keeps.
@@ -140,6 +141,7 @@ def _write(path: Path, mode: str, data: bytes, *, durable: bool) -> None:
 
 
 def _remove_tree(path: Path) -> None:
+    """Delete a folder once; OSError if another process puts a file into it meanwhile."""
     try:
         entries = list(os.scandir(path))
     except FileNotFoundError:

@@ -87,7 +87,7 @@ class LocalStorage:
         return None if above == self.root else LocalStorage(above, above, self.durable)
 
     def uri(self, path: str) -> str:
-        return f"file://{self._at(path)}"
+        return f"file://{self._absolute(path)}"
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with storage_errors("read", self._full_path(path), absence=True), _no_folder_no_file():
@@ -108,8 +108,8 @@ class LocalStorage:
         if not recursive:
             return [*content.files]
         folders = [join(folder, name) for name in content.folders]
-        below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
-        return sorted([*content.files, *below], key=lambda info: info.path)
+        files_below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
+        return sorted([*content.files, *files_below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
         files, folders, links = [], [], []
@@ -136,7 +136,7 @@ class LocalStorage:
             tuple(sorted(folders)),
             link_names,
             unfinished_files,
-            self._at(folder),
+            self._absolute(folder),
             self._full_path(folder),
             folder,
         )
@@ -192,15 +192,15 @@ class LocalStorage:
         with storage_errors("create", self._full_path(path)):
             target = self._entry(path)
             if os.path.lexists(target):
-                made = False
+                was_created = False
             else:
-                made = self._create(path, target, data, durable=durable)
+                was_created = self._create(path, target, data, durable=durable)
                 if durable:
                     flush_folder(target.parent)
-        if durable and not made:
+        if durable and not was_created:
             # The writer that made the file a moment ago may not have flushed its name yet.
             self.flush([split(path)[0]])
-        return made
+        return was_created
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         folders: dict[Path, str] = {}
@@ -287,29 +287,31 @@ class LocalStorage:
             temporary.unlink(missing_ok=True)
         return True
 
-    def _at(self, path: str) -> str:
+    def _absolute(self, path: str) -> str:
         # Text, as a path object for each of thousands of files would cost more than the call that uses it.
         check_inside(path)
         return os.path.join(self.root, path) if path else self.root  # noqa: PTH118
 
     def _target(self, path: str) -> str:
         """Return the path of a file or folder, after refusing links on the way to it and at it."""
-        at = self._at(path)
+        at = self._absolute(path)
         self._refuse_link(path)
         return at
 
     def _entry(self, path: str) -> Path:
         """Return the path of a name, which may be a link's, after refusing links on the way to it."""
-        at = self._at(path)
+        at = self._absolute(path)
         self._refuse_link(split(path)[0])
         return Path(at)
 
     def _refuse_link(self, path: str) -> None:
+        """Raise StorageError if a symbolic link is on a path below the root."""
         link = link_on_the_way(self.root, path)
         if link is not None:
             raise linked(self._full_path(link))
 
     def _warn_once(self, path: str) -> None:
+        """Log once a process that a link is not followed."""
         shown = self._full_path(path)
         if shown not in _warned_links:
             _warned_links.add(shown)
@@ -319,6 +321,7 @@ class LocalStorage:
         return join(self.path, path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        """Yield what a folder has; nothing if it is absent."""
         try:
             with os.scandir(self._target(folder)) as entries:
                 yield from entries
@@ -326,9 +329,9 @@ class LocalStorage:
             return
 
     def _drop_sidecar(self, path: str) -> bool:
-        """Delete the checksum of a file; True if there was a checksum."""
+        """Delete the checksum of a file; False if there was none."""
         try:
-            os.unlink(self._at(sidecar(path)))  # noqa: PTH108
+            os.unlink(self._absolute(sidecar(path)))  # noqa: PTH108
         except FileNotFoundError:
             return False
         return True
@@ -342,7 +345,7 @@ class _LocalFolder:
     folders: tuple[str, ...]
     links: tuple[str, ...]
     unfinished_files: bool
-    _at: str
+    _absolute: str
     _shown: str
     _folder: str
 
@@ -352,7 +355,7 @@ class _LocalFolder:
         with storage_errors("list", self._shown):
             for name in sorted(self.names):
                 try:
-                    status = os.lstat(f"{self._at}/{name}")
+                    status = os.lstat(f"{self._absolute}/{name}")
                 except FileNotFoundError:
                     continue
                 infos.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))
@@ -360,6 +363,8 @@ class _LocalFolder:
 
 
 class LocalStaged:
+    """A file that grows under a temporary name, until `publish` moves it to its path."""
+
     def __init__(
         self, storage: LocalStorage, path: str, temporary: Path, raw: io.FileIO, *, durable: bool = True
     ) -> None:

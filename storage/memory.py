@@ -85,20 +85,20 @@ class MemoryStorage:
         return pa.BufferReader(self.read(path))
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        return [_info(folder, name, file) for name, file in self._below(folder) if recursive or "/" not in name]
+        return [_info(folder, name, file) for name, file in self._files_below(folder) if recursive or "/" not in name]
 
     def look(self, folder: str) -> Folder:
         """Return the files and the sub-folders of a folder; a folder exists as long as it holds files."""
-        below = self._below(folder)
-        names = {name.partition("/")[0] for name, _ in below if "/" in name}
-        files = tuple(_info(folder, name, file) for name, file in below if "/" not in name)
+        files_below = self._files_below(folder)
+        names = {name.partition("/")[0] for name, _ in files_below if "/" in name}
+        files = tuple(_info(folder, name, file) for name, file in files_below if "/" not in name)
         return ListedFolder(files, tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
 
     def has_files(self, folder: str) -> bool:
-        return bool(self._below(folder))
+        return bool(self._files_below(folder))
 
     def modified(self, path: str) -> float | None:
         with _LOCK:
@@ -158,7 +158,8 @@ class MemoryStorage:
         key = self._key(folder)
         return f"{key}/" if key else ""
 
-    def _below(self, folder: str) -> _Named:
+    def _files_below(self, folder: str) -> _Named:
+        """Return the files below a folder, by their paths relative to it."""
         prefix = self._prefix(folder)
         with _LOCK:
             return [(key[len(prefix) :], _FILES.by_key[key]) for key in _FILES.below(prefix)]
@@ -169,6 +170,8 @@ def _info(folder: str, name: str, file: _File) -> FileInfo:
 
 
 class MemoryStaged:
+    """A file that grows in a buffer, until `publish` stores its bytes."""
+
     def __init__(self, storage: MemoryStorage, path: str) -> None:
         self._storage = storage
         self._path = path

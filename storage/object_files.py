@@ -141,6 +141,7 @@ class _Sink(io.RawIOBase):
         return self.size
 
     def write(self, data: Any, /) -> int:
+        """Take bytes, and send the whole parts among them once there is more than one part."""
         if self.closed:
             raise ValueError(f"{self._shown} is published or given up")
         count = memoryview(data).nbytes
@@ -159,7 +160,7 @@ class _Sink(io.RawIOBase):
         """Send the whole parts among the waiting bytes, and begin the upload before the first part."""
         if self.upload is None:
             self.upload = self._client.upload(self._key, uuid.uuid4().hex)
-        whole = len(self.waiting) // PART * PART
-        for start in range(0, whole, PART):
+        bytes_of_parts = len(self.waiting) // PART * PART
+        for start in range(0, bytes_of_parts, PART):
             self.upload.add(bytes(memoryview(self.waiting)[start : start + PART]))
-        del self.waiting[:whole]
+        del self.waiting[:bytes_of_parts]

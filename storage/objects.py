@@ -217,14 +217,17 @@ class ObjectStorage:
         return _client(self.connect, self._bucket, self.options)
 
     def _key(self, path: str) -> str:
+        """Return the key of the object at a path."""
         check_inside(path)
         return join(self.path.partition("://")[2].partition("/")[2].strip("/"), path)
 
     def _prefix(self, folder: str) -> str:
+        """Return what the keys of all objects below a folder begin with."""
         key = self._key(folder)
         return f"{key}/" if key else ""
 
     def _files(self, objects: Iterable[Stat]) -> _Infos:
+        """Return objects as files of the table, sorted by path, without sidecars and keys of empty folders."""
         skipped = len(self._prefix(""))
         infos = [FileInfo(entry.key[skipped:], entry.size, entry.modified) for entry in objects]
         # Some tools make an empty folder as a key that ends in "/".

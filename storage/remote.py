@@ -123,6 +123,7 @@ class RemoteStorage:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
+        """Raise the StorageError of every method that would change the table."""
         raise StorageError(
             f"The table {self.path} cannot be written: in stores of the scheme {self.scheme} pyhudi cannot create a "
             "file and be sure that no other writer created it, too.",
@@ -130,6 +131,7 @@ class RemoteStorage:
         )
 
     def _files(self) -> Any:
+        """Return fsspec's file system, whose errors quote no secret."""
         with self._hidden_secrets():
             return self._connected()
 
@@ -153,6 +155,7 @@ class RemoteStorage:
             raise StorageError(reach_error.what, _INSTEAD.get(self.scheme, reach_error.todo)) from error
 
     def _absolute(self, path: str) -> str:
+        """Return a path with the table's URL; StorageError if it leads out of the table."""
         check_inside(path)
         return join(self.path, path)
 
@@ -195,6 +198,7 @@ class RemoteStorage:
 
     @contextmanager
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+        """Turn errors of the client into StorageErrors that quote no secret."""
         with self._hidden_secrets(), storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception):
             yield
 

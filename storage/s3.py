@@ -129,8 +129,8 @@ class S3Client:
         process repeats the request for the first object that it made, and the store has to refuse it. Raises
         StorageError if the store replaces the object, and UnclearAnswer if the result is not known.
         """
-        made = self._put_if_absent(key, data, stamp)
-        if made and not self._refuses_to_replace:
+        was_created = self._put_if_absent(key, data, stamp)
+        if was_created and not self._refuses_to_replace:
             # A second time, as another process may have deleted the object in between.
             if self._put_if_absent(key, data, stamp) and self._put_if_absent(key, data, stamp):
                 raise StorageError(
@@ -139,7 +139,7 @@ class S3Client:
                     "Use a store, or a version of it, with conditional writes; and botocore 1.35 or newer.",
                 )
             self._refuses_to_replace = True
-        return made
+        return was_created
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects, a thousand a request."""
@@ -210,6 +210,7 @@ class S3Client:
         raise AssertionError
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a request, and wait for its answer."""
         with self.own_errors():
             return self._wait(self.ask(method, parameters))
 
@@ -328,6 +329,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _wait_for_part(self) -> None:
+        """Wait for the oldest part under way, and note its tag."""
         with self._client.own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 

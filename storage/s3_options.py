@@ -19,8 +19,8 @@ def client_options(options: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
     for name, text in options.items():
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, n=1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            similar_names = difflib.get_close_matches(name, _OPTIONS, n=1)
+            hint = f"Did you mean {similar_names[0]}? " if similar_names else ""
             raise InvalidOptionError(
                 f"S3 has no option {name!r} (hoodie.pyhudi.storage.{name}).",
                 f"{hint}Use one of {', '.join(sorted(_OPTIONS))}.",
@@ -33,11 +33,12 @@ def client_options(options: Mapping[str, str]) -> dict[str, Any]:
     return arguments
 
 
-def _text(name: str, text: str) -> str:
+def _as_text(name: str, text: str) -> str:
     return text
 
 
-def _flag(name: str, text: str) -> bool:
+def _as_flag(name: str, text: str) -> bool:
+    """Return the truth value of an option's text; InvalidOptionError for any other text."""
     if text.lower() not in {"true", "false"}:
         raise InvalidOptionError(
             f"The option hoodie.pyhudi.storage.{name}={text!r} is neither true nor false.", "Write true or false."
@@ -45,7 +46,8 @@ def _flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _object(name: str, text: str) -> dict[str, Any]:
+def _as_object(name: str, text: str) -> dict[str, Any]:
+    """Return the JSON object of an option's text; InvalidOptionError for any other text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -58,7 +60,7 @@ def _object(name: str, text: str) -> dict[str, Any]:
 
 
 _OPTIONS: dict[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("endpoint_url", "key", "secret", "token", "profile", "region"), _text),
-    **dict.fromkeys(("anon", "use_ssl", "requester_pays", "cache_regions"), _flag),
-    **dict.fromkeys(("client_kwargs", "config_kwargs", "s3_additional_kwargs"), _object),
+    **dict.fromkeys(("endpoint_url", "key", "secret", "token", "profile", "region"), _as_text),
+    **dict.fromkeys(("anon", "use_ssl", "requester_pays", "cache_regions"), _as_flag),
+    **dict.fromkeys(("client_kwargs", "config_kwargs", "s3_additional_kwargs"), _as_object),
 }

@@ -25,12 +25,12 @@ def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, co
     There are O(files) items, no rows. A call that ``computes`` for longer than it waits keeps as many threads busy as
     there are cores for the files of a local store.
     """
-    waiting = list(items)
-    threads = min(THREADS if storage.remote else cores() if computes else 1, len(waiting))
+    all_items = list(items)
+    threads = min(THREADS if storage.remote else cores() if computes else 1, len(all_items))
     if threads < 2:
-        return [call(item) for item in waiting]
+        return [call(item) for item in all_items]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(call, waiting))
+        return list(pool.map(call, all_items))
 
 
 # How often a thread whose result waits looks whether the caller has gone.
@@ -121,7 +121,7 @@ def _end_reads() -> None:
         thread.join(_END_WAIT_S)
 
 
-def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Queue[R | _End], over: Event) -> None:
+def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Queue[R | _End], is_over: Event) -> None:
     """Read items in a thread until it has read all, or the caller takes no more.
 
     The last result is an `_End`, with the error if there was one.
@@ -130,18 +130,18 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
     try:
         for item in items:
             for result in read(item):
-                if not _put(result, results, over):
+                if not _put(result, results, is_over):
                     return
     except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
         end = _End(error)
     finally:
-        _put(end, results, over)
+        _put(end, results, is_over)
         _READING.pop(current_thread(), None)
 
 
-def _put(result: R | _End, results: Queue[R | _End], over: Event) -> bool:
+def _put(result: R | _End, results: Queue[R | _End], is_over: Event) -> bool:
     """Wait until there is room for a result; False if the caller takes no more results."""
-    while not over.is_set():
+    while not is_over.is_set():
         try:
             results.put(result, timeout=_POLL_S)
         except Full:

@@ -1,4 +1,4 @@
-"""Base and log files in the making: named for one attempt at an instant, written aside, and published when whole.
+"""Base and log files in the making: written to a working folder by one attempt at an instant, and published when whole.
 
 No other package writes data files: writes, compactions and log compactions give their rows to these classes.
 """
@@ -117,7 +117,10 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """The data files that one attempt makes for an instant; they grow in the folder `aside`."""
+    """The data files that one attempt makes for an instant.
+
+    They grow in the folder `aside`, which no reader lists, and the publisher moves them into the table.
+    """
 
     storage: Storage
     instant_time: str
@@ -225,9 +228,9 @@ class BaseOutput(NewFile):
     def rows(self) -> int:
         return self._file.rows
 
-    def expected(self, more: int) -> int:
-        """Return the file's expected bytes if it gets ``more`` rows."""
-        return self._file.expected(more)
+    def expected(self, more_rows: int) -> int:
+        """Return the file's expected bytes if it gets so many more rows."""
+        return self._file.expected(more_rows)
 
     def keep(self, batch: pa.RecordBatch) -> None:
         """Copy base rows unchanged, but for the name of their file."""
@@ -283,6 +286,7 @@ class BaseOutput(NewFile):
         return MergeCounts(inserts=self.rows)
 
     def _add(self, batch: pa.RecordBatch, *, from_previous: bool) -> None:
+        """Write rows, or give them to the sorter until the file is closed."""
         if self._sorter is None:
             self._file.write(batch, from_previous=from_previous)
         else:
@@ -311,6 +315,7 @@ class BaseOutput(NewFile):
             self._file.end_row_group()
 
     def _abandon(self) -> None:
+        """Delete the sorter's runs, and end the Parquet writer if there is one."""
         if self._sorter is not None:
             self._sorter.discard()
         if "_file" in self.__dict__:
@@ -365,14 +370,14 @@ class LogOutput(NewFile):
 
     def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
         """Add the rows of each entry, and yield its deletes, which the caller adds later."""
-        for rows, gone in entries:
+        for rows, deletes in entries:
             self.add_rows(rows)
-            yield gone
+            yield deletes
 
-    def add_deletes(self, gone: Deletes) -> None:
+    def add_deletes(self, deletes: Deletes) -> None:
         """Write a block of deletes; it ends the open block of rows."""
-        self._blocks.add_deletes(gone)
-        self._deletes += len(gone)
+        self._blocks.add_deletes(deletes)
+        self._deletes += len(deletes)
 
     def end_block(self) -> None:
         self._blocks.close()
@@ -383,6 +388,7 @@ class LogOutput(NewFile):
         return replace(rows, deletes=self._deletes)
 
     def _close(self) -> None:
+        """End the last block, and set the bounds of the columns."""
         self._blocks.close()
         bounds = self._blocks.statistics()
         self.statistics = None if bounds is None else PackedBounds.of(bounds)
@@ -415,21 +421,21 @@ def write_log_file(
     The deletes of ``resets`` come first, because they hide base rows from the rows behind them.
     """
     with LogOutput(files, previous.group, 1, form, log_format, replaces) as output, closing(entries):
-        for gone in by_blocks(resets, log_format.block_bytes):
-            output.add_deletes(gone)
-        for gone in by_blocks(output.rows_added(entries), log_format.block_bytes):
-            output.add_deletes(gone)
+        for deletes in by_blocks(resets, log_format.block_bytes):
+            output.add_deletes(deletes)
+        for deletes in by_blocks(output.rows_added(entries), log_format.block_bytes):
+            output.add_deletes(deletes)
         return output.publish(previous)
 
 
 def by_blocks(all_deletes: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
     """Yield deletes joined into as many blocks as their bytes need; empty deletes are left out."""
-    waiting: list[Deletes] = []
+    deletes_of_block: list[Deletes] = []
     for deletes in all_deletes:
         if len(deletes):
-            waiting.append(deletes)
-        if sum(each.nbytes for each in waiting) > block_bytes:
-            yield joined(waiting)
-            waiting = []
-    if waiting:
-        yield joined(waiting)
+            deletes_of_block.append(deletes)
+        if sum(each.nbytes for each in deletes_of_block) > block_bytes:
+            yield joined(deletes_of_block)
+            deletes_of_block = []
+    if deletes_of_block:
+        yield joined(deletes_of_block)

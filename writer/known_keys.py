@@ -182,8 +182,8 @@ class StoredOrder:
         """Return the ordering values of the stored rows, and the position of each row's key."""
         probe = KeyProbe(keys)
         batches, positions = [pa.RecordBatch.from_pylist([], self.ordering)], [np.zeros(0, np.int64)]
-        with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.ordering]), keys)) as read:
-            for batch in read:
+        with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.ordering]), keys)) as batches_read:
+            for batch in batches_read:
                 hits = probe.find(batch.column(RECORD_KEY))
                 stored = np.flatnonzero(hits >= 0)
                 batches.append(batch.select(self.ordering.names).take(pa.array(stored)))

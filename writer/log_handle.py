@@ -118,6 +118,7 @@ class LogHandle:
         if spec.may_reset:
             resets = (batch.filter(pa.array(self._resets(batch))) for batch in rows.batches(spec.deciding))
             self._add_all_deletes(batch.take(pa.array(fold(batch.column(RECORD_KEY)))) for batch in rechunk(resets))
+        # Without stored rows, as readers decide whether an entry wins against the stored row.
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:
@@ -144,16 +145,16 @@ class LogHandle:
         resets = spec.unordered(rows, spec.deleted(rows))
         return np.zeros(rows.num_rows, dtype=np.bool_) if resets is None else resets
 
-    def _add_live(self, met: Met) -> pa.RecordBatch:
+    def _add_live(self, met_rows: Met) -> pa.RecordBatch:
         """Append the rows of a batch that are no deletes, and return its deletes with an ordering value."""
-        deleted = self._writer.spec.deleted(met.rows)
-        live = self._without_outdone(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
+        deleted = self._writer.spec.deleted(met_rows.rows)
+        live = self._without_outdone(met_rows.rows.filter(pa.array(~deleted)) if deleted.any() else met_rows.rows)
         if self._writer.known_keys is None:
             self._add_rows(live)
         else:
             for rows in self._writer.known_keys.rows(self._file_slice, live, self._writer.files.where(self._group)):
                 self._add_rows(rows)
-        return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
+        return met_rows.rows.filter(pa.array(deleted & ~self._resets(met_rows.rows)))
 
     def _without_outdone(self, live: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows without new rows that no reader would show, as a delete in the log files outdoes them."""
@@ -187,9 +188,13 @@ class LogHandle:
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Append rows that are deletes, in blocks, with the stored ordering values if the writer reads these."""
         deletes = (self._deletes(rows) for rows in batches if rows.num_rows)
-        for gone in by_blocks(deletes, self._writer.log_format.block_bytes):
+        for deletes_of_block in by_blocks(deletes, self._writer.log_format.block_bytes):
             stored = self._writer.stored
-            ordered = gone if stored is None or self._file_slice is None else stored.of(self._file_slice, gone)
+            ordered = (
+                deletes_of_block
+                if stored is None or self._file_slice is None
+                else stored.of(self._file_slice, deletes_of_block)
+            )
             self._open_file().add_deletes(ordered)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
@@ -223,6 +228,7 @@ class LogHandle:
         return self._open
 
     def _publish(self) -> None:
+        """Publish the open file, if there is one."""
         file = self._open
         if file is None:
             return

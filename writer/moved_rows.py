@@ -151,6 +151,7 @@ class OldRows:
         ordering = self.spec.ordering(incoming) if self.judges else ()
 
         def look(rows: Positions, codes: Buckets) -> PairState:
+            """Return the state of each pair of an incoming row and a file group."""
             states = _unread_states(len(rows))
             file_slices = {code: self.slice_of(groups[code]) for code in np.unique(codes).tolist()}
             for code, file_slice in file_slices.items():

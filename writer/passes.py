@@ -53,34 +53,34 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
 
     The portions of one unit may share keys, so one pass holds them all. A unit that is too large is split by keys.
     """
-    waiting: list[Held] = []
+    pass_portions: list[Held] = []
     size = 0
     for unit in units:
-        held, unit_bytes = _read_unit(unit, columns, nbytes)
-        if waiting and (held is None or size + unit_bytes > nbytes):
-            yield waiting
-            waiting, size = [], 0
-        if held is None:
+        portions_held, unit_bytes = _read_unit(unit, columns, nbytes)
+        if pass_portions and (portions_held is None or size + unit_bytes > nbytes):
+            yield pass_portions
+            pass_portions, size = [], 0
+        if portions_held is None:
             # Plan for half of the memory, because parts differ in size.
             parts = math.ceil(2 * unit_bytes / nbytes)
             for part in range(parts):
                 portions = [Portion(portion.route, portion.rows, part, parts) for portion in unit]
                 yield [Held(portion, list(portion.batches(columns))) for portion in portions]
             continue
-        waiting += held
+        pass_portions += portions_held
         size += unit_bytes
-    if waiting:
-        yield waiting
+    if pass_portions:
+        yield pass_portions
 
 
 def _read_unit(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
     """Return the portions of a unit in memory, and their bytes; None and all bytes if they exceed ``nbytes``."""
-    held: list[Held] = []
+    portions_held: list[Held] = []
     size = 0
     for portion in unit:
         batches = within(portion.batches(columns), nbytes - size)
         if batches is None:
             return None, sum(batch.nbytes for portion in unit for batch in portion.batches(columns))
         size += sum(batch.nbytes for batch in batches)
-        held.append(Held(portion, batches))
-    return held, size
+        portions_held.append(Held(portion, batches))
+    return portions_held, size

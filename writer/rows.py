@@ -90,7 +90,7 @@ class IncomingRowReader:
 
     def _cut(self, numbered: tuple[pa.RecordBatch, Routes | None]) -> _CutRows:
         """Return a chunk keyed, checked, in the types of the table, and cut by file group."""
-        (chunk, given_routes), missing = numbered, Counter[str]()
+        (chunk, given_routes), missing_values = numbered, Counter[str]()
         routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
@@ -103,7 +103,7 @@ class IncomingRowReader:
             by_value=True,
             present=live,
             keys=record_keys,
-            missing=missing,
+            missing=missing_values,
         )
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
@@ -114,7 +114,7 @@ class IncomingRowReader:
         codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
         parts = [(Route(names[code // width], code % width), part) for code, part in cut(rows, codes)]
-        return _CutRows(chunk, routes, deletes, missing, parts)
+        return _CutRows(chunk, routes, deletes, missing_values, parts)
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:

@@ -107,9 +107,9 @@ def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: i
 
     Ends of cells are known up to the row ``known_until``; a part with the rows before ``after`` ends there or later.
     """
-    near = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
-    if len(near):
-        return int(near[np.argmin(np.abs(near - wanted))])
+    near_ends = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
+    if len(near_ends):
+        return int(near_ends[np.argmin(np.abs(near_ends - wanted))])
     # Among the rows that come next a cell may end, as long as there is slack.
     return wanted if after < wanted and wanted + slack <= known_until else wanted + slack
 
@@ -280,7 +280,7 @@ class _Runs:
         if self._spill is None or self._storage is None:
             return []
         reader = SpillReader(self._storage, self._spill.publish().path)
-        return [_blocks(reader, run) for run in range(self.count)]
+        return [_blocks_of_run(reader, run) for run in range(self.count)]
 
     def discard(self) -> None:
         """Delete the runs on disk."""
@@ -292,6 +292,7 @@ class _Runs:
 
 
 def _has_nan(values: pa.Array) -> bool:
+    """Return whether a column of floats has NaN; False for other columns."""
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())  # one value
 
 
@@ -306,7 +307,8 @@ def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
-def _blocks(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
+def _blocks_of_run(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
+    """Yield the blocks of one run, as they were spilled."""
     for piece in reader.pieces:
         if piece.key == run:
             yield from reader.batches(piece)

@@ -40,6 +40,7 @@ def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]
         )
 
     def number_of(partition_path: str) -> int:
+        """Return the number of buckets of a partition; UnsupportedTableError if it is unknown."""
         number = numbers.of(partition_path)
         if number is None:
             raise UnsupportedTableError(

@@ -117,12 +117,12 @@ class HashedColumns:
 
     def check_names(self, names: Sequence[str], call: str) -> None:
         """Raise InvalidOptionError if the columns of a join or an aggregation lack a hashed column."""
-        missing = [field for field in self.hashed if field not in names]
-        if missing:
+        missing_columns = [field for field in self.hashed if field not in names]
+        if missing_columns:
             raise InvalidOptionError(
-                f"{call} of the table {self.path} goes by {', '.join(names)}, which lacks {', '.join(missing)}. The "
-                f"table's buckets are made of {', '.join(self.hashed)}, so rows that belong together are spread over "
-                "all buckets.",
+                f"{call} of the table {self.path} goes by {', '.join(names)}, which lacks "
+                f"{', '.join(missing_columns)}. The table's buckets are made of {', '.join(self.hashed)}, so rows that "
+                "belong together are spread over all buckets.",
                 f"Name these columns too. Or else: {ADVICE[0].lower()}{ADVICE[1:]}",
             )
 

@@ -115,6 +115,7 @@ class MatchingRows:
 
 
 def _stored_keys(rows: pa.RecordBatch) -> pa.StringArray:
+    """Return the column of record keys."""
     return plain(rows.column(RECORD_KEY))
 
 

@@ -94,6 +94,10 @@ class SoughtKeys:
         }
 
         def of_values(path: str) -> pa.StringArray:
+            """Return the keys of the place that a partition's values name.
+
+            All keys if its path does not tell the values.
+            """
             values = partition_values(path, config, schema)
             if values is None or any(name not in values for name in self.places):
                 # The path does not tell the values of its rows.

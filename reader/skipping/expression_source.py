@@ -112,8 +112,8 @@ class ExpressionIndexSource:
             for number, span in zip(numbers, _spans_of_records(wanted, self.expression.kind), strict=True):
                 spans[paths[number]] = span
 
-        def may(path: str, said: OnColumn) -> bool:
-            return path not in spans or may_match(said, spans[path], self.expression.kind)
+        def may(path: str, derived: OnColumn) -> bool:
+            return path not in spans or may_match(derived, spans[path], self.expression.kind)
 
         return may
 
@@ -128,8 +128,8 @@ class ExpressionIndexSource:
                 if footer is not None:
                     filters[path_of[key]] = footer
 
-        def may(path: str, said: OnColumn) -> bool:
-            wanted = _certain_values(said)
+        def may(path: str, derived: OnColumn) -> bool:
+            wanted = _certain_values(derived)
             if path not in filters or wanted is None:
                 return True
             return bool(wanted) and len(filters[path].possible(any_of(wanted))) > 0
@@ -147,20 +147,20 @@ def _derived_predicates(expression: IndexedExpression, predicates: Iterable[Pred
             yield from expression.derived_from(predicate)
 
 
-def _names_values(said: OnColumn) -> bool:
+def _names_values(predicate: OnColumn) -> bool:
     """Return whether a predicate says which values it allows."""
-    return _certain_values(said) is not None
+    return _certain_values(predicate) is not None
 
 
-def _certain_values(said: OnColumn) -> frozenset[str] | None:
+def _certain_values(predicate: OnColumn) -> frozenset[str] | None:
     """Return the texts of the values that a predicate allows, as filters have them; None if they are not certain.
 
     Writers take a text's bytes in the encoding of their machine, of which ASCII alone is certain.
     """
-    if isinstance(said, Compare) and said.op == "=":
-        values: tuple[Any, ...] = (said.value,)
-    elif isinstance(said, OneOf):
-        values = said.values
+    if isinstance(predicate, Compare) and predicate.op == "=":
+        values: tuple[Any, ...] = (predicate.value,)
+    elif isinstance(predicate, OneOf):
+        values = predicate.values
     else:
         return None
     not_null = [value for value in values if value is not None]
@@ -185,8 +185,8 @@ def _spans_of_records(records: pa.StructArray, kind: pa.DataType) -> list[Span]:
     least, greatest = (_bounds_in_wrappers(bounds.field(name), kind) for name in ("minValue", "maxValue"))
     rows, nulls = (bounds.field(name).to_pylist() for name in ("valueCount", "nullCount"))  # O(files)
     spans = []
-    for low, high, count, without in zip(least, greatest, rows, nulls, strict=True):  # O(files)
-        spans.append(Span(low, high, nulls=without != 0, values=low is not None or count != 0))
+    for low, high, count, null_count in zip(least, greatest, rows, nulls, strict=True):  # O(files)
+        spans.append(Span(low, high, nulls=null_count != 0, values=low is not None or count != 0))
     return spans
 
 
@@ -207,6 +207,6 @@ def _bounds_in_wrappers(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]
             values = wrapped.field(name)
             # A day compares as its number.
             plain = values.cast(pa.int32()) if pa.types.is_date(values.type) else values
-            others = plain.to_pylist()  # O(files)
-            bounds = [mine if mine is not None else other for mine, other in zip(bounds, others, strict=True)]
+            other_bounds = plain.to_pylist()  # O(files)
+            bounds = [mine if mine is not None else other for mine, other in zip(bounds, other_bounds, strict=True)]
     return bounds

@@ -89,14 +89,14 @@ def _substring(value: Any, start: str, count: str) -> str | None:
     return value[start_position - 1 : start_position - 1 + length]
 
 
-def _days_shifted(sign: int) -> Callable[[Any, str], datetime.date | None]:
+def _days_shifted(direction: int) -> Callable[[Any, str], datetime.date | None]:
     """Return a function that adds days, or subtracts them; None for a result that is no day."""
 
     def shifted(value: Any, days: str) -> datetime.date | None:
         if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
             return None
         try:
-            return value + datetime.timedelta(sign * int(days))
+            return value + datetime.timedelta(direction * int(days))
         except OverflowError:
             return None
 
@@ -160,8 +160,12 @@ class IndexedExpression:
     def derived_from(self, predicate: OnColumn | OnExpression) -> tuple[OnColumn, ...]:
         """Return the predicates on the index's values that follow from a predicate; empty if none is known."""
         if isinstance(predicate, OnExpression):
-            same = (predicate.function, predicate.column, predicate.arguments)
-            return self._as_written(predicate.predicate) if same == (self.function, self.column, self.arguments) else ()
+            same_expression = (predicate.function, predicate.column, predicate.arguments)
+            return (
+                self._as_written(predicate.predicate)
+                if same_expression == (self.function, self.column, self.arguments)
+                else ()
+            )
         return tuple(self._applied_to_values(predicate)) if predicate.column == self.column else ()
 
     def _as_written(self, predicate: OnColumn) -> tuple[OnColumn, ...]:
@@ -228,13 +232,13 @@ class IndexedExpression:
         return exact(value, *self.arguments)
 
 
-def expression_arguments(function: str, given: Sequence[str]) -> tuple[str, ...] | None:
+def expression_arguments(function: str, given_arguments: Sequence[str]) -> tuple[str, ...] | None:
     """Return the arguments of a call, with defaults for those left out; None if the function has no such call."""
     described = FUNCTIONS.get(function)
-    if described is None or function == IDENTITY or len(given) > len(described.options):
+    if described is None or function == IDENTITY or len(given_arguments) > len(described.options):
         return None
-    defaults = list(described.options.values())[len(given) :]
-    return None if None in defaults else (*given, *(text for text in defaults if text is not None))
+    defaults = list(described.options.values())[len(given_arguments) :]
+    return None if None in defaults else (*given_arguments, *(text for text in defaults if text is not None))
 
 
 def _is_ascii(predicate: OnColumn) -> bool:

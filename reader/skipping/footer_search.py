@@ -71,10 +71,10 @@ def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequen
 
 
 def _without_mismatches(
-    slices: Sequence[FileSlice], asked: Sequence[FileSlice], matching: Sequence[FileSlice]
+    slices: Sequence[FileSlice], tested: Sequence[FileSlice], matching: Sequence[FileSlice]
 ) -> list[FileSlice]:
-    """Return the slices without those of ``asked`` that are not ``matching``."""
-    mismatches = {file_slice.base_file.path for file_slice in asked} - {
+    """Return the slices without those of ``tested`` that are not ``matching``."""
+    mismatches = {file_slice.base_file.path for file_slice in tested} - {
         file_slice.base_file.path for file_slice in matching
     }
     return [file_slice for file_slice in slices if file_slice.base_file.path not in mismatches]

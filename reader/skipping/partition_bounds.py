@@ -51,16 +51,16 @@ class PartitionBounds:
     def without_rows(self) -> frozenset[str] | None:
         """Return the paths of partitions without wanted rows; None if nothing answers."""
         columns = columns_to_ask(self.search, self.config)
-        trusted = self.metadata
-        if not columns or not trusted.is_of_now:
+        metadata = self.metadata
+        if not columns or not metadata.is_of_now:
             return None
-        proposed = trusted.ask(PARTITION_STATS, lambda partition: self._without_rows(partition, columns))
+        proposed = metadata.ask(PARTITION_STATS, lambda partition: self._without_rows(partition, columns))
         if not proposed:
             return proposed
-        paths = trusted.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
+        paths = metadata.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
         if not paths or self.config.table_type != MERGE_ON_READ:
             return paths
-        partitions_with_logs = trusted.ask(FILES, lambda partition: _with_logs(partition, paths))
+        partitions_with_logs = metadata.ask(FILES, lambda partition: _with_logs(partition, paths))
         return None if partitions_with_logs is None else paths - partitions_with_logs
 
     def _without_rows(self, partition: MetadataPartition, columns: Sequence[pa.Field]) -> frozenset[str]:

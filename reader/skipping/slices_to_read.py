@@ -71,14 +71,14 @@ def partitions_without_rows(
         return NO_PARTITIONS
     written = read_written(seen.timeline)
     wanted = [*filter(may_match, written.partitions)]
-    if len(wanted) < least_asked(seen.storage) or (trusted := metadata.trusted) is None:
+    if len(wanted) < least_asked(seen.storage) or (trusted_metadata := metadata.trusted) is None:
         return NO_PARTITIONS
     from .metadata_sources import names_rows  # noqa: PLC0415 (brings fastavro along, which few reads need)
     from .partition_bounds import PartitionBounds  # noqa: PLC0415
 
-    if names_rows(trusted, config, search()):
+    if names_rows(trusted_metadata, config, search()):
         return NO_PARTITIONS
-    empty_partitions = PartitionBounds(trusted, config, search()).without_rows()
+    empty_partitions = PartitionBounds(trusted_metadata, config, search()).without_rows()
     if empty_partitions is None:
         return NO_PARTITIONS
     paths = empty_partitions.intersection(wanted)
@@ -116,12 +116,12 @@ class Sources:
 
     def _metadata_sources(self, slices: Sequence[FileSlice]) -> Iterator[SliceSource]:
         """Yield the sources of the metadata table that can answer, those that leave fewest first."""
-        trusted = self.metadata.trusted
-        if trusted is not None:
+        trusted_metadata = self.metadata.trusted
+        if trusted_metadata is not None:
             from .metadata_sources import sources_of  # noqa: PLC0415 (brings along what most reads do not need)
 
             config, newest = self.table.config, self.shows_newest
-            yield from sources_of(trusted, config, self.search, slices, shows_newest=newest)
+            yield from sources_of(trusted_metadata, config, self.search, slices, shows_newest=newest)
 
     def _footers(self, slices: Sequence[FileSlice], judged: JudgedFiles) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""

@@ -53,16 +53,16 @@ def joined_type(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataT
         return None if right is None else left
     if pa.types.is_null(left) or pa.types.is_null(right):
         return right if pa.types.is_null(left) else left
-    met = met_in(left, right)
-    return None if met == WIDE_DECIMAL else met
+    common_type = met_in(left, right)
+    return None if common_type == WIDE_DECIMAL else common_type
 
 
 def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
     """Return a constant beside a column of a type, as predicates take it; raises `InvalidOptionError`."""
-    read = next((read for is_kind, read in _READERS if is_kind(kind)), None)
+    reader = next((read for is_kind, read in _READERS if is_kind(kind)), None)
     try:
-        if read is not None:
-            return read(text, kind)
+        if reader is not None:
+            return reader(text, kind)
     except (ValueError, InvalidOperation):
         pass
     raise InvalidOptionError(

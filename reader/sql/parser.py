@@ -238,10 +238,10 @@ class _Parser:
     def _compared(self, op: Operator, left: SqlTerm, right: SqlTerm, at: SqlToken) -> CompareTerm:
         """Return a comparison in the type that both values share; raise if there is no such type."""
         left, right = self._typed(left, right), self._typed(right, left)
-        met = met_in(left.kind, right.kind)
-        if met is None:
+        common_type = met_in(left.kind, right.kind)
+        if common_type is None:
             raise self.tokens.wrong(f"compares a value of type {left.kind} with a value of type {right.kind}", at)
-        return CompareTerm(op, left, right, met)
+        return CompareTerm(op, left, right, common_type)
 
     def _typed(self, term: SqlTerm, other: SqlTerm) -> SqlTerm:
         """Return a text beside a value that is no text as a constant of the other's type."""
@@ -268,11 +268,11 @@ class _Parser:
         if not all(map(is_number, kinds)) or (op == "/" and any(map(pa.types.is_decimal, kinds))):
             raise self.tokens.wrong(f"calculates {kinds[0]} {op} {kinds[1]}, which is not understood", at)
         try:
-            met = _calculated_in(op, kinds)
-            kind = calculated(op, pa.array([], kinds[0]), pa.array([], kinds[1]), met).type
+            common_type = _calculated_in(op, kinds)
+            kind = calculated(op, pa.array([], kinds[0]), pa.array([], kinds[1]), common_type).type
         except pa.ArrowException:
             raise self.tokens.wrong(f"calculates {kinds[0]} {op} {kinds[1]}, which has no exact type", at) from None
-        return ArithmeticTerm(op, left, right, met, kind)
+        return ArithmeticTerm(op, left, right, common_type, kind)
 
     def _checked(self, term: SqlTerm, at: SqlToken) -> SqlTerm:
         """Return a term that is a condition; raise if it is not."""

@@ -247,13 +247,13 @@ def calculated(op: Sign, left: Datum, right: Datum, met: pa.DataType) -> Datum:
         ) from error
 
 
-def _operand_in_type(values: Datum, met: pa.DataType) -> Datum:
+def _operand_in_type(values: Datum, result_type: pa.DataType) -> Datum:
     """Return an operand cast for a calculation in a type; decimals keep their own digits and scale."""
     kind = values.type
-    if pa.types.is_decimal(met):
+    if pa.types.is_decimal(result_type):
         digits = (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS.get(kind, 1), 0)
-        met = pa.decimal256(*digits)
-    return pc.cast(values, met, safe=False)
+        result_type = pa.decimal256(*digits)
+    return pc.cast(values, result_type, safe=False)
 
 
 def column_of(datum: Datum, count: int) -> pa.Array:

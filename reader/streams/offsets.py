@@ -138,4 +138,5 @@ def parse_offset(fields: Mapping[str, Any], path: str) -> Offset:
 
 
 def _hash(time: str) -> int:
+    """Return a number of 128 bits for a time."""
     return int.from_bytes(blake2b(time.encode(), digest_size=_BYTES).digest(), "big")

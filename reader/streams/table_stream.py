@@ -305,14 +305,14 @@ def _advice_to_restart(after: str) -> str:
 
 
 def _late_writes_error(
-    table: Table, offset: Offset, late: list[Instant], writes: Mapping[str, Instant]
+    table: Table, offset: Offset, late_writes: list[Instant], writes: Mapping[str, Instant]
 ) -> UnreadableTimeError:
     """Return the error of writes that completed before an offset, and came to light after it."""
-    first_time = min(write.visible_since for write in late)
+    first_time = min(write.visible_since for write in late_writes)
     time_before = max(
         (write.visible_since for write in writes.values() if write.visible_since < first_time), default=EARLIEST
     )
-    write_texts = ", ".join(f"{write.requested_time} (completed at {write.visible_since})" for write in late)
+    write_texts = ", ".join(f"{write.requested_time} (completed at {write.visible_since})" for write in late_writes)
     return UnreadableTimeError(
         f"The stream of {table.path} had read all that completed until {offset.time} when a write came to light that "
         f"completed before that: {write_texts}. No batch has its rows.",

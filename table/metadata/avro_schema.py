@@ -52,7 +52,7 @@ class RecordSchema:
         if isinstance(avro, str):
             if avro in _PRIMITIVES or avro == "null":
                 return avro
-            return self._types[avro if "." in avro else _full(namespace, avro)]
+            return self._types[avro if "." in avro else _full_name(namespace, avro)]
         base = avro["type"]
         if base == "record":
             return self._record(avro, avro.get("namespace", namespace))
@@ -70,7 +70,7 @@ class RecordSchema:
         if not fields:
             raise ValueError("for its schema has a record without fields")
         record = {"type": "record", "name": avro["name"], "fields": fields}
-        self._types[_full(namespace, avro["name"])] = record
+        self._types[_full_name(namespace, avro["name"])] = record
         return record
 
 
@@ -81,7 +81,7 @@ def _logical(avro: Mapping[str, Any]) -> pa.DataType | None:
     return _LOGICAL.get(avro.get("logicalType", ""))
 
 
-def _full(namespace: str, name: str) -> str:
+def _full_name(namespace: str, name: str) -> str:
     return f"{namespace}.{name}" if namespace else name
 
 

@@ -73,9 +73,9 @@ def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Ma
         direction = "ascending" if name == _LEAST else "descending"
         order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
         whose = owners[rows][order]
-        begins = np.flatnonzero(np.diff(whose, prepend=-1))
-        mixed[whose[begins]] |= first_rows[whose[begins]] >= 0
-        first_rows[whose[begins]] = rows[order][begins]
+        starts = np.flatnonzero(np.diff(whose, prepend=-1))
+        mixed[whose[starts]] |= first_rows[whose[starts]] >= 0
+        first_rows[whose[starts]] = rows[order][starts]
     return pa.array(first_rows, mask=first_rows < 0)
 
 

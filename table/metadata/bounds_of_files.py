@@ -194,8 +194,8 @@ def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Ar
     table = pa.table({"owner": owners, "value": comparable(values)})
     order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
     first_rows = np.full(count, -1, dtype=np.int64)
-    begins = np.flatnonzero(np.diff(owners[order], prepend=-1))
-    first_rows[owners[order][begins]] = order[begins]
+    starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
+    first_rows[owners[order][starts]] = order[starts]
     return values.take(pa.array(first_rows, mask=first_rows < 0))
 
 
@@ -214,6 +214,7 @@ def _bounds_in_type(stated: Sequence[bytes | None], kind: pa.DataType) -> pa.Arr
 
 
 def _numbers_in_type(values: Any, is_null: Mask, kind: pa.DataType) -> pa.Array:
+    """Return numbers, as which dates and times travel, too, in a type."""
     numbers = pa.array(values, mask=is_null)
     if pa.types.is_boolean(kind):
         return numbers.cast(pa.bool_())

@@ -75,10 +75,10 @@ def bounds_in_parts(bounded: BoundedFiles, schema: str, *, typed: bool) -> Itera
 
     All keys of a part come before those of the next. The arguments are as of `bounds_records`.
     """
-    files, order = bounded.files, sorted(bounded.columns, key=lambda each: hash_of_column(each.column))
+    files, ordered_columns = bounded.files, sorted(bounded.columns, key=lambda each: hash_of_column(each.column))
     at_once = max(_RECORDS_AT_ONCE // max(len(files), 1), 1)
-    for at in range(0, len(order) if len(files) else 0, at_once):
-        yield records_of_bounds(files, order[at : at + at_once], schema, typed=typed)
+    for at in range(0, len(ordered_columns) if len(files) else 0, at_once):
+        yield records_of_bounds(files, ordered_columns[at : at + at_once], schema, typed=typed)
 
 
 def partition_bounds_records(

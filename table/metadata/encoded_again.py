@@ -49,7 +49,7 @@ def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
     if not isinstance(avro, list):
         return _default(avro, count) if array is None else _values(avro, array)
     if array is None:
-        return same(_number(avro.index("null")), count)
+        return same(_avro_number(avro.index("null")), count)
     if len(types_in(avro)) > 1:
         return _wrapped_column(avro, array)
     chosen = types_in(avro)[0]
@@ -139,5 +139,6 @@ def _default(avro: Any, count: int) -> Encoded:
     return same(_DEFAULTS[base], count)
 
 
-def _number(value: int) -> bytes:
+def _avro_number(value: int) -> bytes:
+    """Return a whole number in Avro's encoding."""
     return numbers(np.array([value], dtype=np.int64)).data.tobytes()

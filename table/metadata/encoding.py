@@ -124,23 +124,23 @@ def encoded(
         elif name == "key":
             columns.append(same(b"\x00", count))
         elif name == "type":
-            columns.append(same(_number(kind), count))
+            columns.append(same(_avro_number(kind), count))
         else:
             columns.append(_encoded_part(avro, parts.get(name), count))
     return binary_array(beside(columns))
 
 
 def _encoded_part(
-    avro: Any, given: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int
+    avro: Any, part: EncodedField | Mapping[str, EncodedField | StackedFields] | None, count: int
 ) -> Encoded:
     """Return a top-level field: null if it is not given, its own encoding, or a record of the given fields."""
-    if given is None:
+    if part is None:
         return _encoded_nulls(avro, count)
-    if isinstance(given, EncodedField):
-        return _encoded_value(avro, given, count)
+    if isinstance(part, EncodedField):
+        return _encoded_value(avro, part, count)
     record = types_in(avro)[0]
-    inner = [_encoded_field(field, given.get(field["name"]), count) for field in record["fields"]]
-    return beside([same(_number(avro.index(record)), count), *inner])
+    inner = [_encoded_field(field, part.get(field["name"]), count) for field in record["fields"]]
+    return beside([same(_avro_number(avro.index(record)), count), *inner])
 
 
 def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields | None, count: int) -> Encoded:
@@ -155,26 +155,25 @@ def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields
     return _encoded_nulls(avro, count)
 
 
-def _encoded_value(avro: Any, given: EncodedField, count: int) -> Encoded:
+def _encoded_value(avro: Any, part: EncodedField, count: int) -> Encoded:
     """Return values with the number of their branch of the union in front, if the type is a union.
 
     Null for rows without one.
     """
     if not isinstance(avro, list):
-        return given.values
+        return part.values
     types = types_in(avro)
-    chosen = next(each for each in types if wrapped_name(each) == given.wrapper) if given.wrapper else types[0]
-    branch = _number(avro.index(chosen))
-    branched = beside([same(branch, len(given.values.lengths)), given.values])
-    if given.valid is None:
+    chosen = next(each for each in types if wrapped_name(each) == part.wrapper) if part.wrapper else types[0]
+    branch = _avro_number(avro.index(chosen))
+    branched = beside([same(branch, len(part.values.lengths)), part.values])
+    if part.valid is None:
         return branched
-    return beside(
-        [spread(branched, given.valid), spread(_encoded_nulls(avro, int((~given.valid).sum())), ~given.valid)]
-    )
+    return beside([spread(branched, part.valid), spread(_encoded_nulls(avro, int((~part.valid).sum())), ~part.valid)])
 
 
 def _encoded_nulls(avro: Any, count: int) -> Encoded:
-    return same(_number(avro.index("null")), count)
+    """Return so many nulls of a union."""
+    return same(_avro_number(avro.index("null")), count)
 
 
 def _encoded_files(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Encoded:
@@ -182,11 +181,13 @@ def _encoded_files(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Enc
     return beside([texts(names), numbers(sizes), Encoded(np.ones(len(sizes), np.int64), deleted.astype(np.uint8))])
 
 
-def _number(value: int) -> bytes:
+def _avro_number(value: int) -> bytes:
+    """Return a whole number in Avro's encoding."""
     return numbers(np.array([value], dtype=np.int64)).data.tobytes()
 
 
 def binary_array(values: Encoded) -> pa.BinaryArray:
+    """Return encoded values as an Arrow array, without copying their bytes."""
     ends = np.concatenate(([0], np.cumsum(values.lengths))).astype(np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(values.data)]
     return pa.Array.from_buffers(pa.binary(), len(values.lengths), buffers)

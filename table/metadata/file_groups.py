@@ -33,7 +33,8 @@ _COUNTED_LOG_BYTES = 8 << 20
 class WantedEntries(Protocol):
     """Which entries a reader asks for."""
 
-    def entries(self, file: HFile) -> Iterator[Entries]: ...
+    def entries(self, file: HFile) -> Iterator[Entries]:
+        """Yield the wanted entries of a file, maybe in several parts."""
 
     def includes(self, keys: pa.BinaryArray) -> pa.Array:
         """Return which keys the reader asks for."""
@@ -43,6 +44,7 @@ class AllEntries:
     """All entries."""
 
     def entries(self, file: HFile) -> Iterator[Entries]:
+        """Yield all entries of a file, in parts of some megabytes."""
         parts: list[Entries] = []
         size = 0
         for part in file.scan():
@@ -80,6 +82,7 @@ class EntriesOfPrefixes:
         yield file.with_prefixes(self.prefixes)
 
     def includes(self, keys: pa.BinaryArray) -> pa.Array:
+        """Return which keys begin with one of the prefixes, which may have several lengths."""
         chosen = pa.repeat(False, len(keys))
         for length in {len(prefix) for prefix in self.prefixes}:
             of_length = pa.array([prefix for prefix in self.prefixes if len(prefix) == length], pa.binary())
@@ -133,8 +136,8 @@ class GroupReader:
                     return len(keys_left(logs)[1]) if logs else 0
                 if not logs:
                     return file.count
-                keys, left = keys_left(logs)
-                return file.count - len(file.find(keys)) + len(left)
+                keys, keys_left_in_logs = keys_left(logs)
+                return file.count - len(file.find(keys)) + len(keys_left_in_logs)
 
     def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:
         """Yield one batch of merged records, or nothing if deletes remove all.

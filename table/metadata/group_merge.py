@@ -81,6 +81,7 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
         ]
     counts = [0, *(count_below(keys, place.key) for place in blocks[1:]), len(keys)]
     touched = [before < after for before, after in pairwise(counts)]
+    # A copied last block would not tell the last key of the file.
     touched[-1] = True
     return list(_batches_of_runs(touched, ends))
 
@@ -242,7 +243,7 @@ class _Merge:
         if not parts:
             return stored.NONE
         numbered = NumberedRows.of(parts)
-        rows = numbered.counting()
+        rows = numbered.rows_that_count()
         if not self.reader.adds_up:
             rows = rows[np.isin(rows, numbered.newest)]
         stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1

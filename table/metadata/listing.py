@@ -42,13 +42,13 @@ class MetadataListing:
     metadata: MetadataAtHand
 
     def files(self, partition_path: str) -> Files:
-        return self._store.files(partition_path)
+        return self._folder_listing.files(partition_path)
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
         """List some partitions: by the metadata table if it answers, else by their folders."""
         answer = self._ask(len(partition_paths), partial(_files_of_partitions, partition_paths))
         if answer is None:
-            return self._store.of(partition_paths)
+            return self._folder_listing.of(partition_paths)
         return Listed({path: answer.get(path, ()) for path in partition_paths}, by_folders=False)
 
     def partitions(self, needed: Needed | None = None) -> Listed:
@@ -56,7 +56,7 @@ class MetadataListing:
 
         At each level of folders with many folders, it asks the metadata table first.
         """
-        return self._store.walked(needed, partial(self._ask_below, needed))
+        return self._folder_listing.walked(needed, partial(self._ask_below, needed))
 
     def doubt(self, path: str) -> None:
         """Do without the metadata table, which is wrong about a file."""
@@ -79,8 +79,8 @@ class MetadataListing:
         """
         if folders < _least_folders(self.storage) or FILES not in self.metadata.table.config.metadata_partitions:
             return None
-        trusted = self.metadata.trusted
-        if trusted is None:
+        metadata = self.metadata.trusted
+        if metadata is None:
             return None
         folders_per_file = 1 if self.storage.remote else _FOLDERS_A_FILE
 
@@ -88,10 +88,10 @@ class MetadataListing:
             count = sum(len(file_slice.data_files) for file_slice in files.slices.values())
             return question(files) if count * folders_per_file < folders else None
 
-        return trusted.ask(FILES, answer_if_cheaper)
+        return metadata.ask(FILES, answer_if_cheaper)
 
     @property
-    def _store(self) -> StoreListing:
+    def _folder_listing(self) -> StoreListing:
         return StoreListing(self.storage)
 
 
@@ -126,13 +126,13 @@ def _files_of_needed(needed: Needed, level: Sequence[str], files: MetadataPartit
     Folders of the level are looked up together with the names of all partitions: they are partitions, too, unless the
     partitions lie deeper. Commits name those that a clean took from the names while a write added files.
     """
-    asked = {folder for folder in level if needed.accepts(folder)}
-    files_by_key = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, asked)], pa.string())))
+    folders_to_ask = {folder for folder in level if needed.accepts(folder)}
+    files_by_key = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, folders_to_ask)], pa.string())))
     names = {*_take_names(files_by_key), *needed.named}
     partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
-    deeper = [name for name in partitions if name not in asked]
-    more = _files_of_partitions(deeper, files) if deeper else {}
-    return {**partitions, **{_partition_path(key): infos for key, infos in files_by_key.items()}, **more}
+    deeper = [name for name in partitions if name not in folders_to_ask]
+    files_deeper = _files_of_partitions(deeper, files) if deeper else {}
+    return {**partitions, **{_partition_path(key): infos for key, infos in files_by_key.items()}, **files_deeper}
 
 
 def _take_names(files_by_key: dict[str, Files]) -> list[str]:

@@ -73,7 +73,7 @@ class NumberedRows:
         newest[numbers] = np.arange(len(numbers))
         return cls(numbers, deletes, newest)
 
-    def counting(self) -> Integers:
+    def rows_that_count(self) -> Integers:
         """Return the rows behind the last delete of their key."""
         last_delete = np.full(len(self.newest), -1, dtype=np.int64)
         rows = np.flatnonzero(self.deletes)
@@ -95,7 +95,7 @@ def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | N
     If records of one key do not add up, only the newest is decoded.
     """
     numbered = NumberedRows.of(parts)
-    rows = numbered.counting()
+    rows = numbered.rows_that_count()
     is_newest = np.isin(rows, numbered.newest)
     if not len(rows):
         return None
@@ -174,9 +174,9 @@ def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
         end = at + sum(len(part.keys) for part in together)
         chosen = rows[(rows >= at) & (rows < end)] - at
         if len(chosen):
-            taken = pa.array(chosen)
-            keys = pa.concat_arrays([part.keys for part in together]).take(taken)
-            values = pa.concat_arrays([part.entries.values for part in together]).take(taken)
+            chosen_rows = pa.array(chosen)
+            keys = pa.concat_arrays([part.keys for part in together]).take(chosen_rows)
+            values = pa.concat_arrays([part.entries.values for part in together]).take(chosen_rows)
             decoded.append(_with_keys(decode(values, schema), keys))
         at = end
     return joined(decoded)

@@ -153,6 +153,7 @@ class MetadataTable:
 
     @cached_property
     def _indexing_times(self) -> frozenset[str]:
+        """The requested times of the instants that built indexes."""
         return frozenset([each.requested_time for each in self.of_table.completed if each.action == _INDEXING])
 
     @cached_property
@@ -161,10 +162,12 @@ class MetadataTable:
 
     @cached_property
     def _pending_times(self) -> frozenset[str]:
+        """The requested times of the table's instants that have not completed."""
         return frozenset([instant.requested_time for instant in self.of_table.pending]) - self._completed_times
 
     @cached_property
     def _newest_time(self) -> str:
+        """The requested time of the newest instant of the table, completed or not; empty without instants."""
         return max((instant.requested_time for instant in self.of_table.instants), default="")
 
     @cached_property
@@ -204,8 +207,8 @@ class MetadataPartition:
         Of a record index by partitions ``of_partitions`` names some, escaped as in file ids; by default all count.
         """
 
-        def read(asked: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
-            file_slice, wanted = asked
+        def read(keys_of_slice: tuple[FileSlice, pa.StringArray]) -> list[pa.StructArray]:
+            file_slice, wanted = keys_of_slice
             return list(self.reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary()))))
 
         for parts in for_each(self.table.storage, read, self._groups_of(keys, of_partitions), computes=True):

@@ -130,10 +130,12 @@ def xxh64(data: bytes, seed: int = _SEED) -> int:
 
 
 def _round(lane: int, word: int) -> int:
+    """Return the next state of a lane of XXH64, given a word of 8 bytes."""
     return _rotated((lane + word * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
 
 
 def _rotated(word: int, bits: int) -> int:
+    """Return a word of 64 bits rotated to the left."""
     word &= _MASK
     return (word << bits | word >> (64 - bits)) & _MASK
 

@@ -87,6 +87,7 @@ def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> froz
 
 
 def _file_group(index: MetadataPartition, place: dict[str, Any]) -> FileGroupId:
+    """Return the file group that an entry names; raise `CorruptFileError` if it names none."""
     group = file_group_in(place)
     if group is None:
         raise CorruptFileError(

@@ -109,6 +109,7 @@ def _field(name: str, avro: Any) -> dict[str, Any]:
 
 
 def _or_null(name: str, avro: Any) -> dict[str, Any]:
+    """Return a field that may be null, and is by default."""
     return {"name": name, "type": ["null", avro], "default": None}
 
 

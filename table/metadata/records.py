@@ -102,14 +102,17 @@ class _Entries:
         self._count = 0
 
     def record(self, avro: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record's schema for fastavro, under a name of its own."""
         fields = [{"name": field["name"], "type": self._type(field["type"])} for field in avro["fields"]]
         return self._named(fields)
 
     def _named(self, fields: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return a record of some fields; fastavro wants a new name for each."""
         self._count += 1
         return {"type": "record", "name": f"record_{self._count}", "fields": fields}
 
     def _type(self, avro: Any) -> Any:
+        """Return a type for fastavro: maps as lists of entries, and bounds as unions of named wrappers."""
         if isinstance(avro, list):
             if len(types_in(avro)) > 1:
                 return [branch if branch == "null" else self._wrapper(branch) for branch in avro]
