@@ -59,6 +59,7 @@ def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
     if plan is None or plan.instant_to_rollback is None:
+        # An empty plan names no write, so there is nothing to undo.
         return
     start(table, Instant(at, "rollback", State.INFLIGHT))
     info = plan.instant_to_rollback

@@ -237,7 +237,7 @@ class _Run:
         if not plan.files:
             _note_nothing_to_clean(survey, progress)
             return True
-        self._refuse_unkept_metadata()
+        self._refuse_unsupported_partitions()
         requested = Cleaner(self.table).request(lambda now: plan if _still_holds(survey, now) else None)
         if requested is None:
             return False
@@ -246,11 +246,11 @@ class _Run:
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
         """Delete what a plan names and count it, unless pyhudi does not keep the metadata table up to date."""
-        self._refuse_unkept_metadata()
+        self._refuse_unsupported_partitions()
         Cleaner(self.table).carry_out(instant, plan)
         self.tally.add(instant, plan)
 
-    def _refuse_unkept_metadata(self) -> None:
+    def _refuse_unsupported_partitions(self) -> None:
         """Raise `UnsupportedTableError` if the metadata table has partitions that pyhudi does not update."""
         refuse_unsupported_partitions(self.table.config, self.table.path)
 

@@ -157,7 +157,7 @@ def new_token(work: Transaction) -> WriteToken:
 
 
 def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator[list[str]]:
-    """Yield the files of each partition whose tokens are this process's; other owners of the instant have others."""
+    """Yield the files of each partition whose tokens are this process's, not those of the instant's other owners."""
     rule, prefix = work.table.format.slices, "-".join(map(str, (*_token_of(work), "")))
     for partition in partitions:
         files = [file for info in work.storage.list(partition) if (file := data_file(info.path)) is not None]
@@ -267,7 +267,10 @@ def _plan_to_undo_work(
     beat: float | None,
     timeline: Timeline,
 ) -> RollbackPlan | None:
-    """Return the rollback plan for what a process did of a plan; None if that work is over.
+    """Return the rollback plan for what a process did of a plan; None if there is nothing to roll back.
+
+    That is so if the work is over or is being rolled back, or if another process is at work on the plan by now. Raises
+    `ConcurrentWriteError` if the process lives after all.
 
     `process` is None if it is not pyhudi's; `patience` is None if a process stops itself.
     """

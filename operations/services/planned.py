@@ -176,7 +176,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @property
     def _at_bound(self) -> bool:
-        """Whether this call has used up the seconds of its means."""
+        """Whether the call has only some seconds and has carried a plan out: then it carries out no further plan."""
         return self.means.within_s is not None and bool(self.results)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:

@@ -88,23 +88,25 @@ class SliceService(PlannedService[Settings, FileSlice]):
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise `CommitConflictError` if other instants undid or replaced files that the plan merged."""
-        since = InstantsSincePlan.find(work, timeline)
+        instants_since = InstantsSincePlan.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
         undone_times = {
             undo.instant_time
-            for undo in since.undone_writes()
+            for undo in instants_since.undone_writes()
             if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
         replaced_groups = replaced_since(timeline, (file_slice.group for file_slice in plan))
-        write_forbids = bool(replaced_groups or since.writes) and self.forbids(
+        write_forbids = bool(replaced_groups or instants_since.writes) and self.forbids(
             WRITE, {Shared.REPLACED: replaced_groups}
         )
         lost_names = [
             *sorted(undone_times),
             *(f"{group.file_id} of {group.partition_path!r}" for group in replaced_groups if write_forbids),
         ]
-        restore_forbids = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
+        restore_forbids = instants_since.restore is not None and self.forbids(
+            RESTORE, {}, known_of(instants_since.restore)
+        )
         if lost_names or restore_forbids or write_forbids:
             what = f"{lost_names[0]}, which it merged," if lost_names else "what it merged"
             raise CommitConflictError(

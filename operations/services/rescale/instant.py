@@ -90,19 +90,19 @@ class RescaleCompletion:
         if own_instant is not None and own_instant.state == State.COMPLETED:
             return None
         check_claim(self.work, timeline)
-        since = InstantsSincePlan.find(self.work, timeline)
-        changed = self._refuse_stale(since)
+        instants_since = InstantsSincePlan.find(self.work, timeline)
+        changed = self._refuse_stale(instants_since)
         replaced = [source.group for source in self.sources]
         rule_steps = steps_of_rule(self.work.table, self._rule(timeline, changed))
         return Outcome(self._body(), self.written, replaced=replaced, first=(rule_steps,))
 
-    def _refuse_stale(self, since: InstantsSincePlan) -> set[str]:
+    def _refuse_stale(self, instants_since: InstantsSincePlan) -> set[str]:
         """Return the partitions that other writes changed since the rescale read; raise if it read one of them."""
         files = (file for source in self.sources for file in source.data_files)
-        base_times = self.work.table.format.makers(files, since.timeline)
+        base_times = self.work.table.format.makers(files, instants_since.timeline)
         changed_partitions: set[str] = set()
-        for instant in since.writes:
-            body = since.read(instant)
+        for instant in instants_since.writes:
+            body = instants_since.read(instant)
             touched_partitions = {*body.partition_to_write_stats, *body.replaced}
             held_partition = self.rescale.first_held(touched_partitions)
             if self._forbids(WRITE, {Shared.PARTITION: held_partition is not None}):
@@ -110,12 +110,12 @@ class RescaleCompletion:
                     f"the {instant.action} {instant.requested_time} changed the partition {held_partition!r}"
                 )
             changed_partitions |= touched_partitions
-        for undone in since.undone_writes():
+        for undone in instants_since.undone_writes():
             if self._forbids(ROLLBACK, {Shared.BASIS: undone.instant_time in base_times}, undone.state):
                 raise self._stale_error(f"the write {undone.instant_time}, whose rows it has read, was rolled back")
-        if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):
+        if instants_since.restore is not None and self._forbids(RESTORE, {}, known_of(instants_since.restore)):
             raise self._stale_error(
-                f"the restore {since.restore.requested_time} took the table back to an earlier moment"
+                f"the restore {instants_since.restore.requested_time} took the table back to an earlier moment"
             )
         return changed_partitions
 
@@ -221,7 +221,10 @@ class RescaleInstant:
     def _divide(
         self, instants_beside: InstantsBeside, rescale: Rescale, partitions: Sequence[str], work: Transaction
     ) -> tuple[ServiceResult, Made]:
-        """Divide the rows; the watermark of the returned transaction is the moment at which they were read."""
+        """Divide the rows; return the result of the instant, and what completes the instant.
+
+        The watermark of the returned transaction is the moment at which the rows were read.
+        """
         timeline = instants_beside.begin_reading(work)
         work = replace(work, watermark=timeline.watermark())
         slices, changes = self.wanted.slices_and_changes(timeline, rescale.partitions)
