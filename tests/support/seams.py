@@ -115,10 +115,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "format of keys in footers": "timeline.formats:FOOTER_KEYS",
     "instants that a watermark names": "timeline.watermark:RECENT",
     "whether a watermark saw an instant": "timeline.watermark:Seen.saw",
-    "compare a watermark with the timeline": "timeline.watermark:Watermark.against",
+    "compare a watermark with the timeline": "timeline.watermark:Watermark.find_completed",
     # --- archive of the timeline
     "completion time of an instant": "timeline.archive.completions:CompletionTimes.__call__",
-    "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read",
+    "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read_archive",
     "instants that the archive holds": "timeline.archive.lsm:LsmArchive.instants",
     "bodies that the archive holds": "timeline.archive.lsm:LsmArchive.bodies",
     "instants archived since a moment": "timeline.archive.archive:Archive.since",
@@ -146,7 +146,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
     "threads of heartbeats": "timeline.writers.heartbeat:threading",
     "clock of heartbeats": "timeline.writers.owner:time",
-    "files that the process watches": "timeline.writers.owner:_seen",
+    "files that the process watches": "timeline.writers.owner:_first_sights",
     "heartbeat in a thread": (
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
@@ -190,9 +190,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "keys that are hashed at once": "table.arrow.murmur:_CHUNK_ROWS",
     "append rows to a spill": "table.arrow.spill:SpillWriter.append",
     "evolve columns": "operations.planning.columns:evolve",
-    "conform a struct": "table.schema.conform:_Wanted._struct_parts",
+    "conform a struct": "table.schema.conform:_WantedColumn._struct_parts",
     "cast values": "table.schema.conform:cast",
-    "cast values that have an exact equal": "table.schema.conform:exact",
+    "cast values that have an exact equal": "table.schema.conform:as_exact_numbers",
     # --- base files
     "open a base file": "table.files.base_file:BaseFileReader.__init__",
     "read batches of a base file": "table.files.base_file:BaseFileReader.batches",
@@ -229,7 +229,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- log files
     "order of log files": "table.files.names:LogFileName.order",
     "end of a sound log block": "table.files.logs.log_file:sound_end",
-    "find the next sound log block": "table.files.logs.log_file:_Blocks._next_sound",
+    "find the next sound log block": "table.files.logs.log_file:_BlockReader._next_sound",
     "order instants of log blocks": "table.files.logs.log_scan:_in_order",
     "log blocks that count": "table.slices.merged_slice:effective_blocks",
     "longest Avro list that is read at once": "table.files.logs.avro_columns:_MOST_ITEMS",
