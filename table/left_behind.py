@@ -21,7 +21,7 @@ from .table import Table
 _UNDOES = frozenset({"rollback", "restore"})
 
 
-def left_behind(table: Table) -> tuple[str, ...]:
+def instants_left_by_upgrade(table: Table) -> tuple[str, ...]:
     """Return the files of writes and services that lie in the folder of the previous layout, and nowhere else."""
     # A write that is not complete hides no rows: it meets the other version, and its writer takes its files back.
     return tuple(
@@ -46,7 +46,7 @@ def _instants_lacking(table: Table, old_instants: Mapping[str, Instant]) -> dict
     waiting = {path: instant for path, instant in sorted(old_instants.items()) if instant.is_write}
     if not waiting:
         return {}
-    timeline, gone = table.timeline(), left_timeline(table)
+    timeline, gone = table.timeline(), archived_or_undone(table)
     pending = gone | {instant.identity for instant in timeline.instants}
     completed = gone | {instant.identity for instant in timeline.completed}
     return {
@@ -65,9 +65,9 @@ def _old_instants(table: Table) -> dict[str, Instant]:
     return {path: instant for path, instant in instants.items() if instant is not None}
 
 
-def refuse_left_behind(table: Table) -> None:
+def refuse_instants_left_by_upgrade(table: Table) -> None:
     """Raise `UnsupportedTableError` if an upgrade left instants behind: a write could delete what they wrote."""
-    files = left_behind(table) if table.config.left_old_layout else ()
+    files = instants_left_by_upgrade(table) if table.config.left_old_layout else ()
     if files:
         raise UnsupportedTableError(
             f"The table {table.path} was upgraded without {files[0]}"
@@ -97,7 +97,7 @@ def refuse_other_creation(table: Table) -> None:
         )
 
 
-def left_timeline(table: Table, besides: frozenset[str] = frozenset()) -> frozenset[str]:
+def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the identities of the instants that left a table's timeline: they were archived or undone.
 
     Of the undos, only those count whose identities are not among ``besides``.

@@ -97,7 +97,7 @@ CompletedAt = Callable[[str], str]
 Sizes = Sequence[tuple[str, int]]
 
 
-def every(_: str) -> bool:
+def every_instant(_: str) -> bool:
     """Return True: all blocks of a log file count, whichever instant wrote them."""
     return True
 
@@ -114,7 +114,7 @@ class FileSlice:
     base_time: str
     base: BaseFile | None
     logs: tuple[LogFile, ...] = ()
-    counts: Callable[[str], bool] = field(default=every, repr=False, compare=False)
+    counts: Callable[[str], bool] = field(default=every_instant, repr=False, compare=False)
 
     @property
     def partition_path(self) -> str:
@@ -190,7 +190,7 @@ def is_change_data(file: DataFile) -> bool:
     return isinstance(file, LogFile) and file.name.is_cdc
 
 
-def beside(file: DataFile) -> tuple[str, str]:
+def file_id_and_time(file: DataFile) -> tuple[str, str]:
     """Return the file id and the time in a file's name, which the change data of the same write has too."""
     return file.file_id, file.named_time
 

@@ -12,7 +12,7 @@ from ...timeline.layout import Layout, LayoutV1, LayoutV2, UpgradeLayout
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
 from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
-from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
+from .file_group import every_instant as every_instant  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
 from .names import FileGroupId
 from .read_written import read_written
 
@@ -215,7 +215,7 @@ class ByCompletionTime:
 
     def counting(self, timeline: Timeline) -> Callable[[str], bool]:
         # Such a slice has log files of committed instants alone.
-        return every
+        return every_instant
 
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         # An archived delta commit completed before any instant that is about to complete was requested.

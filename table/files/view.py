@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...storage.base import FileInfo, Storage, join
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every
+from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every_instant
 from .listing import FileListing, StoreListing
 from .names import FileGroupId, WriteToken
 from .partitions import is_partition
@@ -117,7 +117,7 @@ class FileView:
         stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
         slices = self._rule.slices(group, stated, logs, self._completed_at)
-        if self._counts is every:
+        if self._counts is every_instant:
             return FileGroup(group, slices)
         return FileGroup(group, tuple(replace(file_slice, counts=self._counts) for file_slice in slices))
 

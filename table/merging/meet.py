@@ -172,7 +172,7 @@ class Encounter:
             incoming = _Incoming.of([self.join(concat(list(incoming.batches())))], self.spec.deciding)
         if self.lay is not None:
             if self.rules.of_stored:
-                base = self._counted(base, StoredCopies.beside(pc.unique(given_keys), given_keys))
+                base = self._counted(base, StoredCopies.of_keys(pc.unique(given_keys), given_keys))
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
         merger: Merger | Inserter

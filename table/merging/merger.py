@@ -143,7 +143,7 @@ class Merger:
         self._copies: StoredCopies | None = None
         if rules.of_stored:
             given_keys = incoming.column(RECORD_KEY) if given_keys is None else given_keys
-            self._copies = StoredCopies.beside(self._incoming.column(RECORD_KEY), given_keys)
+            self._copies = StoredCopies.of_keys(self._incoming.column(RECORD_KEY), given_keys)
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""

@@ -23,7 +23,7 @@ class StoredCopies:
         self._stored = np.zeros(len(keys), np.int64)
 
     @classmethod
-    def beside(cls, keys: pa.Array, incoming: pa.Array) -> StoredCopies:
+    def of_keys(cls, keys: pa.Array, incoming: pa.Array) -> StoredCopies:
         """Return the counts for unique keys, none missing, of the keys of incoming rows."""
         if len(keys) == len(incoming):
             return cls(keys, np.ones(len(keys), np.int64))

@@ -121,7 +121,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read_archive",
     "instants that the archive holds": "timeline.archive.lsm:LsmArchive.instants",
     "bodies that the archive holds": "timeline.archive.lsm:LsmArchive.bodies",
-    "instants archived since a moment": "timeline.archive.archive:Archive.since",
+    "instants archived since a moment": "timeline.archive.archive:Archive.completed_since",
     "most instants of an archive": "timeline.archive.lsm:_MOST_ROWS",
     "target size of archive files": "timeline.archive.lsm_writer:TARGET_BYTES",
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",

@@ -93,7 +93,7 @@ class Archive(ABC):
             )
         return seen_instants
 
-    def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
+    def completed_since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
         """Return the archived instants that completed after a moment and are not on ``timeline``."""
         state = seen.watermark.archive
         if state and state == self.state():
