@@ -19,7 +19,7 @@ from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig, load_config
 from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import FileSlice, every
+from ..table.files.file_group import FileSlice, every_instant
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
@@ -172,7 +172,7 @@ class RowReader:
                 file_slice,
                 self.table_schema,
                 # The slice holds only log files that the query shows, and tells which instants' blocks count.
-                every,
+                every_instant,
                 memory=_memory_for_entries(terms.memory),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )

@@ -69,11 +69,14 @@ class TableFormat:
             unknown.append(log)
             return frozenset()
 
-        named = [self.slices.makers([file], completed, note) for file in files]
+        named_makers = [self.slices.makers([file], completed, note) for file in files]
         storage = completed.storage
-        read = for_each(storage, partial(writers_in, storage), unknown)
-        inside = {log.path: makers for log, makers in zip(unknown, read, strict=True)}
-        return [makers | inside.get(file.path, frozenset()) for file, makers in zip(files, named, strict=True)]
+        makers_inside = for_each(storage, partial(writers_in, storage), unknown)
+        makers_by_path = {log.path: makers for log, makers in zip(unknown, makers_inside, strict=True)}
+        return [
+            makers | makers_by_path.get(file.path, frozenset())
+            for file, makers in zip(files, named_makers, strict=True)
+        ]
 
 
 def _lsm_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
@@ -99,6 +102,7 @@ _WITH_OLD_LOG_NAMES = {
 
 
 def format_of(config: TableConfig) -> TableFormat:
+    """Return the format of a table's version; TableVersionError for a version without one."""
     table_format = _FORMATS.get(config.version)
     if table_format is None:
         raise TableVersionError(

@@ -65,12 +65,14 @@ def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False,
 
 
 def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapping[str, str]) -> None:
+    """Raise UnsupportedTableError if a commit's ``pyhudi.*`` keys have the format of a newer release."""
     what = f"{formats.KEY} in {timeline.files.path(instant)}"
     number = formats.number_of_keys(extra_metadata)
     formats.refuse_newer(timeline.files.storage.path, what, number, formats.COMMIT_KEYS)
 
 
 def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
+    """Return the data columns of the first base file, or the first log block of whole rows; None without either."""
     from .files.base_file import open_base  # noqa: PLC0415 (nearly every table states its columns)
     from .files.logs.log_blocks import DATA_BLOCKS  # noqa: PLC0415
     from .files.logs.log_contents import columns_of  # noqa: PLC0415

@@ -21,12 +21,12 @@ from .table import Table
 _UNDOES = frozenset({"rollback", "restore"})
 
 
-def left_behind(table: Table) -> tuple[str, ...]:
+def instants_left_by_upgrade(table: Table) -> tuple[str, ...]:
     """Return the files of writes and services that lie in the folder of the previous layout, and nowhere else."""
     # A write that is not complete hides no rows: it meets the other version, and its writer takes its files back.
     return tuple(
         path
-        for path, instant in _missing(table, _old_instants(table)).items()
+        for path, instant in _instants_lacking(table, _old_instants(table)).items()
         if instant.state == State.COMPLETED or instant.action not in WRITE_ACTIONS
     )
 
@@ -36,19 +36,19 @@ def remove_old_instants(table: Table) -> None:
 
     A writer that lives has its pending files there.
     """
-    old = _old_instants(table) if table.config.left_old_layout else {}
-    if old:
-        table.storage.delete(*sorted(old.keys() - _missing(table, old).keys()))
+    old_instants = _old_instants(table) if table.config.left_old_layout else {}
+    if old_instants:
+        table.storage.delete(*sorted(old_instants.keys() - _instants_lacking(table, old_instants).keys()))
 
 
-def _missing(table: Table, old: Mapping[str, Instant]) -> dict[str, Instant]:
+def _instants_lacking(table: Table, old_instants: Mapping[str, Instant]) -> dict[str, Instant]:
     """Return the writes and services among old instants, by the paths of their files, that a table has nowhere else."""
-    waiting = {path: instant for path, instant in sorted(old.items()) if instant.is_write}
+    waiting = {path: instant for path, instant in sorted(old_instants.items()) if instant.is_write}
     if not waiting:
         return {}
-    timeline, left = table.timeline(), left_timeline(table)
-    pending = left | {instant.identity for instant in timeline.instants}
-    completed = left | {instant.identity for instant in timeline.completed}
+    timeline, gone = table.timeline(), archived_or_undone(table)
+    pending = gone | {instant.identity for instant in timeline.instants}
+    completed = gone | {instant.identity for instant in timeline.completed}
     return {
         path: instant
         for path, instant in waiting.items()
@@ -65,9 +65,9 @@ def _old_instants(table: Table) -> dict[str, Instant]:
     return {path: instant for path, instant in instants.items() if instant is not None}
 
 
-def refuse_left_behind(table: Table) -> None:
+def refuse_instants_left_by_upgrade(table: Table) -> None:
     """Raise `UnsupportedTableError` if an upgrade left instants behind: a write could delete what they wrote."""
-    files = left_behind(table) if table.config.left_old_layout else ()
+    files = instants_left_by_upgrade(table) if table.config.left_old_layout else ()
     if files:
         raise UnsupportedTableError(
             f"The table {table.path} was upgraded without {files[0]}"
@@ -82,20 +82,22 @@ def refuse_other_creation(table: Table) -> None:
 
     The table would not have that write's instant, and readers would take files of the write for committed ones.
     """
-    other = table.instants.layout.next or table.instants.layout.previous
-    if other is None:
+    other_layout = table.instants.layout.next or table.instants.layout.previous
+    if other_layout is None:
         return
-    begun = [name for name in table.storage.look(other.folder).names if other.parse(name) is not None]
-    if begun:
+    begun_names = [
+        name for name in table.storage.look(other_layout.folder).names if other_layout.parse(name) is not None
+    ]
+    if begun_names:
         raise OptionConflictError(
             f"There is no table at {table.path} yet, but a write began to make one of another version than "
-            f"{table.config.version}: its instant is {join(other.folder, min(begun))}.",
+            f"{table.config.version}: its instant is {join(other_layout.folder, min(begun_names))}.",
             "Wait until that write is done. If it died, run it again with its hoodie.write.table.version, or delete "
             "the folder.",
         )
 
 
-def left_timeline(table: Table, besides: frozenset[str] = frozenset()) -> frozenset[str]:
+def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the identities of the instants that left a table's timeline: they were archived or undone.
 
     Of the undos, only those count whose identities are not among ``besides``.
@@ -107,12 +109,13 @@ def left_timeline(table: Table, besides: frozenset[str] = frozenset()) -> frozen
             undone.update(timeline.files.read_undone(instant))
     undos = [instant for instant in archived if instant.action in _UNDOES and instant.identity not in besides]
     for instant, data in table.archive.bodies(undos).items():
-        undone.update(_named(table, instant, data))
-    gone = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
-    return frozenset(gone | {instant.identity for instant in archived})
+        undone.update(_undone_by(table, instant, data))
+    undone_writes = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
+    return frozenset(undone_writes | {instant.identity for instant in archived})
 
 
-def _named(table: Table, undo: Instant, data: bytes) -> list[str]:
+def _undone_by(table: Table, undo: Instant, data: bytes) -> list[str]:
+    """Return the requested times of the instants that an archived rollback or restore undid."""
     from ..timeline.metadata.models import RestoreMetadata, RollbackMetadata  # noqa: PLC0415 (see metadata/__init__.py)
 
     body = InstantBody(data, f"the archived {undo.action} {undo.requested_time} of the table {table.path}")

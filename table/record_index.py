@@ -29,10 +29,10 @@ def kind_by_record_index(table: Table) -> str | None:
     Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` if the
     file cannot be read.
     """
-    named = defined_indexes(table.storage)
-    if RECORD_INDEX not in named:
+    definitions = defined_indexes(table.storage)
+    if RECORD_INDEX not in definitions:
         return key.GLOBAL_SIMPLE if RECORD_INDEX in table.config.metadata_partitions else None
-    options = options_of(RECORD_INDEX, named[RECORD_INDEX])
+    options = options_of(RECORD_INDEX, definitions[RECORD_INDEX])
     is_partitioned = str(options.get("isPartitioned", "")).lower() == "true"
     return key.SIMPLE if is_partitioned else key.GLOBAL_SIMPLE
 

@@ -25,6 +25,7 @@ class SeenTable:
 
     @classmethod
     def now(cls, table: Table) -> SeenTable:
+        """Return a table as a listing now shows it."""
         return cls(table, table.timeline())
 
     @property

@@ -80,12 +80,12 @@ def open_table(storage: Storage) -> Table:
     try:
         return Table.of(storage, load_config(storage))
     except (NotATableError, TableNotFoundError) as error:
-        above = _table_above(storage)
-        if above is None:
+        enclosing = _enclosing_table(storage)
+        if enclosing is None:
             raise
         raise NotATableError(
-            f"{storage.path} is no table of its own: it lies inside the Hudi table {above}.",
-            f"Give the path {above}, and filter by its partition columns.",
+            f"{storage.path} is no table of its own: it lies inside the Hudi table {enclosing}.",
+            f"Give the path {enclosing}, and filter by its partition columns.",
         ) from error
 
 
@@ -98,6 +98,7 @@ def find_table(storage: Storage) -> Table | None:
 
 
 def _has_version(storage: Storage, version: int) -> bool:
+    """Return whether a table's properties now name a version."""
     return load_config(storage).version == version
 
 
@@ -108,26 +109,28 @@ def refuse_other_version(table: Table, config: TableConfig | None = None) -> Non
     that they do not read. ``config`` has the properties, if the caller has just read them. A table that is not made yet
     has none.
     """
-    now = stored_config(table.storage) if config is None else config
-    if now is None or _version(now) == _version(table.config):
+    stored = stored_config(table.storage) if config is None else config
+    if stored is None or _version(stored) == _version(table.config):
         return
-    way = "downgraded" if now.version < table.config.version else "upgraded"
+    way = "downgraded" if stored.version < table.config.version else "upgraded"
     raise CommitConflictError(
-        f"The table {table.path} was {way} meanwhile, from {_version(table.config)} to {_version(now)}, while this "
+        f"The table {table.path} was {way} meanwhile, from {_version(table.config)} to {_version(stored)}, while this "
         "process was at work on it.",
         "Run it again, which reads the table anew.",
     )
 
 
 def _version(config: TableConfig) -> str:
+    """Return a table's version and layout as errors name them."""
     return f"version {config.version} (timeline layout {config.properties[LAYOUT_VERSION]})"
 
 
-def _table_above(storage: Storage) -> str | None:
+def _enclosing_table(storage: Storage) -> str | None:
+    """Return the path of the table in whose folder a store's root lies; None if there is none, or no telling."""
     try:
-        above = storage.parent()
-        while above is not None and not above.exists(PROPERTIES_PATH):
-            above = above.parent()
+        parent = storage.parent()
+        while parent is not None and not parent.exists(PROPERTIES_PATH):
+            parent = parent.parent()
     except PyHudiError:
         return None
-    return None if above is None else above.path
+    return None if parent is None else parent.path

@@ -83,11 +83,11 @@ def query_time(text: str, zone: str) -> str:
     if numbers[3] is None:
         numbers, fraction = [*numbers[:3], "00", "00", "00"], "0"
     digits = "".join([*numbers, fraction.ljust(3, "0")[:3] if fraction else _MISSING_MILLIS])
-    named = _naive(digits)
+    local_time = _naive(digits)
     if offset is None:
         return digits
     try:
-        return format_time((named.replace(tzinfo=_offset(offset)) - _EPOCH) // _MILLISECOND, zone)
+        return format_time((local_time.replace(tzinfo=_offset(offset)) - _EPOCH) // _MILLISECOND, zone)
     except OverflowError as error:
         raise ValueError(f"{text!r} lies beyond the calendar") from error
 
@@ -131,21 +131,22 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
 def free_time_after(time: str, taken: Collection[str]) -> str:
     """Return the earliest free time after a time, on the zone's own clock face."""
-    free = _text(_naive(time) + _MILLISECOND)
-    while free in taken:
-        free = _text(_naive(free) + _MILLISECOND)
-    return free
+    time_after = _text(_naive(time) + _MILLISECOND)
+    while time_after in taken:
+        time_after = _text(_naive(time_after) + _MILLISECOND)
+    return time_after
 
 
 def free_time_before(time: str, taken: Collection[str]) -> str:
     """Return the latest free time before a time, on the zone's own clock face."""
-    free = time
-    while free == time or free in taken:
-        free = _text(_naive(free) - _MILLISECOND)
-    return free
+    time_before = time
+    while time_before == time or time_before in taken:
+        time_before = _text(_naive(time_before) - _MILLISECOND)
+    return time_before
 
 
 def _zone(name: str) -> tzinfo | None:
+    """Return a time zone by its name; None for this process's own."""
     if name.upper() == "LOCAL":
         return None
     if name.upper() == "UTC":
@@ -160,6 +161,7 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _offset(text: str) -> timezone:
+    """Return the zone of an offset such as ``Z``, ``+02:00`` or ``-7``."""
     if text == "Z":
         return timezone.utc
     distance = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
@@ -167,6 +169,7 @@ def _offset(text: str) -> timezone:
 
 
 def _naive(text: str) -> datetime:
+    """Return the calendar's time of an instant time, without a zone; ValueError for any other text."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an instant time of 17 or 14 digits")
@@ -175,5 +178,6 @@ def _naive(text: str) -> datetime:
 
 
 def _text(moment: datetime) -> str:
+    """Return an instant time of 17 digits."""
     # strftime("%Y") pads the year in no portable way.
     return f"{moment.year:04d}{moment:%m%d%H%M%S}{moment.microsecond // 1000:03d}"

@@ -20,6 +20,8 @@ class DeltaCommits:
 
 def since_compaction(timeline: Timeline) -> DeltaCommits:
     """Count as Apache Hudi's ``CompactionUtils`` does."""
-    last = max((instant.requested_time for instant in timeline.completed if instant.action == "commit"), default="")
+    last_compaction = max(
+        (instant.requested_time for instant in timeline.completed if instant.action == "commit"), default=""
+    )
     deltas = (instant.requested_time for instant in timeline.completed if instant.action == "deltacommit")
-    return DeltaCommits(last, tuple(time for time in deltas if time > last))
+    return DeltaCommits(last_compaction, tuple(time for time in deltas if time > last_compaction))

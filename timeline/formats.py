@@ -51,20 +51,24 @@ _NAMED = re.compile(r".*\.v([0-9]{1,9})", re.DOTALL)
 
 
 def numbered(fields: Mapping[str, object], number: int) -> dict[str, object]:
+    """Return the fields of JSON with a format number."""
     return {FIELD: number, **fields}
 
 
 def number_of(content: object) -> int:
+    """Return the format number of parsed JSON; 1 without one."""
     number = content.get(FIELD) if isinstance(content, dict) else None
     return number if type(number) is int else 1
 
 
 def number_of_keys(keys: Mapping[str, str]) -> int:
+    """Return the format number among ``pyhudi.*`` keys; 1 without one."""
     text = keys.get(KEY, "")
     return int(text) if _DIGITS.fullmatch(text) else 1
 
 
 def number_of_name(name: str) -> int:
+    """Return the format number at the end of a name; 1 without one."""
     match = _NAMED.fullmatch(name)
     return int(match[1]) if match else 1
 

@@ -18,6 +18,7 @@ COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
 def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
+    """Return the plans of pending compactions and log compactions; a plan that is gone is left out."""
     waiting = [instant for instant in timeline.pending if instant.action in COMPACTING]
     plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
     return {instant: plan for instant, plan in zip(waiting, plans, strict=True) if plan is not None}
@@ -39,12 +40,12 @@ def log_compactions(timeline: Timeline) -> frozenset[str]:
     A completed log compaction has the action of a delta commit; only its requested file has its own, as in Apache Hudi.
     """
     deltas = [instant for instant in timeline.instants if instant.group == "deltacommit"]
-    asked = {instant: Instant(instant.requested_time, LOG_COMPACTION, State.REQUESTED) for instant in deltas}
+    requested_files = {instant: Instant(instant.requested_time, LOG_COMPACTION, State.REQUESTED) for instant in deltas}
     paths = timeline.files.paths()
     return frozenset(
         instant.requested_time
-        for instant, requested in asked.items()
-        if timeline.files.path(requested) in paths.get(instant.identity, {}).get(State.REQUESTED, ())
+        for instant, request in requested_files.items()
+        if timeline.files.path(request) in paths.get(instant.identity, {}).get(State.REQUESTED, ())
     )
 
 

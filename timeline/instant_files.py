@@ -99,21 +99,23 @@ class InstantFiles:
 
         ``names`` are those of the timeline's files.
         """
-        gone = {instant.identity for instant in self.archive.instants()}
+        identities = {instant.identity for instant in self.archive.instants()}
         for instant in filter(None, map(self.layout.parse, names)):
             if instant.state == State.COMPLETED and instant.action in ("rollback", "restore"):
-                gone |= {f"{time}.{action}" for time in self.read_undone(instant) for action in WRITE_ACTIONS}
-        return gone
+                identities |= {f"{time}.{action}" for time in self.read_undone(instant) for action in WRITE_ACTIONS}
+        return identities
 
     def path(self, instant: Instant) -> str:
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
+        """Return the body of a completed write."""
         commit = self.decode_commit(instant, self._read(instant))
         self._keep(instant, StreamTexts.of(commit.extra_metadata))
         return commit
 
     def decode_commit(self, instant: Instant, body: InstantBody) -> metadata.models.CommitMetadata:
+        """Return a completed write's body from its bytes."""
         models = metadata.models
         kind = models.ReplaceCommitMetadata if instant.replaces else models.CommitMetadata
         return self.codec.decode(kind, body)
@@ -134,10 +136,12 @@ class InstantFiles:
         return texts or self._keep(instant, StreamTexts.of(self.read_summary(instant).extra_metadata))
 
     def _keep(self, instant: Instant, texts: StreamTexts) -> StreamTexts:
+        """Remember what a completed write says of streams, and return it."""
         keep(_OF_STREAMS, (self.storage.path, self.source, instant), texts, _MOST_OF_STREAMS)
         return texts
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
+        """Return what a clean deleted, or plans to delete; None for an empty file, or a plan that is gone."""
         if instant.state == State.COMPLETED:
             body = self._read(instant)
             # Apache Hudi ignores an empty file, and removes it.
@@ -161,6 +165,7 @@ class InstantFiles:
         return self._read_plan(metadata.models.IndexPlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
+        """Return the requested times of the instants that a completed rollback or restore undid."""
         body = self._read(instant)
         if not body.data:
             return []
@@ -180,6 +185,7 @@ class InstantFiles:
         return self.storage.create(self.path(instant.at(State.INFLIGHT)), self._inflight_body(instant))
 
     def _inflight_body(self, instant: Instant) -> bytes:
+        """Return the content of an instant's inflight file: its plan if the layout repeats it, else nothing."""
         if not self.layout.repeats_plan(instant):
             return b""
         try:
@@ -207,6 +213,7 @@ class InstantFiles:
         return by_identity
 
     def _read(self, instant: Instant) -> InstantBody:
+        """Return the content of an instant's file; StorageError if it is gone."""
         path = self.path(instant)
         try:
             return InstantBody(self.storage.read(path), join(self.storage.path, path))
@@ -219,6 +226,7 @@ class InstantFiles:
             ) from error
 
     def _read_plan(self, kind: type[M], instant: Instant) -> M | None:
+        """Return the plan in an instant's requested file; None if the file is gone or empty."""
         path = self.path(instant.at(State.REQUESTED))
         try:
             data = self.storage.read(path)
@@ -229,5 +237,6 @@ class InstantFiles:
 
 
 def _completed(layout: Layout, names: Iterable[str]) -> set[str]:
+    """Return the identities of the completed instants that names of files spell."""
     instants = (instant for instant in map(layout.parse, names) if instant is not None)
     return {instant.identity for instant in instants if instant.state == State.COMPLETED}

@@ -66,8 +66,10 @@ class Instant:
         return self.completion_time or self.requested_time
 
     def at(self, state: State) -> Instant:
+        """Return the instant in another state, without a completion time."""
         return Instant(self.requested_time, self.action, state)
 
 
 def action_group(action: str) -> str:
+    """Return the action under which an instant completes: that of a write for a table service."""
     return _GROUPS.get(action, action)

@@ -172,9 +172,10 @@ class UpgradeLayout(LayoutV2):
 
 
 def _name_of(instant: Instant) -> str:
+    """Return the name of the file that holds an instant's state."""
     if instant.state == State.COMPLETED:
-        at = "" if instant.completion_time is None else f"_{instant.completion_time}"
-        return f"{instant.requested_time}{at}.{instant.group}"
+        completion = "" if instant.completion_time is None else f"_{instant.completion_time}"
+        return f"{instant.requested_time}{completion}.{instant.group}"
     if instant.state == State.REQUESTED:
         return f"{instant.requested_time}.{instant.action}.requested"
     # Apache Hudi names the inflight file of a commit by the state alone, in every table version.
@@ -186,6 +187,7 @@ def _name_of(instant: Instant) -> str:
 # cache, each listing would parse all its names anew.
 @lru_cache(maxsize=1 << 16)
 def _parsed_v2(name: str) -> Instant | None:
+    """Return the instant's state that a file name of layout 2 spells; None for any other name."""
     match = _NAME_V2.fullmatch(name)
     if match is None:
         return None

@@ -21,6 +21,8 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
+    """The names of a timeline's files, the same in order, and the instants that they spell."""
+
     names: frozenset[str]
     ordered: Sequence[str]
     instants: tuple[Instant, ...]
@@ -33,20 +35,25 @@ _LISTINGS: dict[tuple[str, Layout], _Listing] = {}
 
 def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Instant, ...]:
     """Return the newest state of each instant that names of files spell, in order of requested time."""
-    before = _LISTINGS.get((path, layout), _NOTHING)
-    added = [name for name in names if name not in before.names]
-    if len(names) - len(added) == len(before.names):
+    previous = _LISTINGS.get((path, layout), _NOTHING)
+    added = [name for name in names if name not in previous.names]
+    if len(names) - len(added) == len(previous.names):
         if not added:
-            return before.instants
-        gone: frozenset[str] = frozenset()
+            return previous.instants
+        removed: frozenset[str] = frozenset()
     else:
-        gone = before.names.difference(names)
-    listing = _changed(before, layout, added, gone) if len(added) + len(gone) <= _FEW else _all(layout, names)
+        removed = previous.names.difference(names)
+    listing = (
+        _listing_with_changes(previous, layout, added, removed)
+        if len(added) + len(removed) <= _FEW
+        else _listing_of_all(layout, names)
+    )
     keep(_LISTINGS, (path, layout), listing, _MOST_LISTINGS)
     return listing.instants
 
 
 def newest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Return the newest state of each instant, in order of requested time."""
     newest: dict[tuple[str, str], Instant] = {}
     for instant in instants:
         key = _order(instant)
@@ -57,28 +64,35 @@ def newest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
     return tuple(newest[key] for key in sorted(newest))
 
 
-def _all(layout: Layout, names: Sequence[str]) -> _Listing:
+def _listing_of_all(layout: Layout, names: Sequence[str]) -> _Listing:
+    """Return a listing for which all names are parsed."""
     ordered = sorted(names)
     return _Listing(frozenset(names), ordered, newest_states(layout.parse_all(ordered)))
 
 
-def _changed(before: _Listing, layout: Layout, added: Sequence[str], gone: frozenset[str]) -> _Listing:
-    ordered = [name for name in before.ordered if name not in gone] if gone else [*before.ordered]
+def _listing_with_changes(
+    previous: _Listing, layout: Layout, added: Sequence[str], removed: frozenset[str]
+) -> _Listing:
+    """Return a previous listing with some names added and removed; only instants of their times are parsed."""
+    ordered = [name for name in previous.ordered if name not in removed] if removed else [*previous.ordered]
     for name in added:
         insort(ordered, name)
-    times = {instant.requested_time for instant in _parsed(layout, (*added, *gone))}
-    instants = [instant for instant in before.instants if instant.requested_time not in times]
-    for instant in newest_states(state for time in times for state in _of_time(time, layout, ordered)):
+    times = {instant.requested_time for instant in _parsed(layout, (*added, *removed))}
+    instants = [instant for instant in previous.instants if instant.requested_time not in times]
+    for instant in newest_states(state for time in times for state in _states_at(time, layout, ordered)):
         insort(instants, instant, key=_order)
-    return _Listing((before.names - gone).union(added), ordered, tuple(instants))
+    return _Listing((previous.names - removed).union(added), ordered, tuple(instants))
 
 
-def _of_time(time: str, layout: Layout, names: Sequence[str]) -> Iterator[Instant]:
+def _states_at(time: str, layout: Layout, names: Sequence[str]) -> Iterator[Instant]:
+    """Yield the states of instants with a requested time that names, which are in order, spell."""
     start = layout.start(time)
-    at = bisect_left(names, start)
-    while at < len(names) and names[at].startswith(start):
-        yield from (instant for instant in _parsed(layout, names[at : at + 1]) if instant.requested_time == time)
-        at += 1
+    position = bisect_left(names, start)
+    while position < len(names) and names[position].startswith(start):
+        yield from (
+            instant for instant in _parsed(layout, names[position : position + 1]) if instant.requested_time == time
+        )
+        position += 1
 
 
 def _parsed(layout: Layout, names: Iterable[str]) -> Iterator[Instant]:
@@ -86,4 +100,5 @@ def _parsed(layout: Layout, names: Iterable[str]) -> Iterator[Instant]:
 
 
 def _order(instant: Instant) -> tuple[str, str]:
+    """Return the key by which instants are in order."""
     return instant.requested_time, instant.group

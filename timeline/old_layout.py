@@ -22,6 +22,7 @@ class OldState(NamedTuple):
 
 
 def state_of(storage: Storage, layout: Layout) -> OldState:
+    """Return the state of the timeline that lies in a layout's folders."""
     names = (split(info.path)[1] for info in storage.list(layout.folder, strict=False))
     instants = {name: instant for name in names if (instant := layout.parse(name)) is not None}
     archived = [f"{info.path} {info.size}" for info in storage.list(layout.archive_folder, strict=False)]

@@ -30,6 +30,7 @@ def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
 
 
 def pending_restore(timeline: Timeline) -> Instant | None:
+    """Return the pending restore; None if there is none."""
     return next((instant for instant in timeline.pending if instant.action == "restore"), None)
 
 
@@ -42,6 +43,7 @@ def on_the_way_out(timeline: Timeline) -> frozenset[str]:
 
 
 def _victim(files: InstantFiles, rollback: Instant) -> str:
+    """Return the requested time of the write that a rollback undoes; "" if its plan is gone or cannot be read."""
     try:
         plan = files.read_rollback_plan(rollback)
     except CorruptInstantError as error:

@@ -29,12 +29,15 @@ class Rescale:
     partitions: tuple[str, ...] | None
 
     def holds(self, partition_path: str) -> bool:
+        """Return whether it gives a partition another number of buckets."""
         return self.partitions is None or partition_path in self.partitions
 
     def first_held(self, paths: Iterable[str]) -> str | None:
+        """Return the first of some partitions that it rescales; None if it rescales none of them."""
         return next((path for path in sorted(paths) if self.holds(path)), None)
 
     def spell(self) -> str:
+        """Return the text by which an instant's extra metadata names it."""
         return json.dumps(formats.numbered({"buckets": self.buckets, "partitions": self.partitions}, formats.RESCALE))
 
     @classmethod

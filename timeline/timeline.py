@@ -32,6 +32,7 @@ class Timeline:
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
+        """Return the timeline as one listing shows it."""
         instants, unfinished_files = files.listed()
         return cls(instants, files, unfinished_files=unfinished_files)
 
@@ -58,21 +59,23 @@ class Timeline:
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, if a savepoint or another action shares the time."""
         instants: list[Instant] = []
-        at = bisect_left(self.instants, requested_time, key=attrgetter("requested_time"))
-        while at < len(self.instants) and self.instants[at].requested_time == requested_time:
-            instants.append(self.instants[at])
-            at += 1
+        position = bisect_left(self.instants, requested_time, key=attrgetter("requested_time"))
+        while position < len(self.instants) and self.instants[position].requested_time == requested_time:
+            instants.append(self.instants[position])
+            position += 1
         return next((instant for instant in instants if instant.is_write), instants[0] if instants else None)
 
     def greatest_time(self) -> str | None:
-        last = (
+        """Return the greatest requested or completion time of 17 digits; None without one."""
+        newest_first = (
             instant.requested_time for instant in reversed(self.instants) if len(instant.requested_time) == _TIME_DIGITS
         )
         times = [instant.completion_time for instant in self.completed if instant.completion_time is not None]
-        return max([*islice(last, 1), *[time for time in times if len(time) == _TIME_DIGITS]], default=None)
+        return max([*islice(newest_first, 1), *[time for time in times if len(time) == _TIME_DIGITS]], default=None)
 
     @cached_property
     def completed_until(self) -> str:
+        """The time from which readers see the newest completed instant; "" without one."""
         if self.seen is not None:
             return self.seen.watermark.completed_until
         return max([instant.visible_since for instant in self.completed], default="")
@@ -88,8 +91,8 @@ class Timeline:
             return requested_time in self._committed
         if self.seen is None:
             return requested_time < self._first_write
-        first = max(self._first_write, self.seen.watermark.first_write)
-        return requested_time < first and self.seen.saw_write(requested_time)
+        first_write = max(self._first_write, self.seen.watermark.first_write)
+        return requested_time < first_write and self.seen.saw_write(requested_time)
 
     @cached_property
     def _writes(self) -> frozenset[str]:
@@ -104,6 +107,7 @@ class Timeline:
         return frozenset([instant.requested_time for instant in self.completed if instant.is_write])
 
     def watermark(self) -> Watermark:
+        """Return the timeline's moment, small enough to travel."""
         return Watermark.of(self.instants) if self.seen is None else self.seen.watermark
 
     def as_of(self, seen: Seen) -> Timeline:
@@ -119,10 +123,12 @@ class Timeline:
         return Timeline(instants, self.files, self.seen)
 
     def as_of_completion(self, time: str) -> Timeline:
+        """Return the timeline with instants that completed after a time reset to inflight."""
         instants = _back_to_inflight(self.instants, lambda instant: instant.visible_since <= time)
         return Timeline(instants, self.files, self.seen)
 
     def without(self, times: Collection[str]) -> Timeline:
+        """Return the timeline with some writes, by requested time, reset to inflight."""
         if not times:
             return self
         instants = _back_to_inflight(
@@ -131,10 +137,12 @@ class Timeline:
         return Timeline(instants, self.files, self.seen)
 
     def write_at(self, requested_time: str) -> Instant | None:
+        """Return the write of a requested time; None if there is none."""
         instant = self.find(requested_time)
         return instant if instant is not None and instant.is_write else None
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
+        """Return the instants that completed after a moment, in the order in which readers came to see them."""
         instants = (instant for instant in self.completed if not seen.saw(instant))
         return tuple(sorted(instants, key=lambda instant: (instant.visible_since, instant.requested_time)))
 
@@ -164,6 +172,7 @@ class Timeline:
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
+    """Return the instants, each completed one inflight again unless it ``stays``."""
     return tuple(
         instant if instant.state != State.COMPLETED or stays(instant) else instant.at(State.INFLIGHT)
         for instant in instants

@@ -28,6 +28,7 @@ class Tally:
 
     @classmethod
     def of(cls, identities: Iterable[str]) -> Tally:
+        """Return the tally of a set of identities."""
         ordered = sorted(identities)
         if not ordered:
             return cls()
@@ -35,6 +36,7 @@ class Tally:
 
 
 def spell_moment(completed: Iterable[Instant]) -> str:
+    """Return a text for the set of completed instants: its last time, its number and its digest."""
     completed = tuple(completed)
     tally = Tally.of(instant.identity for instant in completed if instant.action != _SAVEPOINT)
     return f"{max((instant.visible_since for instant in completed), default='')}:{tally.count}:{tally.digest}"
@@ -62,6 +64,7 @@ class Watermark:
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Watermark:
+        """Return the moment at which these instants were the timeline's."""
         instants = tuple(instants)
         completed = [instant for instant in instants if instant.state == State.COMPLETED]
         identities = sorted(instant.identity for instant in completed if instant.action != _SAVEPOINT)
@@ -72,26 +75,29 @@ class Watermark:
             older=Tally.of(identities[:-RECENT]),
         )
 
-    def against(self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple) -> Seen | None:
+    def find_completed(
+        self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple
+    ) -> Seen | None:
         """Return the instants that were complete at that moment; None if they cannot be found any more.
 
         ``archived`` returns all archived instants, and is called only if the active timeline does not suffice.
         """
         if not self.older.count:
             return Seen(self)
-        active = self._candidates(completed)
+        active = self._possibly_older(completed)
         if Tally.of(active) == self.older:
             return Seen(self, active)
-        candidates = active | self._candidates(archived())
+        candidates = active | self._possibly_older(archived())
         return Seen(self, candidates) if Tally.of(candidates) == self.older else None
 
-    def _candidates(self, completed: Iterable[Instant]) -> frozenset[str]:
-        end = min(self.recent)
+    def _possibly_older(self, completed: Iterable[Instant]) -> frozenset[str]:
+        """Return the identities of instants that may be among those that the watermark counts and does not name."""
+        least_recent = min(self.recent)
         return frozenset(
             instant.identity
             for instant in completed
             if instant.action != _SAVEPOINT
-            and self.older.first <= instant.identity < end
+            and self.older.first <= instant.identity < least_recent
             and instant.visible_since <= self.completed_until
         )
 
@@ -109,6 +115,7 @@ class Seen:
         return self.watermark.recent | self.older
 
     def saw(self, instant: Instant) -> bool:
+        """Return whether an instant was complete at that moment."""
         if instant.action == _SAVEPOINT:
             return instant.visible_since <= self.watermark.completed_until
         return self._names(instant.identity)

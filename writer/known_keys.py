@@ -51,7 +51,7 @@ class CountedKeys:
         has_copies = False
         for keys in self._parts(rows):
             unique = pc.unique(keys)
-            stored_copies = StoredCopies.beside(unique, keys)
+            stored_copies = StoredCopies.of_keys(unique, keys)
             with closing(self.slices.read(file_slice, _KEYS, unique)) as batches:
                 for batch in batches:
                     stored_copies.add_keys(batch.column(RECORD_KEY))

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from ...storage.base import join, split
 from ...table.config import BACKUP_PATH, PROPERTIES_PATH
-from ...table.left_behind import left_behind
+from ...table.left_behind import instants_left_by_upgrade
 from ...timeline.clock import parse_time
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
@@ -149,7 +149,7 @@ def _check_states(subject: Subject) -> None:
 
 def _check_left_behind(subject: Subject) -> None:
     """Report each instant that lies where the version before an upgrade had its timeline."""
-    for path in left_behind(subject.table):
+    for path in instants_left_by_upgrade(subject.table):
         what = f"An upgrade of the table left {path} behind, or an older release of an engine wrote it since."
         subject.findings.add(LEFT_BEHIND, what, file=path, instant=split(path)[1].partition(".")[0])
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...table.arrow.arrays import mask
-from ...table.files.file_group import FileSlice, every
+from ...table.files.file_group import FileSlice, every_instant
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.log_file import read_blocks
@@ -28,7 +28,7 @@ def later_commits_state_tight_bounds(metadata: MetadataTable, instant: Instant, 
     """Return whether later commits noted tight bounds of some partitions, without the files of the instant."""
     touched_keys = _partition_keys(touched)
     for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
-        for records in GroupReader(metadata.storage, log, every, adds_up=True).records(AllEntries()):
+        for records in GroupReader(metadata.storage, log, every_instant, adds_up=True).records(AllEntries()):
             bounds = records.field("ColumnStatsMetadata")
             of_touched = pc.is_in(bounds.field("fileName"), value_set=touched_keys)
             if mask(pc.and_(of_touched, bounds.field("isTightBound"))).any():

@@ -74,7 +74,7 @@ def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | Non
     except UnreadableTimeError:
         return None, ()
     undone = tuple(identity for identity in timeline.vanished(seen) if not archive.holds(identity))
-    archived = archive.since(timeline, seen)
+    archived = archive.completed_since(timeline, seen)
     instants_since = (*timeline.completed_since(seen), *archived)
     if undone or any(instant.action == "restore" for instant in instants_since):
         return None, undone

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...table.files.file_group import beside, data_file, is_change_data
+from ...table.files.file_group import data_file, file_id_and_time, is_change_data
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .walked_table import WalkedTable
 
@@ -77,13 +77,13 @@ def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
     for path in walked.partitions:
         live = {file.path: file for group in walked.slices_by_partition[path].values() for file in group.data_files}
         # Change data belongs to the slice whose files it lies beside.
-        written = {beside(file) for file in live.values()}
+        written = {file_id_and_time(file) for file in live.values()}
         by_file_id: dict[str, LiveAndDead] = {}
         for info in walked.listings[path]:
             file = live.get(info.path) or data_file(info.path, changes=True)
             if file is None:
                 continue
-            if info.path in live or (is_change_data(file) and beside(file) in written):
+            if info.path in live or (is_change_data(file) and file_id_and_time(file) in written):
                 kind = "live"
             else:
                 kind = "dead" if walked.view.shows(file) else "unfinished"

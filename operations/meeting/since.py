@@ -64,7 +64,9 @@ class InstantsSincePlan:
         Raises `CommitConflictError` if the history no longer reaches back to the plan.
         """
         seen = _seen_at_plan(work, timeline)
-        archived_instants = [instant for instant in work.table.archive.since(timeline, seen) if instant not in checked]
+        archived_instants = [
+            instant for instant in work.table.archive.completed_since(timeline, seen) if instant not in checked
+        ]
         bodies = work.table.archive.bodies(archived_instants)
         active = tuple(instant for instant in timeline.completed_since(seen) if instant not in checked)
         pending = tuple(instant for instant in timeline.pending if instant not in checked)

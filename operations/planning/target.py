@@ -32,7 +32,7 @@ from ...table.inferred.index import infer_index, is_unnoted
 from ...table.inferred.key_encoding import with_inferred_key_encoding
 from ...table.inferred.merge_rule import InferredRule, infer_merge_rule
 from ...table.inferred.zone import infer_zone
-from ...table.left_behind import refuse_left_behind, refuse_other_creation
+from ...table.left_behind import refuse_instants_left_by_upgrade, refuse_other_creation
 from ...table.table import Table
 from .adopted_table import AdoptedTable
 from .new_table import NewTable
@@ -193,7 +193,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(table, False, {}, operation)
     operation = choose_operation(request, generates_keys=stored.generates_keys)
     check_supported(stored, storage.path, writing=True)
-    refuse_left_behind(Table(storage, stored))
+    refuse_instants_left_by_upgrade(Table(storage, stored))
     typed = Table(storage, with_partition_types(Table(storage, stored), request.table))
     with_encoding = with_inferred_key_encoding(typed).config
     # A delete of partitions merges no rows, and notes nothing.

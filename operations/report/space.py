@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...table.config.property_keys import BUCKET
-from ...table.files.file_group import DataFile, FileGroup, FileSlice, beside, data_file, is_change_data
+from ...table.files.file_group import DataFile, FileGroup, FileSlice, data_file, file_id_and_time, is_change_data
 from ..inspect.walked_table import WalkedTable
 from .figures import DebtOfGroup, HeatCell, HeatMap, SizeBin, SpacePoint
 from .time_bars import InstantClock
@@ -84,14 +84,14 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
             ends = [*(visible_since.get(each.base_time, "") for each in group.slices[1:]), last]
             for file_slice, slice_end in zip(group.slices, ends, strict=True):
                 for file in file_slice.data_files:
-                    files[file.path] = of_slices[beside(file)] = made_at(file), min(slice_end, last)
+                    files[file.path] = of_slices[file_id_and_time(file)] = made_at(file), min(slice_end, last)
         for info in walked.listings[path]:
             life = files.get(info.path)
             unlisted_file = None if life else data_file(info.path, changes=True)
             if life is not None:
                 yield info.size, *life
             elif unlisted_file is not None and view.shows(unlisted_file):
-                of_slice = of_slices.get(beside(unlisted_file)) if is_change_data(unlisted_file) else None
+                of_slice = of_slices.get(file_id_and_time(unlisted_file)) if is_change_data(unlisted_file) else None
                 yield info.size, *(of_slice or (made_at(unlisted_file), made_at(unlisted_file)))
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from ...storage.base import FileInfo, Storage
 from ...table.config import check_supported, load_config
 from ...table.files.partitions import walk_partitions
-from ...table.left_behind import refuse_left_behind
+from ...table.left_behind import refuse_instants_left_by_upgrade
 from ...table.metadata.metadata_table import MetadataTable
 from ...table.table import Table, open_table, refuse_other_version
 from ...timeline.instants import Instant
@@ -91,7 +91,7 @@ def archive(
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     result = ServiceResult(storage.path, _ACTION, dry=dry_run)
     # Only a call after a write has a timeline, and it need not archive all at once.
     may_wait = _MOST_WAITING if timeline is not None else 0

@@ -16,7 +16,7 @@ from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
 from ...storage.threads import for_each
 from ...table.config import check_format, check_supported
-from ...table.left_behind import refuse_left_behind
+from ...table.left_behind import refuse_instants_left_by_upgrade
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -156,7 +156,7 @@ def clean(
     if dry_run:
         return run.dry_result().result(storage, time.monotonic() - began, dry=True)
     check_format(table.config, table.path)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     for _ in range(_ROUNDS):
         if run.advance(timeline or table.timeline()):
             break

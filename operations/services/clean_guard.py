@@ -14,7 +14,7 @@ from ...errors import CorruptInstantError
 from ...storage.base import Storage, join, split
 from ...storage.local import local_path
 from ...storage.threads import for_each
-from ...table.files.file_group import beside
+from ...table.files.file_group import file_id_and_time
 from ...table.files.marked_files import parse_data_file
 from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
@@ -109,11 +109,11 @@ class PendingClean:
         for partition, paths in paths_by_partition.items():
             # Change data, which a write puts beside its files, is kept with them.
             newest_files = {
-                beside(file) for group in view.groups(partition).values() for file in group.newest.data_files
+                file_id_and_time(file) for group in view.groups(partition).values() for file in group.newest.data_files
             }
             for path in paths:
                 file = parse_data_file(path)
-                if file is not None and beside(file) in newest_files:
+                if file is not None and file_id_and_time(file) in newest_files:
                     raise self._corrupt_plan(
                         f"names {path} of the newest slice of its file group, which the table needs"
                     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...storage.base import FileInfo, split
-from ...table.files.file_group import FileGroup, FileSlice, beside, data_file, is_change_data
+from ...table.files.file_group import FileGroup, FileSlice, data_file, file_id_and_time, is_change_data
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...timeline.clock import format_time
@@ -211,7 +211,7 @@ def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 def _with_change_data(expired_slices: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
     """Return the files of expired slices, and the files of change data beside them."""
-    files = {file.path: beside(file) for file_slice in expired_slices for file in file_slice.data_files}
+    files = {file.path: file_id_and_time(file) for file_slice in expired_slices for file in file_slice.data_files}
     if not files:
         return []
     written_files = set(files.values())
@@ -219,6 +219,6 @@ def _with_change_data(expired_slices: Iterable[FileSlice], listing: Iterable[Fil
     paths = {
         file.path
         for file in change_files
-        if file is not None and is_change_data(file) and beside(file) in written_files
+        if file is not None and is_change_data(file) and file_id_and_time(file) in written_files
     }
     return [info for info in listing if info.path in files or info.path in paths]

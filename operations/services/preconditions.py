@@ -10,7 +10,7 @@ from ...storage.base import Storage, split
 from ...table.config import check_supported
 from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
-from ...table.left_behind import refuse_left_behind
+from ...table.left_behind import refuse_instants_left_by_upgrade
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
@@ -44,7 +44,7 @@ def open_for_service(storage: Storage) -> Table:
     """Open a table that a service will change; raises `TableError` if pyhudi cannot write it."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     refuse_unsupported_partitions(table.config, table.path)
     return table
 

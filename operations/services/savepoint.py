@@ -11,7 +11,7 @@ from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
-from ...table.left_behind import refuse_left_behind
+from ...table.left_behind import refuse_instants_left_by_upgrade
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
@@ -101,7 +101,7 @@ def _open(storage: Storage) -> Table:
     """Open a table in which savepoints can be made; a savepoint does not need the metadata table up to date."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     return table
 
 

@@ -14,7 +14,7 @@ from ...table.config.sort_order import SortOrder
 from ...table.files.logs.block_format import LogSettings, safe_format
 from ...table.files.names import WriteToken
 from ...table.files.output import Output
-from ...table.files.slice_rule import every
+from ...table.files.slice_rule import every_instant
 from ...table.schema.columns import avro_schema
 from ...writer.data_files import DataFiles, FileFormat, LogFormat, Publisher
 from ...writer.slice_reader import SliceReader
@@ -34,7 +34,7 @@ class FileWork:
     output: Output
     logs: LogSettings = field(default_factory=LogSettings)
     order: SortOrder | None = None
-    counts: Callable[[str], bool] = every
+    counts: Callable[[str], bool] = every_instant
 
     def files(self, token: WriteToken, publisher: Publisher) -> DataFiles:
         """Return the data files that a task makes under its token; `publisher` checks each before it appears."""

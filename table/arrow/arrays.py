@@ -43,10 +43,12 @@ def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) ->
     positions = range(len(ordered))
     end = len(ordered)
     if greatest is not None:
-        end = bisect_left(positions, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
+        end = bisect_left(positions, True, key=lambda position: ordered[position].as_py() > greatest)  # O(log n)
     start = 0
     if least is not None:
-        start = bisect_left(positions, True, hi=end, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
+        start = bisect_left(
+            positions, True, hi=end, key=lambda position: ordered[position].as_py() >= least
+        )  # O(log n)
     return start, end
 
 
@@ -68,4 +70,5 @@ def list_array(kind: pa.DataType, valid: pa.BooleanArray | None, lengths: Length
 def struct_array(
     kind: pa.StructType, length: int, valid: pa.BooleanArray | None, children: Sequence[pa.Array]
 ) -> pa.Array:
+    """Return an array of a struct type, made of one child array for each field; ``valid`` None means no null."""
     return pa.Array.from_buffers(kind, length, [bitmap(valid)], children=list(children))

@@ -52,12 +52,14 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     schema = batches[0].schema
     columns = [[batch.column(at) for batch in batches] for at in range(len(schema))]
     batches.clear()
-    whole = []
+    columns_joined = []
     for field, arrays in zip(schema, columns, strict=True):
         narrow = pa.schema([field])
-        whole.append(concat([pa.RecordBatch.from_arrays([array], schema=narrow) for array in arrays]).column(0))
+        columns_joined.append(
+            concat([pa.RecordBatch.from_arrays([array], schema=narrow) for array in arrays]).column(0)
+        )
         arrays.clear()
-    return pa.RecordBatch.from_arrays(whole, schema=schema)
+    return pa.RecordBatch.from_arrays(columns_joined, schema=schema)
 
 
 def within(
@@ -65,10 +67,11 @@ def within(
     nbytes: int,
     cost: Callable[[pa.RecordBatch], int] = lambda batch: int(batch.nbytes),
 ) -> list[pa.RecordBatch] | None:
-    held, size = [], 0
+    """Return all batches if their cost, by default their bytes, is at most ``nbytes``; None as soon as it is more."""
+    fitting, size = [], 0
     for batch in batches:
         size += cost(batch)
         if size > nbytes:
             return None
-        held.append(batch)
-    return held
+        fitting.append(batch)
+    return fitting

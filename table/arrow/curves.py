@@ -24,28 +24,28 @@ WORD_BITS = 64
 def zorder(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
     """Return the words of the positions at which the Z-order visits some points; each axis has `bits` bits."""
     words = [np.zeros(len(axes[0]), np.uint64) for _ in range(-(-len(axes) * bits // WORD_BITS))]
-    last = len(axes) * bits - 1
+    highest_bit = len(axes) * bits - 1
     for number in range(len(axes) * bits):
         axis, shift = axes[number % len(axes)], np.uint64(bits - 1 - number // len(axes))
-        at = last - number
-        words[len(words) - 1 - at // WORD_BITS] |= ((axis >> shift) & np.uint64(1)) << np.uint64(at % WORD_BITS)
+        place = highest_bit - number
+        words[len(words) - 1 - place // WORD_BITS] |= ((axis >> shift) & np.uint64(1)) << np.uint64(place % WORD_BITS)
     return words
 
 
 def hilbert(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
     """Return the words of the positions at which the Hilbert curve visits some points; each axis has `bits` bits."""
     along = [axis.astype(np.uint64) for axis in axes]
-    first = along[0]
+    first_axis = along[0]
     for bit in range(bits - 1, 0, -1):
-        high, below = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
+        bit_value, lower_bits = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
         for axis in along:
-            inverts = (axis & high) != 0
-            swapped = np.where(inverts, np.uint64(0), (first ^ axis) & below)
+            inverts = (axis & bit_value) != 0
+            swapped = np.where(inverts, np.uint64(0), (first_axis ^ axis) & lower_bits)
             np.bitwise_xor(axis, swapped, out=axis)
-            first ^= np.where(inverts, below, swapped)
+            first_axis ^= np.where(inverts, lower_bits, swapped)
     for number in range(1, len(along)):
         along[number] ^= along[number - 1]
-    turned = np.zeros(len(first), np.uint64)
+    turned = np.zeros(len(first_axis), np.uint64)
     for bit in range(bits - 1, 0, -1):
         turned ^= ((along[-1] >> np.uint64(bit)) & np.uint64(1)) * np.uint64((1 << bit) - 1)
     return zorder([axis ^ turned for axis in along], bits)
@@ -60,17 +60,17 @@ def coordinates(values: pa.Array, sample: pa.Array | None = None, bits: int = BI
     The share is that of a sample of the values, or of the values themselves. So half of the rows lie below the middle
     of an axis, however a column spreads its values.
     """
-    whole = values if sample is None else pa.concat_arrays([sample, values])
-    valid = np.asarray(whole.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    below = np.zeros(len(whole), np.uint64)
+    with_sample = values if sample is None else pa.concat_arrays([sample, values])
+    valid = np.asarray(with_sample.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    counts_below = np.zeros(len(with_sample), np.uint64)
     nulls = np.uint64(np.count_nonzero(~valid))
-    below[valid] = _ranks(whole) + nulls
+    counts_below[valid] = _ranks(with_sample) + nulls
     if sample is None:
-        return _scaled(below, len(values), bits)
-    asked = np.zeros(len(values), np.uint64)
-    own = valid[len(sample) :]
-    asked[own] = _ranks(values) + np.uint64(np.count_nonzero(~own))
-    return _scaled(below[len(sample) :] - asked, len(sample), bits)
+        return _scaled(counts_below, len(values), bits)
+    below_in_values = np.zeros(len(values), np.uint64)
+    valid_values = valid[len(sample) :]
+    below_in_values[valid_values] = _ranks(values) + np.uint64(np.count_nonzero(~valid_values))
+    return _scaled(counts_below[len(sample) :] - below_in_values, len(sample), bits)
 
 
 def _ranks(values: pa.Array) -> Numbers:
@@ -93,8 +93,8 @@ def _comparable(values: pa.Array) -> pa.Array:
     return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)))
 
 
-def _scaled(below: Numbers, whole: int, bits: int) -> Numbers:
-    """Return counts of at most `whole` values as shares of it."""
-    most = np.uint64((1 << bits) - 1)
-    shares: Numbers = np.minimum(below * np.uint64(1 << bits) // np.uint64(max(whole, 1)), most)
+def _scaled(counts: Numbers, total: int, bits: int) -> Numbers:
+    """Return counts of at most `total` values as shares of it, in `bits` bits."""
+    greatest = np.uint64((1 << bits) - 1)
+    shares: Numbers = np.minimum(counts * np.uint64(1 << bits) // np.uint64(max(total, 1)), greatest)
     return shares

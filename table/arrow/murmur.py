@@ -48,6 +48,7 @@ class MurmurStrings:
     first: Hashes
 
     def hashed(self, seeds: Hashes) -> Hashes:
+        """Return the hash of each string, given a seed for each."""
         hashes = self.lengths ^ seeds
         for words in self.words:
             longer = hashes[: len(words)]
@@ -66,8 +67,8 @@ class MurmurStrings:
         words = tuple(
             words[positions[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count
         )
-        others = (self.lengths, self.tails, self.factors, self.first)
-        return MurmurStrings(self.rows[positions], words, *(other[positions] for other in others))
+        per_string = (self.lengths, self.tails, self.factors, self.first)
+        return MurmurStrings(self.rows[positions], words, *(column[positions] for column in per_string))
 
 
 def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
@@ -77,12 +78,13 @@ def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
     data, offsets = string_buffers(strings)
     rows = len(strings)
     step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * rows // max(len(data), 1)))
-    for first in range(0, rows, step):
-        ends = offsets[first : first + step + 1]
-        yield _ready(data[ends[0] : ends[-1]], ends - ends[0], first)
+    for first_row in range(0, rows, step):
+        ends = offsets[first_row : first_row + step + 1]
+        yield _prepared(data[ends[0] : ends[-1]], ends - ends[0], first_row)
 
 
-def _ready(data: Bytes, offsets: Offsets, first: int) -> MurmurStrings:
+def _prepared(data: Bytes, offsets: Offsets, first_row: int) -> MurmurStrings:
+    """Return strings with all parts of their hashes that no seed changes; the first is in row ``first_row``."""
     lengths = np.diff(offsets)
     counts = lengths >> 2
     order = np.argsort(-counts, kind="stable")
@@ -90,22 +92,23 @@ def _ready(data: Bytes, offsets: Offsets, first: int) -> MurmurStrings:
     # Up to three bytes before a string's end are read as its tail; the padding is there for a shorter first string.
     padded = np.zeros(len(data) + _WORD, np.uint8)
     padded[_WORD:] = data
-    every = np.ndarray((len(data) + 1,), "<u4", padded, 0, (1,))
+    words_at_bytes = np.ndarray((len(data) + 1,), "<u4", padded, 0, (1,))
     starts = starts + _WORD
-    most = int(counts[0]) if len(counts) else 0
-    having = np.searchsorted(-counts, -np.arange(most), side="left")
+    most_words = int(counts[0]) if len(counts) else 0
+    having = np.searchsorted(-counts, -np.arange(most_words), side="left")
     words = tuple(
-        _mixed(every[starts[:count] + _WORD * number].astype(np.uint32, copy=False))
+        _mixed(words_at_bytes[starts[:count] + _WORD * number].astype(np.uint32, copy=False))
         for number, count in enumerate(having.tolist())
     )
     tails = _tails(padded, starts + lengths, lengths & 3)
     factors = np.where(lengths & 3, _FACTOR, np.uint32(1))
-    none = np.zeros(len(lengths), np.uint32)
-    strings = MurmurStrings(order + first, words, lengths.astype(np.uint32), tails, factors, none)
-    return replace(strings, first=strings.hashed(none))
+    no_seed = np.zeros(len(lengths), np.uint32)
+    strings = MurmurStrings(order + first_row, words, lengths.astype(np.uint32), tails, factors, no_seed)
+    return replace(strings, first=strings.hashed(no_seed))
 
 
 def _mixed(words: Hashes) -> Hashes:
+    """Return words after the three steps by which MurmurHash2 mixes a word before it enters a hash, in place."""
     words *= _FACTOR
     words ^= words >> np.uint32(24)
     words *= _FACTOR
@@ -113,6 +116,7 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def _tails(padded: Bytes, ends: Offsets, lengths: Offsets) -> Hashes:
+    """Return what the one to three bytes behind the last whole word of each string add to its hash; 0 for none."""
     added = np.zeros(len(ends), np.uint32)
     signed = padded.view(np.int8)
     for distance in range(_WORD - 1):

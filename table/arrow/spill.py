@@ -29,6 +29,8 @@ _END = struct.Struct(">QI")
 
 @dataclass(frozen=True, slots=True)
 class SpillPiece:
+    """The rows of one key in one flush: the place of their Arrow stream in the file, its checksum and size."""
+
     key: Any
     offset: int
     length: int
@@ -70,6 +72,7 @@ class SpillWriter:
             self._position += data.size
 
     def publish(self) -> SpillFile:
+        """Write the index, and put the file into its place, so that readers may open it."""
         pieces = [[p.key, p.offset, p.length, p.checksum, p.rows, p.nbytes] for p in self._pieces]
         index = json.dumps(pieces).encode()
         self._staged.stream.write(index)
@@ -82,6 +85,7 @@ class SpillWriter:
 
 
 def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
+    """Return a function that makes the next spill file in a local folder, with the storage of that folder."""
     opened = iter(range(1 << 62))
 
     def open_spill() -> tuple[SpillWriter, Storage]:
@@ -103,13 +107,14 @@ class SpillReader:
         self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
     def batches(self, spill_piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one piece, only ``columns`` of them if these are given."""
         with self._open() as file:
             data = pa.py_buffer(_span(file, spill_piece.offset, spill_piece.length, spill_piece.checksum))
             stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False))
             if columns is not None:
                 # pyarrow does not even decompress the other columns.
-                wanted = [stream.schema.get_field_index(name) for name in columns]
-                options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+                positions = [stream.schema.get_field_index(name) for name in columns]
+                options = pa.ipc.IpcReadOptions(included_fields=positions, use_threads=False)
                 stream = pa.ipc.open_stream(data, options=options)
             yield from stream
 
@@ -137,6 +142,7 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
 
 
 def _span(file: Any, offset: int, length: int, checksum: int) -> bytes:
+    """Return bytes of the file if they have the checksum; ValueError if not, or if they lie outside the file."""
     # Check before reading: a damaged length may exceed the memory.
     if offset < 0:
         raise ValueError("their index is longer than the file")
@@ -148,6 +154,7 @@ def _span(file: Any, offset: int, length: int, checksum: int) -> bytes:
 
 @contextmanager
 def _opened(storage: Storage, path: str) -> Iterator[Any]:
+    """Open a spill file; an error that means lost or damaged rows becomes a `StorageError`."""
     try:
         with storage.open_input(path) as file:
             yield file

@@ -41,29 +41,29 @@ _OTHER = 0x6A09E667F3BCC909  # 2**64 times the digits of the square root of 2 be
 
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return Java's 32-bit ``String.hashCode`` of each string; null is 0. Raises DataError for invalid UTF-8."""
-    return _over(array, _java, np.dtype(np.int32))
+    return _hashes_of(array, _java, np.dtype(np.int32))
 
 
 def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0."""
-    return _over(array, partial(_mixed, term=_term64, of_length=_GOLDEN), np.dtype(np.uint64))
+    return _hashes_of(array, partial(_mixed, term=_term64, of_length=_GOLDEN), np.dtype(np.uint64))
 
 
 def other_hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a second hash of the kind of `hash64`; both together are 128 bits."""
-    return _over(array, partial(_mixed, term=_other_term64, of_length=_OTHER), np.dtype(np.uint64))
+    return _hashes_of(array, partial(_mixed, term=_other_term64, of_length=_OTHER), np.dtype(np.uint64))
 
 
-def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
+def _hashes_of(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
     """Return the hashes of a string, large_string or dictionary array; the kernel need not handle nulls."""
     if isinstance(array, pa.ChunkedArray):
-        parts = [_over(chunk, kernel, dtype) for chunk in array.chunks]
+        parts = [_hashes_of(chunk, kernel, dtype) for chunk in array.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
     if pa.types.is_null(array.type):
         return np.zeros(len(array), dtype)
     if pa.types.is_dictionary(array.type):
         # One more hash than there are values: null rows point at value 0, which an empty dictionary lacks.
-        of_values = np.append(_over(array.dictionary, kernel, dtype), dtype.type(0))
+        of_values = np.append(_hashes_of(array.dictionary, kernel, dtype), dtype.type(0))
         hashes: Hashes = of_values[array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
         hashes *= _valid(array, dtype)
         return hashes
@@ -76,30 +76,34 @@ def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any
 
 
 def _valid(array: pa.Array, dtype: np.dtype[Any]) -> Hashes:
+    """Return 1 for each value and 0 for each null, as factors that make the hashes of nulls 0."""
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)).astype(dtype)
 
 
 def _mixed(array: pa.Array, term: Mix, of_length: int) -> Words:
+    """Return 64-bit hashes: the mixed sum of a ``term`` for each word and of one for the string's length."""
     hashes = np.empty(len(array), np.uint64)
-    for first, data, offsets in _chunks(array):
+    for first_row, data, offsets in _chunks(array):
         sums = _sum_words(data, offsets, term)
         sums += (np.diff(offsets) + 1).astype(np.uint64) * np.uint64(of_length)
-        hashes[first : first + len(sums)] = _fmix(sums)
+        hashes[first_row : first_row + len(sums)] = _fmix(sums)
     return hashes
 
 
 def _java(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return Java's hashes. The bytes of ASCII text are its UTF-16 code units; other strings are hashed again."""
     hashes = np.empty(len(array), np.int32)
-    for first, data, offsets in _chunks(array):
-        last = first + len(offsets) - 1
-        hashes[first:last] = _sum_words(data, offsets, _term_of_8_bytes).astype(np.uint32).view(np.int32)
+    for first_row, data, offsets in _chunks(array):
+        end_row = first_row + len(offsets) - 1
+        hashes[first_row:end_row] = _sum_words(data, offsets, _term_of_8_bytes).astype(np.uint32).view(np.int32)
         if data.max(initial=0) >= _NOT_ASCII:
             rows = np.flatnonzero(_per_string(np.bitwise_or, data, offsets) >= _NOT_ASCII)
-            hashes[first + rows] = _java_of_utf16(array.slice(first, last - first).take(pa.array(rows)))
+            hashes[first_row + rows] = _java_of_utf16(array.slice(first_row, end_row - first_row).take(pa.array(rows)))
     return hashes
 
 
 def _java_of_utf16(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return Java's hashes of strings that have characters beyond ASCII, by their UTF-16 code units."""
     data, offsets = string_buffers(array)
     try:
         units = np.frombuffer(data.tobytes().decode("utf-8").encode("utf-16-le"), np.uint8)
@@ -130,9 +134,9 @@ def _chunks(array: pa.Array) -> Iterator[tuple[int, Bytes, Offsets]]:
     data, offsets = string_buffers(array)
     rows = len(array)
     step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * rows // max(len(data), 1)))
-    for first in range(0, rows, step):
-        ends = offsets[first : first + step + 1]
-        yield first, data[ends[0] : ends[-1]], ends - ends[0]
+    for first_row in range(0, rows, step):
+        ends = offsets[first_row : first_row + step + 1]
+        yield first_row, data[ends[0] : ends[-1]], ends - ends[0]
 
 
 def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
@@ -147,33 +151,34 @@ def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
 
 
 def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
+    """Return for each string the sum of its words' terms, by the way that is faster for these lengths."""
     lengths = np.diff(offsets)
     counts = (lengths + (_WORD - 1)) >> 3
-    most = int(counts.max(initial=0))
+    most_words = int(counts.max(initial=0))
     # The first words of strings may reach back beyond all of them.
-    front = min(most, _MANY_WORDS) * _WORD
+    front = min(most_words, _MANY_WORDS) * _WORD
     padded = np.empty(front + len(data), np.uint8)
     padded[:front] = 0
     padded[front:] = data
-    if most <= _MANY_WORDS and most * len(lengths) <= 2 * int(counts.sum()):
-        return _sum_by_distance(padded, offsets, lengths, most, mix)
+    if most_words <= _MANY_WORDS and most_words * len(lengths) <= 2 * int(counts.sum()):
+        return _sum_by_distance(padded, offsets, lengths, most_words, mix)
     return _sum_by_string(padded, offsets, lengths, counts, mix)
 
 
-def _sum_by_distance(padded: Bytes, offsets: Offsets, lengths: Offsets, most: int, mix: Mix) -> Words:
+def _sum_by_distance(padded: Bytes, offsets: Offsets, lengths: Offsets, most_words: int, mix: Mix) -> Words:
     """Sum the terms of strings of similar lengths: all last words at once, then all last but one, and so on."""
     sums = np.zeros(len(lengths), np.uint64)
-    if not most:
+    if not most_words:
         return sums
-    least, longest = int(lengths.min()), int(lengths.max())
+    shortest, longest = int(lengths.min()), int(lengths.max())
     unused = (_WORD - lengths) << 3
-    for distance in range(most):
-        start = (most - 1 - distance) * _WORD
-        if least == longest:
+    for distance in range(most_words):
+        start = (most_words - 1 - distance) * _WORD
+        if shortest == longest:
             words = np.ndarray((len(lengths),), "<u8", padded, start + longest, (longest,)).astype(np.uint64)
         else:
             words = _words_at(padded, offsets[1:] + start)
-        if least < (distance + 1) * _WORD:
+        if shortest < (distance + 1) * _WORD:
             _clear(words, np.clip(unused + 64 * distance, 0, 64))
         sums += mix(words, distance)
     return sums
@@ -197,8 +202,9 @@ def _sum_by_string(padded: Bytes, offsets: Offsets, lengths: Offsets, counts: Of
 
 
 def _words_at(padded: Bytes, starts: Offsets) -> Words:
-    every = np.ndarray((max(len(padded) - _WORD + 1, 0),), "<u8", padded, 0, (1,))
-    words: Words = every[starts].astype(np.uint64, copy=False)
+    """Return the 8 bytes at each start as a little-endian number."""
+    words_at_bytes = np.ndarray((max(len(padded) - _WORD + 1, 0),), "<u8", padded, 0, (1,))
+    words: Words = words_at_bytes[starts].astype(np.uint64, copy=False)
     return words
 
 
@@ -211,6 +217,7 @@ def _clear(words: Words, bits: Offsets) -> Words:
 
 
 def _fmix(words: Words) -> Words:
+    """Return words mixed by ``fmix64``, in place: each bit of a word changes about half of the result's bits."""
     words ^= words >> np.uint64(33)
     words *= np.uint64(0xFF51AFD7ED558CCD)
     words ^= words >> np.uint64(33)
@@ -256,18 +263,20 @@ def _join(words: Words, bits: int, factor: int) -> Words:
 
 
 def _powers(base: int, exponents: int | Offsets) -> Any:
+    """Return the powers of a base modulo 2**64: of one exponent a number, of an array an array."""
     if isinstance(exponents, int):
         return np.uint64(pow(base, exponents, 1 << 64))
     bits = int(exponents.max(initial=0)).bit_length()
     if bits <= _TABLE_BITS:
         return _power_table(base, bits)[exponents]
-    low = _power_table(base, _TABLE_BITS)[exponents & ((1 << _TABLE_BITS) - 1)]
-    low *= _powers(pow(base, 1 << _TABLE_BITS, 1 << 64), exponents >> _TABLE_BITS)
-    return low
+    powers = _power_table(base, _TABLE_BITS)[exponents & ((1 << _TABLE_BITS) - 1)]
+    powers *= _powers(pow(base, 1 << _TABLE_BITS, 1 << 64), exponents >> _TABLE_BITS)
+    return powers
 
 
 @lru_cache(maxsize=64)
 def _power_table(base: int, bits: int) -> Words:
+    """Return the powers of a base for all exponents of ``bits`` bits."""
     table = np.full(1 << bits, base, np.uint64)
     table[0] = 1
     return np.cumprod(table)

@@ -23,6 +23,7 @@ _SAMPLE_ROWS = 1_024
 
 
 def in_order(strings: pa.StringArray) -> pa.StringArray:
+    """Return the strings sorted by their bytes."""
     return (_sorted(strings) or _sorted_by_arrow(strings))[0]
 
 

@@ -112,6 +112,7 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
 
 def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
+    """Return the numbers by the newest rule file whose instant is complete; unknown if Apache Hudi may obey another."""
     files = rule_files(table)
     if not files:
         return numbers_of_property(table.config)
@@ -198,6 +199,7 @@ def delete_bucket_rule(table: Table, instant_time: str) -> None:
 
 
 def _by_expression(rule: BucketRule) -> tuple[tuple[str, int], ...]:
+    """Return a rule's expressions; one for all paths stands in for none, as `BucketRule.encode` writes it."""
     return rule.expressions or (("^", rule.default),)
 
 
@@ -206,6 +208,7 @@ def _path_of(instant_time: str, *, own: bool) -> str:
 
 
 def _listed(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:
+    """Yield the rule files below a folder; other files, such as ``.commit`` files of Apache Hudi, are passed over."""
     for info in storage.list(folder, recursive=True, strict=False):
         where, name = split(info.path)
         if name.endswith(ending) and _TIME.fullmatch(name.removesuffix(ending)):
@@ -213,6 +216,7 @@ def _listed(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:
 
 
 def _numbers_in(storage: Storage, file: RuleFile) -> BucketNumbers:
+    """Return the numbers that a rule file says; unknown, with the reason, if it is gone, damaged or not supported."""
     where = join(storage.path, file.path)
     try:
         return BucketNumbers(BucketRule.parse(file.instant_time, storage.read(file.path, MOST_OF_PROPERTIES), where))
@@ -234,9 +238,9 @@ def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | No
         return active.state
     archived = _archived(table, instant_time)
     if archived is not None:
-        first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
-        before = not first or instant_time < first
-        was_there = before if timeline.seen is None else timeline.seen.saw_archived(archived)
+        first_active = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
+        archived_before = not first_active or instant_time < first_active
+        was_there = archived_before if timeline.seen is None else timeline.seen.saw_archived(archived)
         return State.COMPLETED if was_there else State.REQUESTED
     # It may have been requested since the timeline was listed.
     return None if timeline.reload().write_at(instant_time) is None else State.REQUESTED

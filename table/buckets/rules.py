@@ -52,19 +52,19 @@ class BucketRule:
     default: int
     expressions: tuple[tuple[str, int], ...] = ()
     _of_paths: dict[str, int] = field(init=False, repr=False, compare=False)
-    _others: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _pattern_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         of_paths: dict[str, int] = {}
-        others = []
+        pattern_positions = []
         for position, (expression, _) in enumerate(self.expressions):
             path = path_of(expression)
             if path is None:
-                others.append(position)
+                pattern_positions.append(position)
             else:
                 of_paths.setdefault(path, position)
         object.__setattr__(self, "_of_paths", of_paths)
-        object.__setattr__(self, "_others", tuple(others))
+        object.__setattr__(self, "_pattern_positions", tuple(pattern_positions))
 
     def __reduce__(self) -> tuple[object, ...]:
         return BucketRule, (self.instant_time, self.default, self.expressions)
@@ -76,13 +76,13 @@ class BucketRule:
 
     def number_of(self, partition_path: str) -> int:
         """Return the number of buckets of a partition, at least 1."""
-        end = self._of_paths.get(partition_path, len(self.expressions))
-        for position in self._others:
-            if position > end:
+        own_position = self._of_paths.get(partition_path, len(self.expressions))
+        for position in self._pattern_positions:
+            if position > own_position:
                 break
             if _pattern_of(self.expressions[position][0]).search(partition_path):
                 return self.expressions[position][1]
-        return self.default if end == len(self.expressions) else self.expressions[end][1]
+        return self.default if own_position == len(self.expressions) else self.expressions[own_position][1]
 
     def reads_alike(self, partition_path: str) -> bool:
         """Return whether Java and Python find the same expressions in a path.
@@ -91,7 +91,7 @@ class BucketRule:
         """
         if _LINE_ENDS.search(partition_path) is None:
             return True
-        if any(self.expressions[position][0] != _ANY for position in self._others):
+        if any(self.expressions[position][0] != _ANY for position in self._pattern_positions):
             return False
         return _LINE_ENDS.fullmatch(partition_path[-1]) is None or self._of_paths.keys().isdisjoint(
             (partition_path[:-1], partition_path.removesuffix("\r\n"))
@@ -157,6 +157,7 @@ def path_of(expression: str) -> str | None:
 
 
 def _escaped(character: str) -> str:
+    """Return a character as it occurs in an expression, so that it finds itself alone."""
     if character in ",;" or character in "\t\n\r\x0b\x0c":
         # These end an expression, or are trimmed from its ends.
         return f"\\x{ord(character):02x}"
@@ -164,10 +165,12 @@ def _escaped(character: str) -> str:
 
 
 def _plain_text(character: str) -> str:
+    """Return an ASCII character with a backslash before it, or by its code if it cannot be printed."""
     return f"\\{character}" if character.isprintable() else f"\\x{ord(character):02x}"
 
 
 def _expressions(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the expressions of a rule file's text with their numbers; ValueError for a part without a number."""
     parts = text.split(";")
     # Java's split leaves empty texts at the end out.
     while parts and not parts[-1]:
@@ -182,6 +185,7 @@ def _expressions(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _count(text: str) -> int:
+    """Return a number of buckets; ValueError if the text is no number of at least 1."""
     number = int(text) if _COUNT.fullmatch(text) else 0
     if number < 1:
         raise ValueError(f"{text[:99]!r} is no number of buckets")
@@ -189,6 +193,7 @@ def _count(text: str) -> int:
 
 
 def _check(expression: str, where: str) -> None:
+    """Raise UnsupportedTableError for an expression that Java and Python may not read alike."""
     try:
         alike = _READ_ALIKE.fullmatch(expression) is not None and _pattern_of(expression) is not None
     except re.error:

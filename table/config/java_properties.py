@@ -38,12 +38,14 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], comment: str) -> bytes:
+    """Return the properties as ``java.util.Properties`` stores them, below a line of comment."""
     lines = [f"#{_escape_unprintable(comment)}"]
     lines += [f"{_escape(key, every_blank=True)}={_escape(value)}" for key, value in properties.items()]
     return ("\n".join(lines) + "\n").encode("ascii")
 
 
 def _logical_lines(text: str) -> list[str]:
+    """Return the lines of properties: continued lines joined, without blank lines and comments."""
     lines: list[str] = []
     joined = ""
     carried_on = False
@@ -63,6 +65,7 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
+    """Return a key or a value without its escapes; ValueError for a malformed unicode escape."""
     if "\\" not in text:
         return text
 
@@ -79,6 +82,7 @@ def _unescape(text: str) -> str:
 
 
 def _escape(text: str, *, every_blank: bool = False) -> str:
+    """Return a value with its special characters escaped; a key needs ``every_blank``, as a blank would end it."""
     escaped = "".join(_ESCAPED.get(char, char) for char in text)
     if every_blank:
         escaped = escaped.replace(" ", "\\ ")
@@ -92,7 +96,8 @@ def _escape_unprintable(text: str) -> str:
 
 
 def _units(char: str) -> str:
+    """Return the unicode escapes of a character, one for each of its UTF-16 code units."""
     if ord(char) <= _BASIC_PLANE:
         return f"\\u{ord(char):04X}"
-    high, low = divmod(ord(char) - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
+    lead, trail = divmod(ord(char) - 0x10000, 0x400)
+    return f"\\u{0xD800 + lead:04X}\\u{0xDC00 + trail:04X}"

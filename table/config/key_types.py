@@ -68,14 +68,15 @@ _CLASSES = {
 
 @cache
 def _names() -> dict[str, KeyGeneratorType]:
+    """Return the key generator of each spelling that tables have, in capitals: enum names and Java classes."""
     names: dict[str, KeyGeneratorType] = {}
-    for kind, stem in _CLASSES.items():
-        names |= {kind.value: kind, f"{kind.value}_AVRO": kind}
+    for generator, stem in _CLASSES.items():
+        names |= {generator.value: generator, f"{generator.value}_AVRO": generator}
         for short in (f"{stem}KeyGenerator", f"{stem}AvroKeyGenerator"):
-            names |= {short.upper(): kind, f"{_PACKAGE}{short}".upper(): kind}
+            names |= {short.upper(): generator, f"{_PACKAGE}{short}".upper(): generator}
     # The package of releases before 0.7.
     return names | {
-        name.replace("HUDI.KEYGEN.", "HUDI."): kind for name, kind in names.items() if name.startswith("ORG.")
+        name.replace("HUDI.KEYGEN.", "HUDI."): generator for name, generator in names.items() if name.startswith("ORG.")
     }
 
 
@@ -93,4 +94,5 @@ def choose_key_generator(
 
 
 def typed_fields(fields: Sequence[str], types: Sequence[PartitionType] | None) -> tuple[str, ...]:
+    """Return the partition fields as the key generator CUSTOM names them, ``field:TYPE``; plain without types."""
     return tuple(f"{field}:{kind.value}" for field, kind in zip(fields, types, strict=True)) if types else tuple(fields)

@@ -118,15 +118,16 @@ class ByPayload:
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
-        named = payload or Payload.find(DEFAULT_PAYLOADS[mode])
+        payload_class = payload or Payload.find(DEFAULT_PAYLOADS[mode])
         return {
             **_ordering(key.PRECOMBINE_FIELD, ordering_fields),
             key.MERGE_MODE: mode,
             key.MERGE_STRATEGY: STRATEGIES[mode],
-            **({} if named is None else {key.PAYLOAD_CLASS: named.java_class}),
+            **({} if payload_class is None else {key.PAYLOAD_CLASS: payload_class.java_class}),
         }
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
+        """Return the merge mode by the payload class, the mode and the strategy; None for each that is not set."""
         java_class = properties.get(key.PAYLOAD_CLASS)
         payload = Payload.find(java_class or "")
         # Before version 9 Apache Hudi runs classes that do more, without an equivalent merge mode.
@@ -167,6 +168,7 @@ class ByClass(ByPayload):
         return not properties.get(key.PAYLOAD_CLASS) and not _runs_own_class(properties)
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
+        """Return the merge mode by payload class, mode and the user's strategy; None for each that is not set."""
         deciding = self.deciding(properties)
         return (
             (CUSTOM if deciding is None else deciding.merge_mode) if properties.get(key.PAYLOAD_CLASS) else None,
@@ -187,16 +189,19 @@ def _runs_own_class(properties: Mapping[str, str]) -> bool:
 
 
 def merge_properties(version: int) -> MergeProperties:
+    """Return the rules of a table version."""
     if version >= key.NEWEST_VERSION:
         return _BY_MODE
     return _BY_CLASS if version <= key.NEWEST_FLAT_VERSION else _BY_PAYLOAD
 
 
 def marker_properties(field: str | None, value: str | None) -> dict[str, str]:
+    """Return the properties of a delete marker; empty without both a field and a value."""
     return {key.DELETE_FIELD: field, key.DELETE_MARKER: value} if field and value else {}
 
 
 def default_merge_mode(*, ordered: bool) -> str:
+    """Return Apache Hudi's merge mode for a table with or without ordering fields."""
     return EVENT_TIME_ORDERING if ordered else COMMIT_TIME_ORDERING
 
 

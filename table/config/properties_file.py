@@ -82,16 +82,17 @@ class _Reading:
 
 def _read_again(storage: Storage) -> _Reading:
     """Read the properties until the result is the best, or the patience is over."""
-    began = time.monotonic()
+    started = time.monotonic()
     while True:
-        reading = _look(storage)
+        reading = _read_once(storage)
         patience = _PATIENCE_S if reading.changing else _PATIENCE_WITHOUT_BACKUP_S
-        if reading.best or time.monotonic() - began > patience:
+        if reading.best or time.monotonic() - started > patience:
             return reading
         time.sleep(_POLL_S)
 
 
-def _look(storage: Storage) -> _Reading:
+def _read_once(storage: Storage) -> _Reading:
+    """Read the properties, and the backup if there may be one; what a change may have cut off is not the best."""
     data = read_properties(storage, PROPERTIES_PATH)
     config, error = _parse(storage, PROPERTIES_PATH, data)
     if config is not None and storage.remote:
@@ -103,17 +104,18 @@ def _look(storage: Storage) -> _Reading:
         if read_properties(storage, PROPERTIES_PATH) != data:
             return _Reading(None, best=False, error=_concurrent(storage), changing=True)
         return _Reading(config, best=error is None, error=error, whole=True)
-    old, _ = _parse(storage, BACKUP_PATH, backup)
-    if old is None and read_properties(storage, PROPERTIES_PATH) != data:
+    backup_config, _ = _parse(storage, BACKUP_PATH, backup)
+    if backup_config is None and read_properties(storage, PROPERTIES_PATH) != data:
         # A writer is making the backup; the first read saw an incomplete file of a change that has ended since.
         return _Reading(None, best=False, error=_concurrent(storage), changing=True)
-    if config is not None and (old is None or config.properties.keys() >= old.properties.keys()):
+    if config is not None and (backup_config is None or config.properties.keys() >= backup_config.properties.keys()):
         return _Reading(config, best=True, whole=True, changing=True)
     # A file that is cut off at the end of a line may have all required properties and lack others of the backup.
-    return _Reading(old, best=data is None and old is not None, error=error, changing=True)
+    return _Reading(backup_config, best=data is None and backup_config is not None, error=error, changing=True)
 
 
 def _parse(storage: Storage, path: str, data: bytes | None) -> tuple[TableConfig | None, TableConfigError | None]:
+    """Return the configuration in a file, or the error that makes it unusable; neither if the file is absent."""
     if data is None:
         return None, None
     try:
@@ -129,9 +131,9 @@ _config_in = lru_cache(maxsize=64)(TableConfig.parse)
 def create_config(storage: Storage, config: TableConfig) -> bool:
     """Write the configuration of a new table; return False, and change nothing, if the table has one."""
     # If a backup exists, the file is absent only during a change.
-    made = not storage.exists(BACKUP_PATH) and storage.create(PROPERTIES_PATH, config.encode())
+    is_new = not storage.exists(BACKUP_PATH) and storage.create(PROPERTIES_PATH, config.encode())
     storage.flush([], new=True)
-    return made
+    return is_new
 
 
 def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableConfig:
@@ -144,11 +146,11 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
     for _ in range(_ATTEMPTS):
         recover_config(storage)
         config = load_config(storage)
-        new = config.with_changes(changes)
-        if new == config:
+        changed = config.with_changes(changes)
+        if changed == config:
             return config
-        if _replace(storage, config, new.encode()):
-            return new
+        if _replace(storage, config, changed.encode()):
+            return changed
     raise _concurrent(storage)
 
 
@@ -165,7 +167,7 @@ class StampedConfig:
 
 
 def load_stamped(storage: Storage) -> StampedConfig:
-    """Recover the file of a table's configuration, and return what it has; raises as `update_config`."""
+    """Recover the file of a table's configuration, and return its content; raises as `update_config`."""
     for _ in range(_ATTEMPTS):
         recover_config(storage)
         data = read_properties(storage, PROPERTIES_PATH)
@@ -202,22 +204,26 @@ def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | 
     raise _concurrent(storage)
 
 
-def _replace(storage: Storage, config: TableConfig, new: bytes, checksum: str | None = None) -> bool:
+def _replace(storage: Storage, config: TableConfig, new_content: bytes, checksum: str | None = None) -> bool:
     """Replace the properties; return False if another writer has begun to change them.
 
     With a checksum the file has to have it.
     """
-    old = read_properties(storage, PROPERTIES_PATH)
-    if old is None or _parse(storage, PROPERTIES_PATH, old)[0] != config or checksum not in {None, checksum_of(old)}:
+    old_content = read_properties(storage, PROPERTIES_PATH)
+    if (
+        old_content is None
+        or _parse(storage, PROPERTIES_PATH, old_content)[0] != config
+        or checksum not in {None, checksum_of(old_content)}
+    ):
         return False
-    if not storage.create(BACKUP_PATH, old):
+    if not storage.create(BACKUP_PATH, old_content):
         return False
-    if read_properties(storage, PROPERTIES_PATH) != old:
+    if read_properties(storage, PROPERTIES_PATH) != old_content:
         # Another writer completed a change before our backup was in place.
         storage.delete(BACKUP_PATH)
         return False
-    storage.write(PROPERTIES_PATH, new)
-    if read_properties(storage, PROPERTIES_PATH) != new:
+    storage.write(PROPERTIES_PATH, new_content)
+    if read_properties(storage, PROPERTIES_PATH) != new_content:
         raise _concurrent(storage)
     storage.delete(BACKUP_PATH)
     return True
@@ -235,9 +241,9 @@ def find_broken_change(storage: Storage) -> BrokenChange | None:
 
     It also returns None if no file is whole, as nothing tells then what the properties were.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     while storage.exists(BACKUP_PATH):
-        if time.monotonic() - began > _PATIENCE_S:
+        if time.monotonic() - started > _PATIENCE_S:
             reading = _read_again(storage)
             return None if reading.config is None else BrokenChange(reading.whole or not reading.changing)
         time.sleep(_POLL_S)
@@ -255,7 +261,7 @@ def recover_config(storage: Storage) -> None:
 
 
 def read_properties(storage: Storage, path: str) -> bytes | None:
-    """Return what a file of properties, or a copy of it, has; None if it is absent."""
+    """Return the content of a file of properties, or of a copy of it; None if it is absent."""
     try:
         return storage.read(path, MOST_OF_PROPERTIES)
     except FileNotFoundError:
@@ -263,6 +269,7 @@ def read_properties(storage: Storage, path: str) -> bytes | None:
 
 
 def _absence(storage: Storage) -> Exception:
+    """Return the error for a root without a configuration: no folder, another format, lost properties or no table."""
     root = storage.uri("")
     content = storage.look("")
     if storage.exists(""):

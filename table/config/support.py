@@ -79,11 +79,11 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.merge_mode in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
         return
     if config.properties.get(key.MERGE_MODE, config.merge_mode) != config.merge_mode:
-        named = (key.PAYLOAD_CLASS, key.MERGE_STRATEGY)
-        beside = " and ".join(
-            f"{option}={config.properties[option]}" for option in named if config.properties.get(option)
+        contradicted = (key.PAYLOAD_CLASS, key.MERGE_STRATEGY)
+        others = " and ".join(
+            f"{option}={config.properties[option]}" for option in contradicted if config.properties.get(option)
         )
-        yield key.MERGE_MODE, f"{config.properties[key.MERGE_MODE]} beside {beside}"
+        yield key.MERGE_MODE, f"{config.properties[key.MERGE_MODE]} beside {others}"
     strategy = own_strategy(config.properties)
     if strategy is not None:
         yield key.OLD_MERGE_STRATEGY, strategy
@@ -94,6 +94,7 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
+    """Yield the properties of partial updates and delete markers that pyhudi does not know in the table's version."""
     keeps = merge_properties(config.version).keeps_partial_updates
     modes = (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE) if keeps else (None,)
     if config.partial_update_mode not in modes:
@@ -106,6 +107,7 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
+    """Yield the properties because of which pyhudi does not read a table, or with ``writing`` not write it."""
     if config.version not in VERSIONS:
         yield key.VERSION, str(config.version)
     elif int(config.properties[key.LAYOUT_VERSION]) != layout_of(config.version):
@@ -128,6 +130,7 @@ def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]
 
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    """Yield the properties that are no hindrance to reading, but for which pyhudi writes no data files."""
     yield from _own_rules(config)
     yield from _unknown_updates(config)
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):

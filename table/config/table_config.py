@@ -78,10 +78,10 @@ class TableConfig:
                 else bucket_properties(settings.bucket_count, record_key, settings.hash_fields)
             ),
         }
-        made = _with_spelling(cls(properties))
+        config = _with_spelling(cls(properties))
         if merge_properties(version).class_alone_decides:
-            return made
-        return cls({**made.properties, **_update_properties(settings.partial_update_mode, settings.unavailable)})
+            return config
+        return cls({**config.properties, **_update_properties(settings.partial_update_mode, settings.unavailable)})
 
     def with_changes(self, changes: Mapping[str, str | None]) -> TableConfig:
         """Return the configuration with some properties changed; None removes one."""
@@ -99,10 +99,10 @@ class TableConfig:
         """Note the payload class of a table that `lacks_merge_rule`."""
         return TableConfig({**self.properties, key.PAYLOAD_CLASS: payload.java_class})
 
-    def with_key_field(self, named: bool | None) -> TableConfig:
+    def with_key_field(self, is_named: bool | None) -> TableConfig:
         """Note whether a key of one field contains its name; None: as Hudi's release of the table version does."""
-        named = self.version >= NEWEST_VERSION if named is None else named
-        noted = {key.COMPLEX_KEY_ENCODING: key.FIELD_PREFIXED if named else key.VALUE_ONLY}
+        is_named = self.version >= NEWEST_VERSION if is_named is None else is_named
+        noted = {key.COMPLEX_KEY_ENCODING: key.FIELD_PREFIXED if is_named else key.VALUE_ONLY}
         return TableConfig({**self.properties, **noted})
 
     @property
@@ -240,8 +240,8 @@ class TableConfig:
     @property
     def sort_curve(self) -> str | None:
         """The curve of the rows of a base file; None in a table without `sort_by`."""
-        named = (self.properties.get(key.SORT_CURVE) or "").strip().lower()
-        return (named or LINEAR) if self.sort_by else None
+        curve = (self.properties.get(key.SORT_CURVE) or "").strip().lower()
+        return (curve or LINEAR) if self.sort_by else None
 
     @property
     def sort_order(self) -> SortOrder | None:
@@ -287,13 +287,14 @@ class TableConfig:
 
     @property
     def key_generator(self) -> KeyGeneratorType:
-        named = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
-        if named:
+        """The key generator by its type, its Java class, or Apache Hudi's default; UnsupportedTableError if unknown."""
+        name = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
+        if name:
             try:
-                return KeyGeneratorType.parse(named)
+                return KeyGeneratorType.parse(name)
             except UnsupportedTableError as error:
                 raise UnsupportedTableError(
-                    f"The table {self.name!r} has the key generator {named}, which pyhudi does not know.",
+                    f"The table {self.name!r} has the key generator {name}, which pyhudi does not know.",
                     "Use Apache Hudi to write this table.",
                 ) from error
         is_typed = ":" in self.properties.get(key.PARTITION_FIELDS, "")
@@ -415,14 +416,17 @@ class TableConfig:
         return self.flag(key.POPULATE_META_FIELDS, default=True)
 
     def flag(self, option: str, *, default: bool = False) -> bool:
+        """Return whether a property is ``true``; ``default`` if it is absent or empty."""
         text = self.properties.get(option)
         return default if not text else text.strip().lower() == "true"
 
     def _list(self, option: str) -> tuple[str, ...]:
+        """Return the parts of a property between commas, without blanks and empty parts."""
         parts = (part.strip() for part in self.properties.get(option, "").split(","))
         return tuple(part for part in parts if part)
 
     def _check(self, data: bytes, where: str) -> None:
+        """Raise TableConfigError for a file that is cut off or inconsistent, TableVersionError for a newer table."""
         if data and not data.endswith((b"\n", b"\r")):
             raise TableConfigError(
                 f"{where} ends in the middle of a line, as if it had been cut off.",
@@ -446,11 +450,11 @@ class TableConfig:
             )
         if self.table_type not in (COPY_ON_WRITE, MERGE_ON_READ):
             raise TableConfigError(f"{where} says {key.TYPE}={self.table_type}, which is no table type.", _RESTORE)
-        stored, right = self.properties.get(key.CHECKSUM), checksum(self.database, self.name)
-        if stored is not None and stored != right:
+        stored, computed = self.properties.get(key.CHECKSUM), checksum(self.database, self.name)
+        if stored is not None and stored != computed:
             raise TableConfigError(
                 f"{where} says {key.CHECKSUM}={stored}, but database {self.database!r} and name {self.name!r} "
-                f"make {right}.",
+                f"make {computed}.",
                 _RESTORE,
             )
 
@@ -490,6 +494,7 @@ def _update_properties(mode: str | None, unavailable: str | None) -> dict[str, s
 
 
 def _version_properties(version: int, generator: KeyGeneratorType, extractor: str) -> dict[str, str]:
+    """Return the properties that only new tables of the version have: key generator, format and extractor."""
     if layout_of(version) == key.LAYOUT_OF_OLD_TABLES:
         # Apache Hudi 0.15 knows the class alone.
         return {key.KEY_GENERATOR_CLASS: generator.java_class}
@@ -499,9 +504,9 @@ def _version_properties(version: int, generator: KeyGeneratorType, extractor: st
     return properties | {key.TABLE_FORMAT: "native", key.PARTITION_EXTRACTOR: extractor}
 
 
-def _with_spelling(made: TableConfig) -> TableConfig:
+def _with_spelling(config: TableConfig) -> TableConfig:
     """Note how a new table spells its keys, if its other properties do not tell."""
-    return made if made.names_key_field is not None else made.with_key_field(None)
+    return config if config.names_key_field is not None else config.with_key_field(None)
 
 
 def bucket_properties(

@@ -91,13 +91,15 @@ class TableSettings:
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def spelt(self, *names: str) -> dict[str, str]:
+        """Return the properties of these settings as their texts, without settings that have no value or no text."""
         values = ((TERMS[name], self.or_default(name)) for name in names)
         texts = ((term.property, term.spelt(value)) for term, value in values if term.property and value is not None)
         return {kept: text for kept, text in texts if text}
 
     def or_default(self, name: str) -> Any:
-        said = getattr(self, name)
-        return TERMS[name].default if said is None else said
+        """Return the caller's value of a setting, or the default of a new table if there is none."""
+        value = getattr(self, name)
+        return TERMS[name].default if value is None else value
 
 
 TERMS: Mapping[str, Term] = {

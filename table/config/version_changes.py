@@ -36,7 +36,7 @@ def changes_to_9(config: TableConfig) -> Changes:
             changes |= {
                 key.MERGE_MODE: payload.merge_mode,
                 key.OLD_MERGE_STRATEGY: strategy,
-                **dict(_beside_mode(payload)),
+                **dict(_properties_of_payload(payload)),
             }
             changes |= {} if mode in _BUILTIN else {key.MERGE_STRATEGY: strategy}
     return changes | {key.ORDERING_FIELDS: ",".join(ordering) or None, key.PRECOMBINE_FIELD: None}
@@ -44,12 +44,12 @@ def changes_to_9(config: TableConfig) -> Changes:
 
 def changes_from_6_to_9(config: TableConfig) -> Changes:
     """Return what changes in the properties of a table of version 6 that becomes one of version 9; None removes."""
-    first = changes_from_6_to_8(config)
+    to_version_8 = changes_from_6_to_8(config)
     # Version 9 names the class of version 6, which version 8 may not.
-    named = config.properties.get(key.PAYLOAD_CLASS) or first[key.PAYLOAD_CLASS]
-    merged = {**config.properties, **first, key.PAYLOAD_CLASS: named}
-    second = changes_to_9(TableConfig({option: text for option, text in merged.items() if text is not None}))
-    return first | second | {key.MERGE_STRATEGY: None}
+    payload_class = config.properties.get(key.PAYLOAD_CLASS) or to_version_8[key.PAYLOAD_CLASS]
+    merged = {**config.properties, **to_version_8, key.PAYLOAD_CLASS: payload_class}
+    to_version_9 = changes_to_9(TableConfig({option: text for option, text in merged.items() if text is not None}))
+    return to_version_8 | to_version_9 | {key.MERGE_STRATEGY: None}
 
 
 def changes_from_6_to_8(config: TableConfig) -> Changes:
@@ -59,11 +59,11 @@ def changes_from_6_to_8(config: TableConfig) -> Changes:
     newest row wins if there is none. So it does on merge-on-read tables, but for classes that mean more than a
     merge mode: `OverwriteWithLatestAvroPayload`, which 0.15 names by default, gives way to the ordering field.
     """
-    named, ordering = config.properties.get(key.PAYLOAD_CLASS), ",".join(config.ordering_fields)
+    payload_class, ordering = config.properties.get(key.PAYLOAD_CLASS), ",".join(config.ordering_fields)
     payload = config.payload
     if payload is None or (payload.is_plain and ordering):
         payload = PAYLOADS[DEFAULT_PAYLOADS[EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING]]
-        named = payload.java_class
+        payload_class = payload.java_class
     mode = payload.merge_mode if payload.is_plain else CUSTOM
     strategy = STRATEGIES.get(mode, STRATEGY_OF_PAYLOADS)
     return {
@@ -77,7 +77,7 @@ def changes_from_6_to_8(config: TableConfig) -> Changes:
         key.MERGE_MODE: mode,
         key.MERGE_STRATEGY: strategy,
         key.OLD_MERGE_STRATEGY: strategy,
-        key.PAYLOAD_CLASS: named or payload.java_class,
+        key.PAYLOAD_CLASS: payload_class or payload.java_class,
         key.PRECOMBINE_FIELD: ordering or None,
         key.ORDERING_FIELDS: None,
     }
@@ -90,10 +90,10 @@ def changes_to_8(config: TableConfig) -> Changes:
     the two have to agree.
     """
     mode, payload = config.merge_mode, config.payload
-    named = config.properties.get(key.LEGACY_PAYLOAD_CLASS)
+    payload_class = config.properties.get(key.LEGACY_PAYLOAD_CLASS)
     if payload is None or (payload.is_plain and payload.merge_mode != mode):
         payload = PAYLOADS[DEFAULT_PAYLOADS[mode]]
-        named = payload.java_class
+        payload_class = payload.java_class
     mode = mode if payload.is_plain else CUSTOM
     strategy = STRATEGIES.get(mode, STRATEGY_OF_PAYLOADS)
     ordering = _ORDER_OF_MYSQL if payload.name == _MYSQL else ",".join(config.ordering_fields)
@@ -102,7 +102,7 @@ def changes_to_8(config: TableConfig) -> Changes:
         key.MERGE_MODE: mode,
         key.MERGE_STRATEGY: strategy,
         key.OLD_MERGE_STRATEGY: strategy,
-        key.PAYLOAD_CLASS: named,
+        key.PAYLOAD_CLASS: payload_class,
         key.LEGACY_PAYLOAD_CLASS: None,
         key.PARTIAL_UPDATE_MODE: None,
         **{option: None for option in config.properties if option.startswith(key.MERGE_PROPERTY_PREFIX)},
@@ -113,18 +113,18 @@ def changes_to_8(config: TableConfig) -> Changes:
 
 def lost_in_9(config: TableConfig) -> Iterator[tuple[str, str]]:
     """Yield the properties of a table of version 8, with their values, for which version 9 has no merge mode."""
-    named, payload = config.properties.get(key.PAYLOAD_CLASS), config.payload
-    if named and payload is None:
-        yield key.PAYLOAD_CLASS, named
+    payload_class, payload = config.properties.get(key.PAYLOAD_CLASS), config.payload
+    if payload_class and payload is None:
+        yield key.PAYLOAD_CLASS, payload_class
     elif (payload is None or payload.name in _HAVE_THEIR_MODE) and _named_mode(config) not in _BUILTIN:
         yield key.MERGE_MODE, _named_mode(config)
 
 
 def lost_from_6(config: TableConfig) -> Iterator[tuple[str, str]]:
     """Yield the properties of a table of version 6, with their values, for which later versions have no merge mode."""
-    named = config.properties.get(key.PAYLOAD_CLASS)
-    if named and config.payload is None:
-        yield key.PAYLOAD_CLASS, named
+    payload_class = config.properties.get(key.PAYLOAD_CLASS)
+    if payload_class and config.payload is None:
+        yield key.PAYLOAD_CLASS, payload_class
     for option in (key.OLD_MERGE_STRATEGY, key.MERGE_STRATEGY):
         strategy = own_strategy(config.properties, option)
         if strategy is not None:
@@ -136,19 +136,19 @@ def lost_from_6(config: TableConfig) -> Iterator[tuple[str, str]]:
 def lost_in_8(config: TableConfig) -> Iterator[tuple[str, str]]:
     """Yield the properties of a table of version 9, with their values, that version 8 cannot say."""
     mode, payload = config.merge_mode, config.payload
-    named = config.properties.get(key.LEGACY_PAYLOAD_CLASS)
-    if mode not in _BUILTIN or (named and payload is None):
-        yield (key.MERGE_MODE, mode) if mode not in _BUILTIN else (key.LEGACY_PAYLOAD_CLASS, str(named))
+    payload_class = config.properties.get(key.LEGACY_PAYLOAD_CLASS)
+    if mode not in _BUILTIN or (payload_class and payload is None):
+        yield (key.MERGE_MODE, mode) if mode not in _BUILTIN else (key.LEGACY_PAYLOAD_CLASS, str(payload_class))
         return
-    beside = {} if payload is None else dict(_beside_mode(payload))
+    expected = {} if payload is None else dict(_properties_of_payload(payload))
     fixed = () if payload is None else payload.ordering_fields
     if len(config.ordering_fields) > 1 and config.ordering_fields != fixed:
         yield key.ORDERING_FIELDS, ",".join(config.ordering_fields)
     if payload is not None and not payload.is_plain and mode != payload.merge_mode:
-        yield key.MERGE_MODE, f"{mode} beside {key.LEGACY_PAYLOAD_CLASS}={named}"
+        yield key.MERGE_MODE, f"{mode} beside {key.LEGACY_PAYLOAD_CLASS}={payload_class}"
     for option, text in config.properties.items():
         decides = option == key.PARTIAL_UPDATE_MODE or option.startswith(key.MERGE_PROPERTY_PREFIX)
-        if decides and text not in {"NONE", beside.get(option)}:
+        if decides and text not in {"NONE", expected.get(option)}:
             yield option, text
 
 
@@ -157,7 +157,7 @@ def _named_mode(config: TableConfig) -> str:
     return config.properties.get(key.MERGE_MODE) or config.merge_mode
 
 
-def _beside_mode(payload: Payload) -> Iterator[tuple[str, str]]:
+def _properties_of_payload(payload: Payload) -> Iterator[tuple[str, str]]:
     """Yield the properties of version 9 that a payload class stands for beside its merge mode."""
     if payload.partial_update_mode is not None:
         yield key.PARTIAL_UPDATE_MODE, payload.partial_update_mode

@@ -132,8 +132,8 @@ class BaseFileWriter:
         waiting = self._waiting_bytes + more
         if not self._flushed_bytes:
             return waiting
-        written: int = self._stream.tell()
-        return written + waiting * written // self._flushed_bytes
+        written_bytes: int = self._stream.tell()
+        return written_bytes + waiting * written_bytes // self._flushed_bytes
 
     def write(self, batch: pa.RecordBatch, *, from_previous: bool = False) -> None:
         """Add rows in the file's schema; ``from_previous`` says that they come from the previous file."""
@@ -155,6 +155,7 @@ class BaseFileWriter:
         self._flush()
 
     def close(self) -> None:
+        """Write the waiting rows and the footer, with the range of keys and the bloom filter; the stream stays open."""
         if self._parquet is None:
             self._bounded |= _without_nan(self._waiting)
         self._flush()
@@ -171,21 +172,23 @@ class BaseFileWriter:
 
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
         """Return the bounds of the columns that the output names, of the closed file; None if it names none."""
-        asked = self._output.statistics
-        if not asked or self._parquet is None:
+        columns = self._output.statistics
+        if not columns or self._parquet is None:
             return None
-        absent = (name for name in asked if name not in self._schema.names)
+        absent = (name for name in columns if name not in self._schema.names)
         nothing = [ColumnBounds(name, None, None, self.rows) for name in absent]
         footer = self._parquet.writer.metadata
-        return (*column_bounds(footer, asked, self._own_bounds, self._schema), *nothing)
+        return (*column_bounds(footer, columns, self._own_bounds, self._schema), *nothing)
 
     def abandon(self) -> None:
+        """Drop the waiting rows, and free Parquet's writer of a file that will not be used."""
         self._waiting = []
         if self._parquet is not None and self._parquet.is_open:
             with suppress(Exception):
                 self._parquet.close()
 
     def _flush(self) -> None:
+        """Write the waiting rows as one row group."""
         if self._waiting:
             # A dictionary that changes within a row group would make Parquet give up dictionary encoding there.
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
@@ -196,6 +199,7 @@ class BaseFileWriter:
         self._waiting, self._waiting_bytes = [], 0
 
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Make Parquet's writer; the first row group's rows decide which columns are dictionary-encoded."""
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         self._parquet = pq.ParquetWriter(
@@ -271,6 +275,7 @@ class BaseFileReader:
             raise self._corrupt(error) from error
 
     def _open(self, footer: pq.FileMetaData, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
+        """Return Parquet's reader of the file; columns among ``dictionaries`` are read as dictionaries."""
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         return pq.ParquetFile(
@@ -286,16 +291,16 @@ class BaseFileReader:
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         size = self._input.size()
-        tail = self._last(min(size, _FOOTER_AHEAD))
+        tail = self._tail(min(size, _FOOTER_AHEAD))
         if len(tail) < _FOOTER_END.size:
             raise pa.ArrowInvalid(f"it has {size} bytes, which are too few for a Parquet footer")
         length, magic = _FOOTER_END.unpack_from(tail, len(tail) - _FOOTER_END.size)
-        whole = length + _FOOTER_END.size
+        tail_bytes = length + _FOOTER_END.size
         if magic == _ENCRYPTED_FOOTER:
             raise self._encrypted()
         if magic != _PARQUET_MAGIC or not 0 <= length <= size - _FOOTER_END.size:
             raise pa.ArrowInvalid("it does not end as a Parquet file does")
-        tail = tail[-whole:] if whole <= len(tail) else self._last(whole)
+        tail = tail[-tail_bytes:] if tail_bytes <= len(tail) else self._tail(tail_bytes)
         if check is not None:
             check(tail)
         footer = pq.read_metadata(pa.BufferReader(tail))
@@ -303,7 +308,7 @@ class BaseFileReader:
             raise self._encrypted()
         return footer
 
-    def _last(self, count: int) -> bytes:
+    def _tail(self, count: int) -> bytes:
         self._input.seek(self._input.size() - count)
         return bytes(self._input.read(count))
 
@@ -339,11 +344,11 @@ class BaseFileReader:
         present = set(self.parquet.schema_arrow.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
-        rest = pa.schema([field for field in schema if field.name not in self.dictionaries])
+        plain_fields = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
             for batch in self._iterate(groups, columns, batch_rows):
-                conformed = conform(batch, rest, fill_missing=True)
+                conformed = conform(batch, plain_fields, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else conformed).column(name) for name in schema.names],
                     schema=target,
@@ -364,18 +369,19 @@ class BaseFileReader:
         )
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of row groups as the file has them; `pa.ArrowInvalid` if a group lacks rows."""
         # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
         # counts too many values must not take them from the next row group.
         for number in row_groups:
-            missing = self.parquet.metadata.row_group(number).num_rows
+            missing_rows = self.parquet.metadata.row_group(number).num_rows
             for batch in self.parquet.iter_batches(
                 batch_size=batch_rows, row_groups=[number], columns=columns, use_threads=False
             ):
-                missing -= batch.num_rows
+                missing_rows -= batch.num_rows
                 yield batch
-            if missing:
+            if missing_rows:
                 # Parquet C++ silently skips pages of an unknown kind.
-                raise pa.ArrowInvalid(f"row group {number} lacks {missing} of the rows that the footer counts")
+                raise pa.ArrowInvalid(f"row group {number} lacks {missing_rows} of the rows that the footer counts")
 
     def close(self) -> None:
         self.parquet.close(force=True)
@@ -393,6 +399,7 @@ def check_listed(storage: Storage, files: Iterable[BaseFile]) -> None:
 
 
 def _check_size(storage: Storage, path: str, size: int, stated: int) -> None:
+    """Raise CorruptFileError if a file has another size than its completed instant states; 0 states no size."""
     if stated and size != stated:
         instant_time = path.rpartition("_")[2].removesuffix(PARQUET)
         raise CorruptFileError(

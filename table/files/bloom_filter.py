@@ -73,6 +73,8 @@ class BloomSettings:
 
 
 class BloomFilterBuilder:
+    """Builds the filter of a base file, as Apache Hudi does, from record keys in the order in which they are added."""
+
     def __init__(self, settings: BloomSettings) -> None:
         self._settings = settings
         self._size = settings.bits
@@ -90,16 +92,16 @@ class BloomFilterBuilder:
         self._turn = 0
 
     @classmethod
-    def after(cls, before: BloomFilter, settings: BloomSettings) -> BloomFilterBuilder:
+    def after(cls, extended: BloomFilter, settings: BloomSettings) -> BloomFilterBuilder:
         """Return a builder that extends a filter for which `BloomFilter.is_of` holds."""
-        made = cls(settings)
-        made._rows, made._in_row = len(before.rows), before.in_row
-        made._bits = np.concatenate(
-            [np.unpackbits(row.bits, count=row.size, bitorder="little").view(np.bool_) for row in before.rows]
+        builder = cls(settings)
+        builder._rows, builder._in_row = len(extended.rows), extended.in_row
+        builder._bits = np.concatenate(
+            [np.unpackbits(row.bits, count=row.size, bitorder="little").view(np.bool_) for row in extended.rows]
         )
-        if settings.dynamic and made._in_row > settings.entries:
-            made._full, made._turn = True, made._in_row - settings.entries - 1
-        return made
+        if settings.dynamic and builder._in_row > settings.entries:
+            builder._full, builder._turn = True, builder._in_row - settings.entries - 1
+        return builder
 
     def add(self, keys: pa.Array) -> None:
         """Add record keys, none null; a filter that grows depends on their order."""
@@ -114,6 +116,7 @@ class BloomFilterBuilder:
                 bits[positions if in_one else starts + positions] = True
 
     def footer(self) -> dict[str, str]:
+        """Return the entries of a Parquet footer that hold the filter."""
         head = _HEAD.pack(_VERSION, self._settings.hashes, _MURMUR, self._size)
         bits = self._bits[: self._rows * self._size].reshape(self._rows, self._size)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in bits]
@@ -127,13 +130,13 @@ class BloomFilterBuilder:
         rows = np.zeros(count, np.int64)
         if not self._settings.dynamic:
             return rows
-        at = 0
-        while at < count and not self._full:
+        position = 0
+        while position < count and not self._full:
             free = self._settings.entries - self._in_row
             if free > 0:
-                rows[at : at + free] = self._rows - 1
-                self._in_row += min(free, count - at)
-                at += free
+                rows[position : position + free] = self._rows - 1
+                self._in_row += min(free, count - position)
+                position += free
             elif self._rows * self._settings.entries < self._settings.most_entries:
                 self._rows += 1
                 self._in_row = 0
@@ -143,12 +146,12 @@ class BloomFilterBuilder:
                 # The key that finds the filter full goes to the first row, the keys behind it by turns to each row.
                 self._full = True
                 self._in_row += 1
-                at += 1
-        left = max(count - at, 0)
-        if left:
-            rows[at:] = (self._turn + np.arange(left)) % self._rows
-            self._turn += left
-            self._in_row += left
+                position += 1
+        remaining = max(count - position, 0)
+        if remaining:
+            rows[position:] = (self._turn + np.arange(remaining)) % self._rows
+            self._turn += remaining
+            self._in_row += remaining
         return rows
 
 
@@ -156,19 +159,19 @@ class FileFilter:
     """The bloom filter of a base file that is being written; it extends the previous file's filter if it can."""
 
     def __init__(self, settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> None:
-        self._taken = _taken_over(settings, footer, rows)
-        if self._taken is None:
+        self._extended = _taken_over(settings, footer, rows)
+        if self._extended is None:
             self._builder, self._keys = BloomFilterBuilder(settings), 0
         else:
-            self._builder = BloomFilterBuilder.after(self._taken, settings)
+            self._builder = BloomFilterBuilder.after(self._extended, settings)
             self._keys = int(footer[FILTER_KEYS.encode()])
 
     def add(self, keys: pa.Array, *, from_previous: bool) -> None:
         """Add record keys, none null; ``from_previous`` says that they are of the previous file."""
-        if self._taken is not None:
+        if self._extended is not None:
             if from_previous:
                 return
-            keys = keys.filter(pa.array(~self._taken.may_hold(keys)))
+            keys = keys.filter(pa.array(~self._extended.may_hold(keys)))
         if len(keys):
             self._builder.add(keys)
             self._keys += len(keys)
@@ -179,6 +182,7 @@ class FileFilter:
 
 
 def checksum(*values: bytes) -> bytes:
+    """Return the CRC-32 of values with a zero byte between each two, as eight hexadecimal digits."""
     return b"%08x" % zlib.crc32(b"\0".join(values))
 
 
@@ -192,6 +196,7 @@ class FilterKeys:
         self._lock = threading.Lock()
 
     def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
+        """Yield the keys from a position up to another in chunks, ready to be hashed."""
         if start == end:
             return
         with self._lock:
@@ -257,6 +262,7 @@ class BloomFilter:
         return cls(rows, entries, in_row)
 
     def is_of(self, settings: BloomSettings) -> bool:
+        """Return whether the filter has the sizes that these settings ask for, so that it can be extended."""
         grows = settings.entries if settings.dynamic else 0
         return self.entries == grows and all(
             row.size == settings.bits and row.hashes == settings.hashes for row in self.rows
@@ -267,6 +273,7 @@ class BloomFilter:
         return self.may_hold_between(FilterKeys(keys), 0, len(keys))
 
     def may_hold_between(self, keys: FilterKeys, start: int, end: int) -> Mask:
+        """Return which keys from ``start`` to ``end`` the file may hold."""
         # No writer can put an empty key into a filter.
         possible = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
         chains = keys.chains(start, end, max(row.hashes for row in self.rows))
@@ -275,13 +282,13 @@ class BloomFilter:
                 possible |= row.has(chains[: row.hashes]).all(axis=0)
             return possible
         for strings in keys.between(start, end):
-            left = strings
+            unanswered = strings
             for row in self.rows:
-                held = row.holds(left)
-                possible[left.rows[held] - start] = True
-                if held.all():
+                is_held = row.holds(unanswered)
+                possible[unanswered.rows[is_held] - start] = True
+                if is_held.all():
                     break
-                left = left.chosen(np.flatnonzero(~held))
+                unanswered = unanswered.chosen(np.flatnonzero(~is_held))
         return possible
 
 
@@ -298,22 +305,28 @@ class _Row:
 
     def holds(self, strings: MurmurStrings) -> Mask:
         """Return for which strings all bits are set; strings with an unset bit soon drop out."""
-        is_held = np.zeros(len(strings.rows), np.bool_)
-        numbers = np.arange(len(is_held))
-        held = np.ones(len(is_held), np.bool_)
+        result = np.zeros(len(strings.rows), np.bool_)
+        numbers = np.arange(len(result))
+        is_held = np.ones(len(result), np.bool_)
         links = strings.first
         for number in range(self.hashes):
             links = strings.hashed(links) if number else links
-            held &= self.has(links)
-            left = np.flatnonzero(held)
-            if not len(left):
-                return is_held
-            if 2 * len(left) < len(held):
-                strings, links, numbers, held = strings.chosen(left), links[left], numbers[left], held[left]
-        is_held[numbers[held]] = True
-        return is_held
+            is_held &= self.has(links)
+            undecided = np.flatnonzero(is_held)
+            if not len(undecided):
+                return result
+            if 2 * len(undecided) < len(is_held):
+                strings, links, numbers, is_held = (
+                    strings.chosen(undecided),
+                    links[undecided],
+                    numbers[undecided],
+                    is_held[undecided],
+                )
+        result[numbers[is_held]] = True
+        return result
 
     def has(self, links: Chains) -> Mask:
+        """Return which of the bits that these hashes mean are set."""
         positions = _positions(links, self.size)
         set_bits: Mask = (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
         return set_bits
@@ -340,22 +353,23 @@ def _positions(links: Hashes, size: int) -> Hashes:
     return positions
 
 
-def _read_rows(data: memoryview, at: int, count: int) -> tuple[tuple[_Row, ...], int]:
+def _read_rows(data: memoryview, position: int, count: int) -> tuple[tuple[_Row, ...], int]:
+    """Return the rows that begin at a position, and where they end; ValueError for a damaged filter."""
     rows: list[_Row] = []
     hashes_of_all = 0
     for _ in range(count):
-        if len(data) < at + _HEAD.size:
+        if len(data) < position + _HEAD.size:
             raise ValueError(f"it ends after {len(data)} bytes, in row {len(rows) + 1} of {count}")
-        version, hashes, kind, size = _HEAD.unpack_from(data, at)
-        if version != _VERSION or kind != _MURMUR:
+        version, hashes, hash_kind, size = _HEAD.unpack_from(data, position)
+        if version != _VERSION or hash_kind != _MURMUR:
             raise ValueError("its hashes are not murmur's, or it is older than Hudi")
-        at += _HEAD.size
-        end = at + (size + 7) // 8
+        position += _HEAD.size
+        end = position + (size + 7) // 8
         hashes_of_all += hashes
         if size < 1 or hashes < 1 or end > len(data) or hashes_of_all > _MOST_HASHES:
             raise ValueError(f"row {len(rows) + 1} of {count} has {hashes} hashes and {size} bits")
-        rows.append(_Row(np.frombuffer(data[at:end], np.uint8), size, hashes))
-        at = end
+        rows.append(_Row(np.frombuffer(data[position:end], np.uint8), size, hashes))
+        position = end
     if not rows:
         raise ValueError("it has no rows")
-    return tuple(rows), at
+    return tuple(rows), position

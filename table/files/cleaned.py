@@ -16,12 +16,13 @@ Clean = CleanMetadata | CleanerPlan
 
 def read_cleans(now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
     """Return the completed and pending cleans requested after a time: no earlier clean takes what that moment shows."""
-    later = [instant for instant in now.instants if instant.action == "clean" and instant.requested_time > time]
-    cleans = for_each(now.storage, now.files.read_clean, later)
-    return [(instant, clean) for instant, clean in zip(later, cleans, strict=True) if clean is not None]
+    later_cleans = [instant for instant in now.instants if instant.action == "clean" and instant.requested_time > time]
+    cleans = for_each(now.storage, now.files.read_clean, later_cleans)
+    return [(instant, clean) for instant, clean in zip(later_cleans, cleans, strict=True) if clean is not None]
 
 
 def names_cleaned(now: Timeline) -> frozenset[str]:
+    """Return the names of the files that any completed or pending clean of the timeline deletes."""
     return frozenset(
         name.rpartition("/")[2] for _, clean in read_cleans(now, "") for _, names in deleted_by(clean) for name in names
     )
@@ -31,11 +32,12 @@ def cleaned_since(
     cleans: Iterable[tuple[Instant, Clean]], now: Timeline, moment: Timeline, time: str
 ) -> Mapping[str, tuple[DataFile, ...]]:
     """Return by partition path the files that a reader of ``moment``, the timeline at ``time``, may miss."""
-    later = ((instant, clean) for instant, clean in cleans if instant.requested_time > time)
-    return files_of(clean for _, clean in later if not _keeps(clean, now, moment))
+    later_cleans = ((instant, clean) for instant, clean in cleans if instant.requested_time > time)
+    return files_of(clean for _, clean in later_cleans if not _keeps(clean, now, moment))
 
 
 def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
+    """Return by partition path the data files that cleans delete."""
     files_by_partition: dict[str, list[DataFile]] = {}
     for clean in cleans:
         for partition, names in deleted_by(clean):
@@ -48,8 +50,8 @@ def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
     earliest = earliest_kept(clean)
     if not earliest:
         return False
-    shown = {instant.requested_time for instant in moment.writes}
-    return all(instant.requested_time in shown for instant in now.writes if instant.requested_time <= earliest)
+    shown_times = {instant.requested_time for instant in moment.writes}
+    return all(instant.requested_time in shown_times for instant in now.writes if instant.requested_time <= earliest)
 
 
 def earliest_kept(clean: Clean) -> str:
@@ -61,6 +63,7 @@ def earliest_kept(clean: Clean) -> str:
 
 
 def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
+    """Yield each partition path with the names of the files that a clean deletes there."""
     if isinstance(clean, CleanMetadata):
         for partition, part in clean.partition_metadata.items():
             yield partition, part.success_delete_files

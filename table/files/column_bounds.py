@@ -137,11 +137,11 @@ def greatest_within(value: bytes, *, is_text: bool) -> bytes | None:
         cut_off = cut_off.rstrip(b"\xff")
         return cut_off[:-1] + bytes([cut_off[-1] + 1]) if cut_off else None
     text = cut_off.decode()
-    for last in reversed(range(len(text))):
-        character = ord(text[last]) + 1
+    for position in reversed(range(len(text))):
+        character = ord(text[position]) + 1
         character = _SURROGATES.stop if character in _SURROGATES else character
         if character <= _GREATEST_CHARACTER:
-            greater = f"{text[:last]}{chr(character)}".encode()
+            greater = f"{text[:position]}{chr(character)}".encode()
             if len(greater) <= MOST_OF_A_BOUND:
                 return greater
     return None
@@ -155,6 +155,7 @@ class BoundsOfRows:
         self._bounds: dict[str, tuple[ColumnBounds, int]] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Widen the bounds by those of a batch's rows."""
         if not batch.num_rows:
             return
         for name in batch.schema.names:
@@ -162,8 +163,8 @@ class BoundsOfRows:
             if encoding is not None:
                 bounds, rows = bounds_of_values(name, batch.column(name)), batch.num_rows
                 if name in self._bounds:
-                    before, count = self._bounds[name]
-                    bounds, rows = united([before, bounds], [count, rows], encoding), rows + count
+                    earlier, count = self._bounds[name]
+                    bounds, rows = united([earlier, bounds], [count, rows], encoding), rows + count
                 self._bounds[name] = bounds, rows
 
     def bounds(self) -> tuple[ColumnBounds, ...]:
@@ -176,13 +177,13 @@ def of_parts(
     """Return the bounds of columns over parts of a log file, each of so many rows."""
     rows = [count for count, _ in parts]
     by_part = [{bounds.column: bounds for bounds in stated} for _, stated in parts]
-    every = []
+    all_bounds = []
     for column in columns:
         of_column = [stated[column.name] for stated in by_part]
         nothing = ColumnBounds(column.name, None, None, 0)
         bounds = united(of_column, rows, encoding_of(column.type)) if of_column else nothing
-        every.append(bounds._replace(size=0, uncompressed=0))
-    return tuple(every)
+        all_bounds.append(bounds._replace(size=0, uncompressed=0))
+    return tuple(all_bounds)
 
 
 def _is_zero(bound: bytes | None, encoding: str) -> bool:
@@ -190,6 +191,7 @@ def _is_zero(bound: bytes | None, encoding: str) -> bool:
 
 
 def _packed(value: pa.Scalar, encoding: str) -> bytes:
+    """Return a value in its encoding."""
     if encoding in (TEXT, OCTETS):
         return bytes(value.as_buffer())
     if encoding == DECIMAL:
@@ -211,6 +213,7 @@ def _order(encoding: str) -> Callable[[bytes], Any]:
 
 
 def _above_all(value: float) -> tuple[bool, float]:
+    """Return a key by which NaN comes after all other numbers."""
     is_nan = value != value
     return is_nan, 0.0 if is_nan else value
 

@@ -28,8 +28,10 @@ def dictionary_columns(rows: pa.Table, sorted_by: Container[str] = ()) -> list[s
     Columns of fixed width by which the rows lie in order get none: a row group has a narrow range of their values, and
     Spark's reader, for a condition on a column, reads 64 KiB for the dictionary of each row group that bounds admit.
     """
-    plain = {field.name for field in rows.schema if field.name in sorted_by and pa.types.is_primitive(field.type)}
-    return [field.name for field in rows.schema if field.name not in plain and _pays(rows.column(field.name))]
+    sorted_numbers = {
+        field.name for field in rows.schema if field.name in sorted_by and pa.types.is_primitive(field.type)
+    }
+    return [field.name for field in rows.schema if field.name not in sorted_numbers and _pays(rows.column(field.name))]
 
 
 def statistics_columns(schema: pa.Schema, without_nan: Container[str] = ()) -> list[str]:
@@ -44,12 +46,14 @@ def statistics_columns(schema: pa.Schema, without_nan: Container[str] = ()) -> l
 
 
 def _leaves(field: pa.Field, outer: str = "") -> list[tuple[str, pa.DataType]]:
+    """Return the Parquet path and the type of each column that is not nested in a field, or the field's own."""
     path, kind = f"{outer}{field.name}", field.type
     group = ".key_value" if pa.types.is_map(kind) else ".list" if is_list(kind) else ""
     return [leaf for child in children(kind) for leaf in _leaves(child, f"{path}{group}.")] or [(path, kind)]
 
 
 def _pays(column: pa.ChunkedArray) -> bool:
+    """Return whether a dictionary makes a flat column smaller and stays below the size at which Parquet gives it up."""
     if pa.types.is_nested(column.type):
         return False
     if pa.types.is_dictionary(column.type) or column.null_count == len(column):

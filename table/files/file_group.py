@@ -97,7 +97,8 @@ CompletedAt = Callable[[str], str]
 Sizes = Sequence[tuple[str, int]]
 
 
-def every(_: str) -> bool:
+def every_instant(_: str) -> bool:
+    """Return True: all blocks of a log file count, whichever instant wrote them."""
     return True
 
 
@@ -113,7 +114,7 @@ class FileSlice:
     base_time: str
     base: BaseFile | None
     logs: tuple[LogFile, ...] = ()
-    counts: Callable[[str], bool] = field(default=every, repr=False, compare=False)
+    counts: Callable[[str], bool] = field(default=every_instant, repr=False, compare=False)
 
     @property
     def partition_path(self) -> str:
@@ -168,6 +169,7 @@ class FileGroup:
 
 
 def base_file(path: str, size: int = 0) -> BaseFile | None:
+    """Return what the path of a base file says; None for any other path."""
     name = BaseFileName.parse(path.rpartition("/")[2])
     return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
 
@@ -180,6 +182,7 @@ def log_file(path: str, size: int = 0, *, changes: bool = False) -> LogFile | No
 
 
 def data_file(path: str, size: int = 0, *, changes: bool = False) -> DataFile | None:
+    """Return what the path of a base file or a log file says; None for any other path."""
     return base_file(path, size) or log_file(path, size, changes=changes)
 
 
@@ -187,17 +190,17 @@ def is_change_data(file: DataFile) -> bool:
     return isinstance(file, LogFile) and file.name.is_cdc
 
 
-def beside(file: DataFile) -> tuple[str, str]:
-    """Return what a file shares with the change data that its write put beside it, in its file group's partition."""
+def file_id_and_time(file: DataFile) -> tuple[str, str]:
+    """Return the file id and the time in a file's name, which the change data of the same write has too."""
     return file.file_id, file.named_time
 
 
-def slice_with(before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
+def slice_with(previous: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
     """Return the slice that one new base file, or log files appended to a slice, make; None for anything else."""
     base = base_file(*files[0]) if len(files) == 1 else None
     if base is not None:
         return FileSlice(group, base.instant_time, base)
     logs = [log for file in files if (log := log_file(*file)) is not None]
-    if before is None or not logs or len(logs) < len(files):
+    if previous is None or not logs or len(logs) < len(files):
         return None
-    return replace(before, logs=(*before.logs, *logs))
+    return replace(previous, logs=(*previous.logs, *logs))

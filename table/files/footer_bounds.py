@@ -63,10 +63,11 @@ def column_bounds(
     return tuple(_bounds(leaf, groups, own) for leaf in _leaves(footer, columns, written))
 
 
-def _leaves(footer: pq.FileMetaData, columns: Collection[str], written: pa.Schema | None) -> tuple[Leaf, ...]:
-    if written is None:
+def _leaves(footer: pq.FileMetaData, columns: Collection[str], written_schema: pa.Schema | None) -> tuple[Leaf, ...]:
+    """Return where a footer has the columns; the same for all files that this process wrote with a schema."""
+    if written_schema is None:
         return _leaves_of(footer, columns)
-    key = (written, tuple(columns))
+    key = (written_schema, tuple(columns))
     if key not in _LEAVES:
         keep(_LEAVES, key, _leaves_of(footer, columns), _MOST_SCHEMAS)
     return _LEAVES[key]
@@ -94,6 +95,7 @@ def unstated(rows: pa.Table, columns: Collection[str]) -> PartBounds:
 
 
 def _may_be_missing(values: pa.ChunkedArray) -> bool:
+    """Return whether Parquet may leave out a bound of these texts: the longest is empty, or nearly too long."""
     kind = values.type
     texts = values.unify_dictionaries().chunk(0).dictionary if pa.types.is_dictionary(kind) else values
     if not (pa.types.is_string(texts.type) or pa.types.is_binary(texts.type)):
@@ -102,11 +104,12 @@ def _may_be_missing(values: pa.ChunkedArray) -> bool:
     return longest is not None and (longest == 0 or longest >= _LONG)
 
 
-def _bounds(leaf: Leaf, groups: Sequence[Any], own: Sequence[PartBounds]) -> ColumnBounds:
+def _bounds(leaf: Leaf, groups: Sequence[Any], unstated_bounds: Sequence[PartBounds]) -> ColumnBounds:
+    """Return the bounds of a column over all row groups, those of a group from ``unstated_bounds`` if it has them."""
     parts = []
     for number, group in enumerate(groups):
         chunk = group.column(leaf.number)
-        bounds = own[number].get(leaf.path) if own else None
+        bounds = unstated_bounds[number].get(leaf.path) if unstated_bounds else None
         bounds = _stated(leaf, chunk) if bounds is None else bounds
         parts.append(bounds._replace(size=chunk.total_compressed_size, uncompressed=chunk.total_uncompressed_size))
     if not parts:
@@ -127,6 +130,7 @@ def _stated(leaf: Leaf, chunk: Any) -> ColumnBounds:
 
 
 def _encoding(column: Any) -> str:
+    """Return the encoding of a column's bounds by its types in Parquet."""
     kind = column.logical_type.type
     if kind == "DECIMAL":
         return DECIMAL
@@ -134,11 +138,13 @@ def _encoding(column: Any) -> str:
 
 
 def _width(column: Any) -> int:
+    """Return the bytes of a decimal that Parquet stores as a number; 0 for any other column."""
     is_number = _encoding(column) == DECIMAL and column.physical_type in PLAIN
     return struct.calcsize(PLAIN[column.physical_type]) if is_number else 0
 
 
 def _raw(value: Any, leaf: Leaf) -> bytes:
+    """Return a bound in its encoding, from the value that pyarrow makes of it."""
     if leaf.width:
         return int(value).to_bytes(leaf.width, "big", signed=True)
     if leaf.encoding in PLAIN.values():

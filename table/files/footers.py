@@ -18,6 +18,7 @@ MIN_BATCH_ROWS = 1_024
 
 
 def leaves_of(parquet: pq.ParquetFile, columns: Container[str]) -> list[int]:
+    """Return the numbers of the Parquet columns that these columns have, nested columns included."""
     schema = parquet.schema
     return [number for number in range(len(schema)) if schema.column(number).path.partition(".")[0] in columns]
 

@@ -40,6 +40,8 @@ _FIRST = 1 << 9
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
+    """The least and the greatest record key of a base file."""
+
     least: str
     greatest: str
 
@@ -91,6 +93,8 @@ class FooterFilter:
 
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
+    """What a footer says of the file's record keys; None for a range or a filter that it lacks."""
+
     range: KeyRange | None = None
     filter: FooterFilter | None = None
 
@@ -107,28 +111,30 @@ class KeyFooter:
         ``keys`` come in the order of their bytes, none null; pass `FilterKeys` if many files are probed. Of more
         than `FEW` keys in the range, either all or none are returned.
         """
-        asked = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
-        start, end = 0, len(asked.keys)
+        filter_keys = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
+        start, end = 0, len(filter_keys.keys)
         if by_range and self.range is not None:
-            start, end = span_of(asked.keys, self.range.least, self.range.greatest)
+            start, end = span_of(filter_keys.keys, self.range.least, self.range.greatest)
         bloom_filter = None if self.filter is None or start == end else self.filter.get()
         if bloom_filter is None:
             return np.arange(start, end)
         if end - start <= FEW:
-            return start + np.flatnonzero(bloom_filter.may_hold_between(asked, start, end))
+            return start + np.flatnonzero(bloom_filter.may_hold_between(filter_keys, start, end))
         # With so many keys, the filter is probed only until the first hit. Reading the key column then answers the rest
         # faster.
-        at, step = start, _FIRST
-        while at < end and not bloom_filter.may_hold_between(asked, at, min(at + step, end)).any():
-            at, step = at + step, 2 * step
-        return np.arange(start if at < end else end, end)
+        position, step = start, _FIRST
+        while (
+            position < end and not bloom_filter.may_hold_between(filter_keys, position, min(position + step, end)).any()
+        ):
+            position, step = position + step, 2 * step
+        return np.arange(start if position < end else end, end)
 
 
 class _FileCache(Generic[T]):
     """Values by file; beyond a number of bytes the least recently used values are dropped."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._bytes = 0
         self._values: OrderedDict[tuple[str, int], tuple[T, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -143,11 +149,12 @@ class _FileCache(Generic[T]):
             return (entry[0],)
 
     def put(self, key: tuple[str, int], value: T, nbytes: int) -> None:
+        """Keep a value, and drop the least recently used values until all kept values have few enough bytes."""
         with self._lock:
-            before = self._values.pop(key, None)
-            self._bytes += nbytes - (0 if before is None else before[1])
+            previous = self._values.pop(key, None)
+            self._bytes += nbytes - (0 if previous is None else previous[1])
             self._values[key] = (value, nbytes)
-            while self._bytes > self._most:
+            while self._bytes > self._most_bytes:
                 _, (_, freed) = self._values.popitem(last=False)
                 self._bytes -= freed
 
@@ -166,10 +173,12 @@ class KeyFooters:
         return None if ranges is None or filters is None else KeyFooter(ranges[0], filters[0])
 
     def range_of(self, storage: Storage, file: BaseFile) -> KeyRange | None:
+        """Return a file's range of keys if it is kept; None if it is not, and for a file without a range."""
         entry = self._ranges.get(_name(storage, file))
         return None if entry is None else entry[0]
 
     def keep(self, storage: Storage, file: BaseFile, parquet: Any) -> KeyFooter:
+        """Return what an opened file's footer says, and keep it."""
         footer = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
         key, size = _name(storage, file), 0
         if footer.range is not None:
@@ -179,6 +188,7 @@ class KeyFooters:
         return footer
 
     def read(self, storage: Storage, file: BaseFile) -> KeyFooter:
+        """Return what a file's footer says; the file is opened if its footer is not kept."""
         footer = self.peek(storage, file)
         if footer is not None:
             return footer
@@ -190,6 +200,7 @@ FOOTERS = KeyFooters()
 
 
 def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | None]:
+    """Return the range of keys of each file, None without one; footers that are not kept are read."""
     return for_each(
         storage, lambda file: FOOTERS.range_of(storage, file) or FOOTERS.read(storage, file).range, files, computes=True
     )

@@ -31,6 +31,7 @@ class Needed:
     named: Collection[str] = ()
 
     def is_partition(self, storage: Storage, folder: str) -> bool:
+        """Return whether a folder is a partition; a file in it tells, unless the query names it."""
         return folder in self.named or storage.exists(metafile_of(folder))
 
 
@@ -67,7 +68,7 @@ class StoreListing:
         """Return what `partitions` returns, unless ``instead`` answers for a level of folders and all below it."""
         answers: list[dict[str, Files]] = []
 
-        def asked(level: Sequence[str]) -> dict[str, Files] | None:
+        def instead_of_listing(level: Sequence[str]) -> dict[str, Files] | None:
             answer = instead(level)
             if answer is not None:
                 answers.append(answer)
@@ -76,4 +77,4 @@ class StoreListing:
         def left_out(folder: str) -> bool:
             return needed is not None and not needed.accepts(folder) and needed.is_partition(self.storage, folder)
 
-        return Listed(walk_partitions(self.storage, left_out, asked), not answers)
+        return Listed(walk_partitions(self.storage, left_out, instead_of_listing), not answers)

@@ -57,4 +57,5 @@ _NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: _BY_BASE, LayoutV2: _BY_MAK
 
 
 def log_names(timeline: Timeline) -> LogNames:
+    """Return how log files of the timeline's layout are named."""
     return _NAMES[type(timeline.files.layout)]

@@ -21,24 +21,25 @@ class WholeView(FileView):
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest slices as `FileView.slices` does, unless a file is gone."""
-        lost = superseded(self.timeline, self.lost(partition_path))
-        if lost:
-            raise _taken_meanwhile(self.storage, lost[0])
+        superseded_files = superseded(self.timeline, self.lost(partition_path))
+        if superseded_files:
+            raise _taken_meanwhile(self.storage, superseded_files[0])
         return super().slices(partition_path)
 
 
 def open_view(timeline: Timeline) -> WholeView:
+    """Return a view of the newest slices for writes."""
     return WholeView(timeline, read_written(timeline))
 
 
-def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
+def superseded(timeline: Timeline, lost_files: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
     """Return the lost files that the table does not need now: a clean may have deleted them.
 
     ``now`` is the timeline after the files were listed; None if it is to be read. Files that a clean of that
     timeline names are neither returned nor missed. Raises `MissingFileError` if the table needs another lost file,
     `StorageError` if a rollback of that file's instant began.
     """
-    waiting = list(lost)
+    waiting = list(lost_files)
     if not waiting:
         return []
     from .cleaned import names_cleaned  # noqa: PLC0415 (brings pydantic along, which tasks rarely need)
@@ -46,35 +47,37 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
     now = now or timeline.reload()
     view = FileView(now, read_written(now))
     needed = {file.path for partition in {split(file.path)[0] for file in waiting} for file in view.lost(partition)}
-    old = [file for file in waiting if view.shows(file) and file.path not in needed]
-    others = [file for file in waiting if file not in old]
-    cleaned = names_cleaned(now) if others else frozenset()
-    missing = [other for other in others if split(other.path)[1] not in cleaned]
+    superseded_files = [file for file in waiting if view.shows(file) and file.path not in needed]
+    other_files = [file for file in waiting if file not in superseded_files]
+    cleaned = names_cleaned(now) if other_files else frozenset()
+    missing = [file for file in other_files if split(file.path)[1] not in cleaned]
     if missing:
         raise _missing(now, missing)
-    return old
+    return superseded_files
 
 
-def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
-    going, rule = on_the_way_out(now), slice_rule(now)
-    for file in missing:
+def _missing(now: Timeline, missing_files: list[DataFile]) -> MissingFileError | StorageError:
+    """Return the error for missing files: StorageError if a rollback took one, MissingFileError if none did."""
+    being_undone, rule = on_the_way_out(now), slice_rule(now)
+    for file in missing_files:
         makers = rule.makers([file], now)
         writes = [now.find(maker) for maker in makers]
-        if makers & going or any(write is None or write.state != State.COMPLETED for write in writes):
+        if makers & being_undone or any(write is None or write.state != State.COMPLETED for write in writes):
             return _taken_meanwhile(now.storage, file, is_undone=True)
-    first, more = missing[0], len(missing) - 1
-    made_by = max(rule.makers([first], now), default="")
+    first_file, others = missing_files[0], len(missing_files) - 1
+    made_by = max(rule.makers([first_file], now), default="")
     writer = now.find(made_by)
     return MissingFileError(
-        f"The {first.kind} {first.path} of the table {now.storage.path} is gone, which the "
+        f"The {first_file.kind} {first_file.path} of the table {now.storage.path} is gone, which the "
         f"{writer.action if writer else 'write'} {made_by} made and nothing has replaced since"
-        + (f" (and so are {more} more)." if more else "."),
+        + (f" (and so are {others} more)." if others else "."),
         "Restore the file from a backup, or roll back that commit and all later commits; an overwrite of "
         "its partition gives up the rows that were in it.",
     )
 
 
 def _taken_meanwhile(storage: Storage, file: DataFile, *, is_undone: bool = False) -> StorageError:
+    """Return the error for a file that another writer took away; the same call may succeed if it is made again."""
     what = "was rolled back, or is being rolled back," if is_undone else "was replaced by a newer file and removed"
     return StorageError(
         f"The {file.kind} {file.path} of the table {storage.path} {what} by another writer while it was needed.",

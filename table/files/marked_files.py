@@ -24,9 +24,9 @@ _MOST_WARNINGS = 20
 def marked_files(storage: Storage, rule: SliceRule, instant_time: str) -> list[str]:
     """Return the data files of an instant that its markers name, sorted; all else that they name is logged."""
     markers = Markers(storage, instant_time)
-    named = sorted({marker.path for marker in markers.read()})
-    strange = [path for path in named if not is_data_file_of(rule, instant_time, path)]
-    for path in strange[:_MOST_WARNINGS]:
+    marked_paths = sorted({marker.path for marker in markers.read()})
+    other_paths = [path for path in marked_paths if not is_data_file_of(rule, instant_time, path)]
+    for path in other_paths[:_MOST_WARNINGS]:
         logger.warning(
             "table %s: a marker in %s names %r, which is no data file of the instant %s; the file stays as it is",
             storage.path,
@@ -34,11 +34,11 @@ def marked_files(storage: Storage, rule: SliceRule, instant_time: str) -> list[s
             path,
             instant_time,
         )
-    if len(strange) > _MOST_WARNINGS:
-        more = len(strange) - _MOST_WARNINGS
-        logger.warning("table %s: markers in %s name %d more such files", storage.path, markers.folder, more)
-    left = set(strange)
-    return [path for path in named if path not in left]
+    if len(other_paths) > _MOST_WARNINGS:
+        further = len(other_paths) - _MOST_WARNINGS
+        logger.warning("table %s: markers in %s name %d more such files", storage.path, markers.folder, further)
+    passed_over = set(other_paths)
+    return [path for path in marked_paths if path not in passed_over]
 
 
 def parse_data_file(path: str) -> DataFile | None:
@@ -53,5 +53,6 @@ def parse_data_file(path: str) -> DataFile | None:
 
 
 def is_data_file_of(rule: SliceRule, instant_time: str, path: str) -> bool:
+    """Return whether a path is that of a data file, which an instant may have written."""
     parsed = parse_data_file(path)
     return parsed is not None and rule.may_be_of(parsed, instant_time)

@@ -57,6 +57,8 @@ class WriteToken:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
+    """A file group by its partition and its file id."""
+
     partition_path: str
     file_id: str
 
@@ -94,6 +96,7 @@ class BaseFileName:
 
     @classmethod
     def parse(cls, name: str) -> BaseFileName | None:
+        """Return what a name says; None for a name of another form."""
         match = _BASE.fullmatch(name) or _BASE_OF_INDEX.fullmatch(name)
         if match is None:
             return None
@@ -119,6 +122,7 @@ class LogFileName:
 
     @classmethod
     def parse(cls, name: str) -> LogFileName | None:
+        """Return what a name says; None for a name of another form."""
         match = _LOG.fullmatch(name) or _LOG_OF_INDEX.fullmatch(name)
         if match is None:
             return None
@@ -140,6 +144,7 @@ class LogFileName:
 
 
 def bucket_of(file_id: str) -> int | None:
+    """Return the number in front of a file id; None for an id without eight digits there."""
     match = _BUCKET.match(file_id)
     return None if match is None else int(match["bucket"])
 

@@ -43,5 +43,7 @@ class Output:
         Its ``memory`` is for rows that wait: it excludes what the threads hold at once.
         """
         row_group_bytes = min(self.row_group_bytes, self.memory // (_SHARES_OF_ROW_GROUPS * threads))
-        taken = threads * (2 * row_group_bytes + _OF_A_THREAD) + _OF_THE_PROCESS
-        return replace(self, row_group_bytes=row_group_bytes, memory=max(self.memory - taken, self.memory // 4))
+        taken_by_threads = threads * (2 * row_group_bytes + _OF_A_THREAD) + _OF_THE_PROCESS
+        return replace(
+            self, row_group_bytes=row_group_bytes, memory=max(self.memory - taken_by_threads, self.memory // 4)
+        )

@@ -25,20 +25,21 @@ class PackedBounds:
         return cls(b"".join(map(_packed, columns)))
 
     def __iter__(self) -> Iterator[ColumnBounds]:
-        at, data = 0, self.packed
-        while at < len(data):
-            of_name, of_least, of_greatest, nulls, size, uncompressed = _HEAD.unpack_from(data, at)
-            at += _HEAD.size
-            name = intern(data[at : at + of_name].decode())
-            at += of_name
-            least = None if of_least < 0 else data[at : at + of_least]
-            at += max(of_least, 0)
-            greatest = None if of_greatest < 0 else data[at : at + of_greatest]
-            at += max(of_greatest, 0)
+        position, data = 0, self.packed
+        while position < len(data):
+            name_size, least_size, greatest_size, nulls, size, uncompressed = _HEAD.unpack_from(data, position)
+            position += _HEAD.size
+            name = intern(data[position : position + name_size].decode())
+            position += name_size
+            least = None if least_size < 0 else data[position : position + least_size]
+            position += max(least_size, 0)
+            greatest = None if greatest_size < 0 else data[position : position + greatest_size]
+            position += max(greatest_size, 0)
             yield ColumnBounds(name, least, greatest, None if nulls < 0 else nulls, size, uncompressed)
 
 
 def _packed(bounds: ColumnBounds) -> bytes:
+    """Return one column's bounds as bytes: their lengths and numbers, the name, and the bounds that there are."""
     name, least, greatest, nulls = bounds.column.encode(), bounds.least, bounds.greatest, bounds.nulls
     head = _HEAD.pack(
         len(name),

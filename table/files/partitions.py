@@ -40,21 +40,23 @@ def write_partition_metafile(storage: Storage, partition_path: str, instant_time
     data = partition_metafile(instant_time, depth)
     if not storage.create(path, data):
         return False
-    other = _relative_partition(storage, partition_path)
-    if other is not None:
+    relative = _relative_partition(storage, partition_path)
+    if relative is not None:
         storage.delete(path)
         raise PartitionValueError(
-            f"The partitions {partition_path!r} and {other!r} of {storage.uri('')} lie one inside the other.",
+            f"The partitions {partition_path!r} and {relative!r} of {storage.uri('')} lie one inside the other.",
             "Change the values, or make the table with hoodie.datasource.write.partitionpath.urlencode=true.",
         )
     return True
 
 
 def partition_metafile(instant_time: str, depth: int) -> bytes:
+    """Return the content of a partition's metafile."""
     return format_properties({_COMMIT_TIME: instant_time, _DEPTH: str(depth)}, "partition metadata")
 
 
 def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:
+    """Return what a metafile says; CorruptFileError if it lacks anything. ``where`` names the file in the error."""
     try:
         properties = parse_properties(data)
     except ValueError:
@@ -94,7 +96,7 @@ def walk_partitions(
         answer = instead(level)
         if answer is not None:
             return answer
-        below: list[str] = []
+        next_level: list[str] = []
         for folder, content in zip(level, for_each(storage, look, level), strict=True):
             if content is None:
                 continue
@@ -102,8 +104,8 @@ def walk_partitions(
             if is_partition(folder, content.files):
                 files_by_partition[folder] = content.files
             else:
-                below += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
-        level = below
+                next_level += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
+        level = next_level
     return files_by_partition
 
 
@@ -113,20 +115,21 @@ def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
+    """Return a partition above or below another; None if there is none."""
     if not partition_path:
         return None
     names = partition_path.split("/")
     for length in range(len(names)):
-        above = "/".join(names[:length])
-        if storage.exists(metafile_of(above)):
-            return above
+        parent = "/".join(names[:length])
+        if storage.exists(metafile_of(parent)):
+            return parent
     waiting = [_join(partition_path, name) for name in storage.look(partition_path).folders]
     while waiting:
-        below = waiting.pop()
-        content = storage.look(below)
-        if is_partition(below, content.files):
-            return below
-        waiting += [_join(below, name) for name in content.folders]
+        child = waiting.pop()
+        content = storage.look(child)
+        if is_partition(child, content.files):
+            return child
+        waiting += [_join(child, name) for name in content.folders]
     return None
 
 

@@ -56,6 +56,7 @@ def write_note(timeline: Timeline, written: Written) -> None:
 
 
 def _encoded(written: Written, layout: Layout) -> bytes:
+    """Return the content of a note: a checksum, and the answer as JSON with the instants as numbers of a list."""
     instants = sorted(written.instants, key=lambda instant: instant.identity)
     numbers = {instant: number for number, instant in enumerate(instants)}
     content = {
@@ -88,6 +89,7 @@ def _encoded_logs(logs: Mapping[str, LogWritten], numbers: Mapping[Instant, int]
 
 
 def _parsed(data: bytes, layout: Layout) -> Written:
+    """Return the answer in a note; ValueError if it is damaged, of a newer release, or names no completed instant."""
     checksum, _, text = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(text):
         raise ValueError("it does not have the checksum that it states")
@@ -126,6 +128,7 @@ def _pair(group: Sequence[str]) -> tuple[str, str]:
 
 
 def _instant(name: str, layout: Layout) -> Instant:
+    """Return the completed instant of a file's name; ValueError for any other name."""
     instant = layout.parse(name)
     if instant is None or instant.state != State.COMPLETED or not layout.is_whole(instant):
         raise ValueError(f"it names {name!r}, which is no completed instant")
@@ -156,7 +159,7 @@ def read_written(timeline: Timeline) -> Written:
     base = _nearest_written(timeline, wanted, writes)
     if base.instants == wanted:
         return base
-    answer = _joined(timeline, base.since(writes[0].requested_time), writes)
+    answer = _joined(timeline, base.requested_since(writes[0].requested_time), writes)
     with _LOCK:
         _WRITTEN.pop((source, base.instants), None)
         _WRITTEN[source, wanted] = answer
@@ -169,7 +172,7 @@ def read_written(timeline: Timeline) -> Written:
 
 def read_replaced(timeline: Timeline) -> Written:
     """Return at least what completed writes say of replaced file groups; it reads fewer bodies than `read_written`."""
-    return _read_some(timeline, lambda write: write.replaces)
+    return _read_matching(timeline, lambda write: write.replaces)
 
 
 def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
@@ -177,7 +180,7 @@ def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
     if not log_names(timeline).says_maker:
         return read_written(timeline)
     times = {file.named_time for file in files}
-    return _read_some(timeline, lambda write: write.requested_time in times)
+    return _read_matching(timeline, lambda write: write.requested_time in times)
 
 
 def note_written(timeline: Timeline) -> None:
@@ -188,93 +191,101 @@ def note_written(timeline: Timeline) -> None:
         return
     # Not the youngest: a note is of no use if a timeline lacks a write, as it was planned before or rolled it back.
     older = sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST]
-    old = {write for write in older if timeline.files.layout.is_whole(write)}
-    if len(old) < _MANY:
+    notable = {write for write in older if timeline.files.layout.is_whole(write)}
+    if len(notable) < _MANY:
         return
-    named = [write for write in writes if write in old]
-    if _covers(_NOTED.get(source), writes, named):
+    old_writes = [write for write in writes if write in notable]
+    if _covers(_NOTED.get(source), writes, old_writes):
         return
-    noted = _noted(timeline)
-    if not _covers(noted, writes, named):
-        base = noted if _holds(noted, frozenset(writes), writes[0].requested_time) else Written()
-        fresh = [write for write in named if write not in base.instants]
+    note = _last_note(timeline)
+    if not _covers(note, writes, old_writes):
+        base = note if _holds(note, frozenset(writes), writes[0].requested_time) else Written()
+        not_noted = [write for write in old_writes if write not in base.instants]
         try:
-            bodies = for_each(timeline.storage, timeline.files.read_written_files, fresh)
+            bodies = for_each(timeline.storage, timeline.files.read_written_files, not_noted)
         except StorageError:
             # A write was archived meanwhile. Other processes may still see it on the timeline, so no note may name it.
             return
-        noted = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), log_names(timeline))
-        if noted.size <= _MOST_NAMES:
-            write_note(timeline, noted)
-    keep(_NOTED, source, noted, _MOST_TABLES)
+        note = base.requested_since(writes[0].requested_time).joined_by(
+            zip(not_noted, bodies, strict=True), log_names(timeline)
+        )
+        if note.size <= _MOST_NAMES:
+            write_note(timeline, note)
+    keep(_NOTED, source, note, _MOST_TABLES)
 
 
-def _covers(noted: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
-    if noted is None or sum(write not in noted.instants for write in named) >= _MANY:
+def _covers(noted: Written | None, writes: Sequence[Instant], needed: Sequence[Instant]) -> bool:
+    """Return whether a note may be extended to a timeline, and lacks few of some of its writes."""
+    if noted is None or sum(write not in noted.instants for write in needed) >= _MANY:
         return False
     return _holds(noted, frozenset(writes), writes[0].requested_time)
 
 
-def _noted(timeline: Timeline) -> Written:
-    noted = read_note(timeline)
-    keep(_NOTED, _source_of(timeline), noted, _MOST_TABLES)
-    return noted
+def _last_note(timeline: Timeline) -> Written:
+    """Return the note of a table as it is now, which the process remembers for `note_written`."""
+    note = read_note(timeline)
+    keep(_NOTED, _source_of(timeline), note, _MOST_TABLES)
+    return note
 
 
-def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
+def _read_matching(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
+    """Return at least what the writes say for which ``wanted`` is true; no other bodies are read."""
     writes = timeline.writes
     if not writes:
         return Written()
-    asked = [write for write in writes if wanted(write)]
+    matching = [write for write in writes if wanted(write)]
     return _joined(
-        timeline, _nearest_written(timeline, frozenset(writes), asked).since(writes[0].requested_time), asked
+        timeline,
+        _nearest_written(timeline, frozenset(writes), matching).requested_since(writes[0].requested_time),
+        matching,
     )
 
 
-def _joined(timeline: Timeline, before: Written, writes: Sequence[Instant]) -> Written:
-    fresh = [write for write in writes if write not in before.instants]
-    return before.joined_by(zip(fresh, _read(timeline, fresh), strict=True), log_names(timeline))
+def _joined(timeline: Timeline, known_answer: Written, writes: Sequence[Instant]) -> Written:
+    """Return an answer extended by what some writes say, of which only unknown writes are read."""
+    unknown = [write for write in writes if write not in known_answer.instants]
+    return known_answer.joined_by(zip(unknown, _read_bodies(timeline, unknown), strict=True), log_names(timeline))
 
 
 def _source_of(timeline: Timeline) -> _Source:
     return timeline.storage.path, timeline.files.source
 
 
-def _nearest_written(timeline: Timeline, writes: frozenset[Instant], asked: Sequence[Instant]) -> Written:
+def _nearest_written(timeline: Timeline, writes: frozenset[Instant], needed: Sequence[Instant]) -> Written:
     """Return what the process, or the note, knows of most writes; older, since archived writes may be among them."""
-    source, first = _source_of(timeline), timeline.writes[0].requested_time
+    source, first_time = _source_of(timeline), timeline.writes[0].requested_time
     with _LOCK:
-        exact = _WRITTEN.get((source, writes))
-        if exact is not None:
+        answer_of_writes = _WRITTEN.get((source, writes))
+        if answer_of_writes is not None:
             _WRITTEN.move_to_end((source, writes))
-            return exact
+            return answer_of_writes
         usable = [
-            answer for (where, _), answer in _WRITTEN.items() if where == source and _holds(answer, writes, first)
+            answer for (where, _), answer in _WRITTEN.items() if where == source and _holds(answer, writes, first_time)
         ]
     best = max(usable, key=lambda answer: len(answer.instants & writes), default=Written())
-    if sum(write not in best.instants for write in asked) < _MANY:
+    if sum(write not in best.instants for write in needed) < _MANY:
         return best
-    noted = _noted(timeline)
+    note = _last_note(timeline)
     return (
-        noted if _holds(noted, writes, first) and len(noted.instants & writes) > len(best.instants & writes) else best
+        note if _holds(note, writes, first_time) and len(note.instants & writes) > len(best.instants & writes) else best
     )
 
 
-def _holds(written: Written, writes: frozenset[Instant], first: str) -> bool:
+def _holds(written: Written, writes: frozenset[Instant], first_time: str) -> bool:
     """Return whether what some writes say is part of what the writes on a timeline say, or of archived writes."""
-    return all(instant.requested_time < first for instant in written.instants - writes)
+    return all(instant.requested_time < first_time for instant in written.instants - writes)
 
 
-def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
+def _read_bodies(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
     """Return the bodies of some writes; an empty body for a write that was archived since the timeline was read."""
     try:
         return for_each(timeline.storage, timeline.files.read_written_files, writes)
     except StorageError:
-        now = timeline.reload()
-        left = frozenset(now.instants)
-        gone = [write for write in writes if write not in left]
-        first = now.writes[0].requested_time if now.writes else ""
-        if not gone or any(write.requested_time >= first for write in gone):
+        reloaded = timeline.reload()
+        still_there = frozenset(reloaded.instants)
+        archived = [write for write in writes if write not in still_there]
+        first_time = reloaded.writes[0].requested_time if reloaded.writes else ""
+        if not archived or any(write.requested_time >= first_time for write in archived):
             raise
-        bodies = iter(_read(now, [write for write in writes if write in left]))
-        return [next(bodies) if write in left else CommitFiles() for write in writes]
+        bodies = iter(_read_bodies(reloaded, [write for write in writes if write in still_there]))
+        return [next(bodies) if write in still_there else CommitFiles() for write in writes]

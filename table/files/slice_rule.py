@@ -12,7 +12,7 @@ from ...timeline.layout import Layout, LayoutV1, LayoutV2, UpgradeLayout
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
 from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
-from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
+from .file_group import every_instant as every_instant  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
 from .names import FileGroupId
 from .read_written import read_written
 
@@ -31,6 +31,7 @@ class CommittedWrites:
 
     @classmethod
     def of(cls, timeline: Timeline) -> CommittedWrites:
+        """Return the writes of a timeline."""
         writes = [instant for instant in timeline.instants if instant.is_write]
         completed = frozenset(instant.requested_time for instant in writes if instant.state == State.COMPLETED)
         pending = frozenset(instant.requested_time for instant in writes) - completed
@@ -55,6 +56,7 @@ class ByName:
     shares_logs = True
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        """Return the instants as `SliceRule.makers`; a base file's name says it, a log file's does not."""
         makers: set[str] = set()
         logs = []
         for file in files:
@@ -86,15 +88,16 @@ class ByName:
     def slices(
         self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
     ) -> tuple[FileSlice, ...]:
+        """Return the slices: each log file goes to the newest base file whose time is not greater than its own."""
         by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         ordered = sorted(logs, key=lambda log: log.name.order)
         times = list(by_time)
         if ordered and (not times or ordered[0].named_time < times[0]):
             times.insert(0, ordered[0].named_time)
-        placed: dict[str, list[LogFile]] = {time: [] for time in times}
+        logs_by_slice: dict[str, list[LogFile]] = {time: [] for time in times}
         for log in ordered:
-            placed[times[bisect_right(times, log.named_time) - 1]].append(log)
-        return tuple(FileSlice(group, time, by_time.get(time), tuple(placed[time])) for time in times)
+            logs_by_slice[times[bisect_right(times, log.named_time) - 1]].append(log)
+        return tuple(FileSlice(group, time, by_time.get(time), tuple(logs_by_slice[time])) for time in times)
 
     def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
         return slice_with(before, group, files)
@@ -186,18 +189,19 @@ class ByCompletionTime:
     def slices(
         self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
     ) -> tuple[FileSlice, ...]:
+        """Return the slices: a log file goes to the newest base file requested before its delta commit completed."""
         by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         if not logs:
             return tuple(FileSlice(group, time, base) for time, base in by_time.items())
         times = list(by_time)
-        placed: dict[str | None, list[LogFile]] = {}
+        logs_by_base: dict[str | None, list[LogFile]] = {}
         for log in sorted(logs, key=lambda log: log.name.order):
-            placed.setdefault(_base_time(log, times, completed_at), []).append(log)
-        first = tuple(placed.pop(None, ()))
-        without = (FileSlice(group, first[0].named_time, None, first),) if first else ()
+            logs_by_base.setdefault(_base_time(log, times, completed_at), []).append(log)
+        without_base = tuple(logs_by_base.pop(None, ()))
+        first_slice = (FileSlice(group, without_base[0].named_time, None, without_base),) if without_base else ()
         return (
-            *without,
-            *(FileSlice(group, time, base, tuple(placed.get(time, ()))) for time, base in by_time.items()),
+            *first_slice,
+            *(FileSlice(group, time, base, tuple(logs_by_base.get(time, ()))) for time, base in by_time.items()),
         )
 
     def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
@@ -211,7 +215,7 @@ class ByCompletionTime:
 
     def counting(self, timeline: Timeline) -> Callable[[str], bool]:
         # Such a slice has log files of committed instants alone.
-        return every
+        return every_instant
 
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         # An archived delta commit completed before any instant that is about to complete was requested.
@@ -230,6 +234,7 @@ class ByEitherName(ByCompletionTime):
     shares_logs = True
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        """Return the instants as `SliceRule.makers`; for an unstated log file, unopened, the instant in its name."""
         every_file = tuple(files)
         makers = _BY_NAME.makers(every_file, completed, open_log)
         if open_log is not None:
@@ -268,4 +273,5 @@ def slice_rule(timeline: Timeline) -> SliceRule:
 
 
 def rule_of(layout: type[Layout]) -> SliceRule:
+    """Return the rule for tables whose timeline has a layout."""
     return _RULES[layout]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Undo(Protocol):
     """A way to undo for each way of naming log files; a path is relative to the table's root."""
 
-    def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
-        """Make sure that what instants left in files, by requested time, never counts; safe to call twice."""
+    def take_back(self, storage: Storage, left_files: Mapping[str, Iterable[str]]) -> None:
+        """Make sure that what instants left in files, given by requested time, never counts; safe to call twice."""
 
     def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
         """Return whether the undo of an instant may add files to a table, given the files that it left."""
@@ -37,8 +37,8 @@ class Undo(Protocol):
 class DeletesFiles:
     """The way from table version 8 on: a log file has data of one instant alone."""
 
-    def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
-        storage.delete(*chain.from_iterable(left.values()))
+    def take_back(self, storage: Storage, left_files: Mapping[str, Iterable[str]]) -> None:
+        storage.delete(*chain.from_iterable(left_files.values()))
 
     def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
         return False

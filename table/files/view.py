@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...storage.base import FileInfo, Storage, join
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every
+from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every_instant
 from .listing import FileListing, StoreListing
 from .names import FileGroupId, WriteToken
 from .partitions import is_partition
@@ -81,8 +81,10 @@ class FileView:
         cleaned = self._cleaned.get(partition_path, ())
         if not absent and not cleaned:
             return []
-        named = {file for file in (*map(data_file, absent), *cleaned) if file is not None and file.path not in present}
-        groups = self._groups(partition_path, [*_data_files(self._files(partition_path)), *named])
+        missing_files = {
+            file for file in (*map(data_file, absent), *cleaned) if file is not None and file.path not in present
+        }
+        groups = self._groups(partition_path, [*_data_files(self._files(partition_path)), *missing_files])
         return [file for group in groups.values() for file in group.newest.data_files if file.path not in present]
 
     def named_partitions(self) -> list[str]:
@@ -92,6 +94,7 @@ class FileView:
     def _groups(
         self, partition_path: str, files: Iterable[DataFile], *, replaced: bool = False
     ) -> dict[str, FileGroup]:
+        """Return the file groups that readers see, or with ``replaced`` the replaced ones that they saw, by file id."""
         files_by_id: dict[str, list[DataFile]] = {}
         shows = self.shows
         for file in files:
@@ -108,17 +111,18 @@ class FileView:
         bases: dict[str, BaseFile] = {}
         for file in files:
             if isinstance(file, BaseFile):
-                other = bases.get(file.instant_time)
-                if other is None or _attempt(file) > _attempt(other):
+                same_instant = bases.get(file.instant_time)
+                if same_instant is None or _attempt(file) > _attempt(same_instant):
                     bases[file.instant_time] = file
         stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
         slices = self._rule.slices(group, stated, logs, self._completed_at)
-        if self._counts is every:
+        if self._counts is every_instant:
             return FileGroup(group, slices)
         return FileGroup(group, tuple(replace(file_slice, counts=self._counts) for file_slice in slices))
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
+        """Return the files of a partition, which is listed once in the life of the view."""
         if partition_path not in self._listings:
             self._listings[partition_path] = self._listing.files(partition_path)
         return self._listings[partition_path]
@@ -128,12 +132,14 @@ class FileView:
         return self._rule.shows(file, self.sees, self._until)
 
     def sees(self, instant_time: str) -> bool:
+        """Return whether readers see an instant; the answer is kept, as many files have the same instant."""
         is_committed = self._committed.get(instant_time)
         if is_committed is None:
             is_committed = self._committed[instant_time] = self.timeline.is_committed(instant_time)
         return is_committed
 
     def all_slices(self) -> list[FileSlice]:
+        """Return the newest committed slices of all partitions."""
         return [file_slice for partition in self.partitions() for file_slice in self.slices(partition).values()]
 
 

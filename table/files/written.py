@@ -25,6 +25,8 @@ LogsWritten = Mapping[str, Mapping[str, Mapping[str, "LogWritten"]]]
 
 @dataclass(frozen=True, slots=True)
 class LogWritten:
+    """A log file by the last write that names it, and what its writes state about it."""
+
     instant: Instant
     stated: StatedLog
 
@@ -59,6 +61,7 @@ class Written:
 
     @property
     def size(self) -> int:
+        """How many files, file groups and replaced groups it holds, as a measure of the memory that it takes."""
         logs = sum(len(names) for groups in self.logs.values() for names in groups.values())
         return sum(map(len, self.newest.values())) + sum(map(len, self.replaced_by.values())) + logs
 
@@ -66,22 +69,24 @@ class Written:
     def partitions(self) -> list[str]:
         """The partitions in which they left files of file groups that none of them replaced."""
         replaced = self.replaced
-        every = [*self.newest, *(path for path in self.logs if path not in self.newest)]
+        all_partitions = [*self.newest, *(path for path in self.logs if path not in self.newest)]
         return [
             partition
-            for partition in every
+            for partition in all_partitions
             if any((partition, file_id) not in replaced for file_id, _ in self.names(partition))
         ]
 
     def count_groups(self, passed_over: Container[str]) -> int:
         """Return the number of live file groups outside the partitions in ``passed_over``."""
-        others = (partition for partition in {*self.newest, *self.logs} if partition not in passed_over)
-        return len({(other, file_id) for other in others for file_id, _ in self.names(other)} - self.replaced)
+        counted = (partition for partition in {*self.newest, *self.logs} if partition not in passed_over)
+        return len(
+            {(partition, file_id) for partition in counted for file_id, _ in self.names(partition)} - self.replaced
+        )
 
     def count_groups_in(self, partitions: Iterable[str]) -> int:
         """Return the number of live file groups in some partitions."""
-        named = {(partition, file_id) for partition in partitions for file_id, _ in self.names(partition)}
-        return len(named - self.replaced)
+        groups = {(partition, file_id) for partition in partitions for file_id, _ in self.names(partition)}
+        return len(groups - self.replaced)
 
     def stated(self, log: LogFile) -> StatedLog | None:
         """Return what the write that made a log file states about it; None if none of the writes names it."""
@@ -100,11 +105,12 @@ class Written:
         for file_id, names in self.logs.get(partition_path, {}).items():
             yield from ((file_id, name) for name in names)
 
-    def since(self, first: str) -> Written:
-        gone = [instant for instant in self.instants if instant.requested_time < first]
-        if not gone:
+    def requested_since(self, first: str) -> Written:
+        """Return what the writes that were requested at a time or later say together."""
+        earlier = [instant for instant in self.instants if instant.requested_time < first]
+        if not earlier:
             return self
-        instants = self.instants.difference(gone)
+        instants = self.instants.difference(earlier)
         newest = {
             partition: {file_id: base for file_id, base in bases.items() if time_in(base.name) >= first}
             for partition, bases in self.newest.items()
@@ -112,9 +118,9 @@ class Written:
         replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in instants}
         logs = {
             partition: {
-                file_id: left
+                file_id: late_logs
                 for file_id, names in groups.items()
-                if (left := {name: log for name, log in names.items() if log.instant.requested_time >= first})
+                if (late_logs := {name: log for name, log in names.items() if log.instant.requested_time >= first})
             }
             for partition, groups in self.logs.items()
         }
@@ -130,7 +136,7 @@ class Written:
         """Return what the writes and further writes, in order of requested time, say together."""
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
-        last = max((instant.requested_time for instant in self.instants), default="")
+        newest_time = max((instant.requested_time for instant in self.instants), default="")
         for instant, body in bodies:
             instants.add(instant)
             if body.write_id:
@@ -140,7 +146,7 @@ class Written:
                 replaced_by[instant] = frozenset((path, file_id) for path, groups in replaced for file_id in groups)
             for partition, stats in body.stats.items():
                 old_bases, bases = newest.get(partition, {}), bases_in(stats)
-                if instant.requested_time < last:  # requested before a write that completed earlier
+                if instant.requested_time < newest_time:  # requested before a write that completed earlier
                     bases = {
                         file_id: base
                         for file_id, base in bases.items()
@@ -149,32 +155,32 @@ class Written:
                 newest[partition] = {**old_bases, **bases}
                 for file_id, name, stated in logs_in(stats, instant, body.by_pyhudi):
                     of_group = logs.setdefault(partition, {}).setdefault(file_id, {})
-                    before = of_group.get(name) or self.logs.get(partition, {}).get(file_id, {}).get(name)
-                    of_group[name] = LogWritten(instant, stated if names.says_maker else _shared(stated, before))
+                    known_log = of_group.get(name) or self.logs.get(partition, {}).get(file_id, {}).get(name)
+                    of_group[name] = LogWritten(instant, stated if names.says_maker else _shared(stated, known_log))
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest, names), ids)
 
 
-def _still_newest(old: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
+def _still_newest(old_logs: LogsWritten, new_logs: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
     """Return the log files that go with the newest base file of their file group, or with none."""
-    if not old and not fresh:
-        return old
+    if not old_logs and not new_logs:
+        return old_logs
     newest_logs: dict[str, dict[str, Mapping[str, LogWritten]]] = {}
-    for partition in {**old, **fresh}:
-        before, added = old.get(partition, {}), fresh.get(partition, {})
-        for file_id in {**before, **added}:
-            since = _base_time(newest.get(partition, {}), file_id)
-            names = {**before.get(file_id, {}), **added.get(file_id, {})}
-            left = {name: log for name, log in names.items() if rule.fits(name, log.instant, since)}
-            if left:
-                newest_logs.setdefault(partition, {})[file_id] = left
+    for partition in {**old_logs, **new_logs}:
+        old_groups, new_groups = old_logs.get(partition, {}), new_logs.get(partition, {})
+        for file_id in {**old_groups, **new_groups}:
+            base_time = _base_time(newest.get(partition, {}), file_id)
+            names = {**old_groups.get(file_id, {}), **new_groups.get(file_id, {})}
+            fitting = {name: log for name, log in names.items() if rule.fits(name, log.instant, base_time)}
+            if fitting:
+                newest_logs.setdefault(partition, {})[file_id] = fitting
     return newest_logs
 
 
-def _shared(stated: StatedLog, before: LogWritten | None) -> StatedLog:
+def _shared(stated: StatedLog, known_log: LogWritten | None) -> StatedLog:
     """Return what a write, and those before it, state of a log file to which others may append."""
-    if before is None:
+    if known_log is None:
         return replace(stated, shared=True)
-    earlier = before.stated
+    earlier = known_log.stated
     return StatedLog(
         max(earlier.size, stated.size),
         earlier.records + stated.records,
@@ -190,6 +196,7 @@ def _base_time(bases: Mapping[str, BaseWritten], file_id: str) -> str:
 
 
 def time_in(name: str) -> str:
+    """Return the instant time in a base file's name."""
     return name.rpartition("_")[2].removesuffix(PARQUET)
 
 
@@ -207,8 +214,8 @@ def bases_in(stats: Iterable[Stat]) -> dict[str, BaseWritten]:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.endswith(PARQUET):
             base = BaseWritten(name, stat.get("fileSizeInBytes") or 0)
-            before = bases.get(file_id, base)
-            bases[file_id] = base if before.name != name or before.size == base.size else BaseWritten(name, 0)
+            known_base = bases.get(file_id, base)
+            bases[file_id] = base if known_base.name != name or known_base.size == base.size else BaseWritten(name, 0)
     return bases
 
 

@@ -71,39 +71,43 @@ class BlockErrors:
 
 
 def read_block(
-    data: memoryview, at: int, compression: Compression, wanted: Sequence[Magic], errors: BlockErrors
+    data: memoryview, start: int, compression: Compression, wanted: Sequence[Magic], errors: BlockErrors
 ) -> Block:
     """Return the block that begins ``at`` a position of ``data``; raises if it is damaged or of no ``wanted`` kind."""
-    if len(data) - at < HEADER_BYTES:
+    if len(data) - start < HEADER_BYTES:
         raise errors.damaged("for it breaks off in its header")
-    magic, size, content_size, _, kind, per_checksum, on_disk = _HEADER.unpack_from(data, at)
+    magic, size, content_size, _, checksum_type, per_checksum, on_disk = _HEADER.unpack_from(data, start)
     if magic not in {expected.value for expected in wanted}:
         raise errors.damaged(f"for it begins with {bytes(magic)!r}")
-    end = at + HEADER_BYTES + size
+    end = start + HEADER_BYTES + size
     if not HEADER_BYTES <= on_disk <= HEADER_BYTES + size or not 0 <= content_size <= _MOST_CONTENT:
         raise errors.damaged("for its header states sizes that contradict each other")
     if end > len(data):
         raise errors.damaged(f"for it has {size} bytes, as it states, and the file ends before")
-    whole = data[at : at + on_disk]
-    _check(whole, data[at + on_disk : end], kind, per_checksum, errors)
-    return Block(_inflated(whole[HEADER_BYTES:], content_size, compression, errors), end)
+    block = data[start : start + on_disk]
+    _check(block, data[start + on_disk : end], checksum_type, per_checksum, errors)
+    return Block(_inflated(block[HEADER_BYTES:], content_size, compression, errors), end)
 
 
-def _check(whole: memoryview, checksums: memoryview, kind: int, per_checksum: int, errors: BlockErrors) -> None:
-    if kind == _NO_CHECKSUMS:
+def _check(
+    block: memoryview, checksums: memoryview, checksum_type: int, per_checksum: int, errors: BlockErrors
+) -> None:
+    """Raise if a block's bytes do not match their checksums; a block without checksums passes."""
+    if checksum_type == _NO_CHECKSUMS:
         return
-    if kind not in (_CRC32, _CRC32C) or per_checksum <= HEADER_BYTES:
-        raise errors.damaged(f"for it has checksums of the type {kind}, each of {per_checksum} bytes")
-    starts = range(0, len(whole), per_checksum)
+    if checksum_type not in (_CRC32, _CRC32C) or per_checksum <= HEADER_BYTES:
+        raise errors.damaged(f"for it has checksums of the type {checksum_type}, each of {per_checksum} bytes")
+    starts = range(0, len(block), per_checksum)
     if len(checksums) != len(starts) * _CHECKSUM_BYTES:
         raise errors.damaged(f"for it has {len(checksums)} bytes of checksums")
-    checksum = zlib.crc32 if kind == _CRC32 else crc32c
-    made = [checksum(whole[start : start + per_checksum]) for start in starts]
-    if not np.array_equal(np.frombuffer(checksums, ">u4"), np.array(made, np.uint32)):
+    checksum = zlib.crc32 if checksum_type == _CRC32 else crc32c
+    computed = [checksum(block[start : start + per_checksum]) for start in starts]
+    if not np.array_equal(np.frombuffer(checksums, ">u4"), np.array(computed, np.uint32)):
         raise errors.damaged("for its bytes do not match their checksums")
 
 
 def _inflated(data: memoryview, size: int, compression: Compression, errors: BlockErrors) -> bytes:
+    """Return a block's content, uncompressed; raises if it does not have the size that the header states."""
     if compression == Compression.NONE:
         content = bytes(data)
     else:
@@ -120,8 +124,8 @@ def _inflated(data: memoryview, size: int, compression: Compression, errors: Blo
     return content
 
 
-def write_block(magic: Magic, content: bytes, before: int, compression: Compression) -> bytes:
-    """Return a block; ``before`` is where the last block of its kind begins, -1 for none."""
+def write_block(magic: Magic, content: bytes, previous_start: int, compression: Compression) -> bytes:
+    """Return a block; ``previous_start`` is where the last block of its kind begins, -1 for none."""
     packed = content
     if compression == Compression.GZIP:
         deflater = zlib.compressobj(wbits=_GZIP)
@@ -129,27 +133,27 @@ def write_block(magic: Magic, content: bytes, before: int, compression: Compress
     on_disk = HEADER_BYTES + len(packed)
     count = -(-on_disk // _BYTES_A_CHECKSUM)
     size = len(packed) + count * _CHECKSUM_BYTES
-    header = _HEADER.pack(magic.value, size, len(content), before, _CRC32, _BYTES_A_CHECKSUM, on_disk)
-    whole = header + packed
-    checksums = [zlib.crc32(whole[at : at + _BYTES_A_CHECKSUM]) for at in range(0, on_disk, _BYTES_A_CHECKSUM)]
-    return whole + struct.pack(f">{count}I", *checksums)
+    header = _HEADER.pack(magic.value, size, len(content), previous_start, _CRC32, _BYTES_A_CHECKSUM, on_disk)
+    block = header + packed
+    checksums = [zlib.crc32(block[at : at + _BYTES_A_CHECKSUM]) for at in range(0, on_disk, _BYTES_A_CHECKSUM)]
+    return block + struct.pack(f">{count}I", *checksums)
 
 
-def moved_block(data: bytes, before: int, errors: BlockErrors) -> bytes | None:
-    """Return a data block with another beginning of the block before it, and otherwise the same bytes.
+def moved_block(data: bytes, previous_start: int, errors: BlockErrors) -> bytes | None:
+    """Return a data block with another ``previous_start``, as in `write_block`, and otherwise the same bytes.
 
     None if its checksums are of a type that is slow to make. Raises if it is damaged, as far as its checksums
     tell.
     """
-    magic, size, content_size, _, kind, per_checksum, on_disk = _HEADER.unpack_from(data)
-    if kind == _CRC32C:
+    magic, size, content_size, _, checksum_type, per_checksum, on_disk = _HEADER.unpack_from(data)
+    if checksum_type == _CRC32C:
         return None
     if magic != Magic.DATA.value or len(data) != HEADER_BYTES + size or not HEADER_BYTES <= on_disk <= len(data):
         raise errors.damaged("for its header states sizes that contradict each other")
-    _check(memoryview(data)[:on_disk], memoryview(data)[on_disk:], kind, per_checksum, errors)
-    header = _HEADER.pack(magic, size, content_size, before, kind, per_checksum, on_disk)
-    if kind == _NO_CHECKSUMS:
+    _check(memoryview(data)[:on_disk], memoryview(data)[on_disk:], checksum_type, per_checksum, errors)
+    header = _HEADER.pack(magic, size, content_size, previous_start, checksum_type, per_checksum, on_disk)
+    if checksum_type == _NO_CHECKSUMS:
         return header + data[HEADER_BYTES:]
-    first = zlib.crc32(data[HEADER_BYTES : min(per_checksum, on_disk)], zlib.crc32(header))
-    checksum = struct.pack(">I", first)
+    first_checksum = zlib.crc32(data[HEADER_BYTES : min(per_checksum, on_disk)], zlib.crc32(header))
+    checksum = struct.pack(">I", first_checksum)
     return header + data[HEADER_BYTES:on_disk] + checksum + data[on_disk + _CHECKSUM_BYTES :]

@@ -31,11 +31,11 @@ def crc32c(data: Any) -> int:
     while len(checksums) > 1:
         checksums = _moved(checksums[0::2], level) ^ checksums[1::2]
         level += 1
-    begun = np.array([_ALL], dtype=np.uint32)
+    start = np.array([_ALL], dtype=np.uint32)
     for level in range(len(values).bit_length()):
         if len(values) >> level & 1:
-            begun = _moved(begun, level)
-    return int(checksums[0] ^ begun[0]) ^ _ALL
+            start = _moved(start, level)
+    return int(checksums[0] ^ start[0]) ^ _ALL
 
 
 def _moved(words: Words, level: int) -> Words:
@@ -53,8 +53,8 @@ def _tables(level: int) -> Words:
     values = np.arange(256, dtype=np.uint32)
     words = np.stack([values << np.uint32(8 * byte) for byte in range(4)])
     if level == 0:
-        first = _bytes_table()
-        return np.stack([first, *(words[byte] >> np.uint32(8) for byte in range(1, 4))])
+        of_lowest_byte = _bytes_table()
+        return np.stack([of_lowest_byte, *(words[byte] >> np.uint32(8) for byte in range(1, 4))])
     half = level - 1
     return np.stack([_moved(_moved(row, half), half) for row in words])
 

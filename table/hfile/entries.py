@@ -47,6 +47,7 @@ NONE = Entries(pa.array([], pa.binary()), pa.array([], pa.binary()))
 
 
 def joined(parts: Sequence[Entries]) -> Entries:
+    """Return the entries of all parts, in their order."""
     if not parts:
         return NONE
     return Entries(pa.concat_arrays([part.keys for part in parts]), pa.concat_arrays([part.values for part in parts]))
@@ -61,56 +62,60 @@ class DataBlock:
         self._all_positions: tuple[Integers, Integers, Integers] | None = None
 
     def all(self) -> Entries:
+        """Return all entries."""
         starts, key_sizes, value_sizes = self._positions()
-        return self._of(starts, key_sizes, value_sizes)
+        return self._entries_of(starts, key_sizes, value_sizes)
 
     def find(self, keys: Sequence[bytes]) -> Entries:
         """Return the entries of some keys, each once."""
-        chosen = self._few(keys) if len(keys) <= _FEW else self._many(keys)
-        return self._some(chosen)
+        numbers = self._positions_of_few(keys) if len(keys) <= _FEW else self._positions_of_many(keys)
+        return self._entries_at(numbers)
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
         """Return the entries whose keys begin with one of some prefixes."""
-        wanted = [prefix for prefix in prefixes if prefix in self._content]
-        if not wanted:
+        occurring = [prefix for prefix in prefixes if prefix in self._content]
+        if not occurring:
             return NONE
         keys = self._keys()
-        chosen = pc.starts_with(keys, wanted[0])
-        for prefix in wanted[1:]:
-            chosen = pc.or_(chosen, pc.starts_with(keys, prefix))
-        return self._some(np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
+        begins = pc.starts_with(keys, occurring[0])
+        for prefix in occurring[1:]:
+            begins = pc.or_(begins, pc.starts_with(keys, prefix))
+        return self._entries_at(np.flatnonzero(begins.to_numpy(zero_copy_only=False)))
 
-    def _few(self, keys: Sequence[bytes]) -> Integers:
-        """Return which entries have some keys: only what looks like one of them needs all entries' positions."""
+    def _positions_of_few(self, keys: Sequence[bytes]) -> Integers:
+        """Return which entries have some keys; the positions of all entries are read only if a key's bytes occur."""
         numbers = []
         for key in keys:
-            looks = len(key).to_bytes(2, "big") + key + _AFTER_KEY
-            at = self._content.find(looks)
-            while at >= 0:
+            encoded_key = len(key).to_bytes(2, "big") + key + _AFTER_KEY
+            start = self._content.find(encoded_key)
+            while start >= 0:
                 # A value may hold the same bytes as a key.
-                position = at - _BEFORE_SIZE
+                position = start - _BEFORE_SIZE
                 starts = self._positions()[0]
                 entry = int(np.searchsorted(starts, position))
                 if entry < len(starts) and starts[entry] == position:
                     numbers.append(entry)
                     break
-                at = self._content.find(looks, at + 1)
+                start = self._content.find(encoded_key, start + 1)
         return np.unique(np.array(numbers, dtype=np.int64))
 
-    def _many(self, keys: Sequence[bytes]) -> Integers:
-        chosen = pc.is_in(self._keys(), value_set=pa.array(keys, pa.binary()))
-        return np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
+    def _positions_of_many(self, keys: Sequence[bytes]) -> Integers:
+        """Return which entries have some keys, by a column of all keys."""
+        has_key = pc.is_in(self._keys(), value_set=pa.array(keys, pa.binary()))
+        return np.flatnonzero(has_key.to_numpy(zero_copy_only=False))
 
     def _keys(self) -> pa.BinaryArray:
         starts, key_sizes, _ = self._positions()
         return _binary(self._content, starts + _BEFORE_KEY, key_sizes)
 
-    def _some(self, chosen: Integers) -> Entries:
+    def _entries_at(self, chosen: Integers) -> Entries:
+        """Return the entries with some numbers."""
         if len(chosen) == 0:
             return NONE
-        return self._of(*(positions[chosen] for positions in self._positions()))
+        return self._entries_of(*(positions[chosen] for positions in self._positions()))
 
-    def _of(self, starts: Integers, key_sizes: Integers, value_sizes: Integers) -> Entries:
+    def _entries_of(self, starts: Integers, key_sizes: Integers, value_sizes: Integers) -> Entries:
+        """Return the entries that begin at some bytes."""
         keys = starts + _BEFORE_KEY
         values = keys + key_sizes + len(_AFTER_KEY)
         return Entries(_binary(self._content, keys, key_sizes), _binary(self._content, values, value_sizes))
@@ -129,14 +134,14 @@ def _positions_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
     blocks all keys are of one size. Other blocks take longer.
     """
     if len(data) == 0:
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, none
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, nothing
     if len(data) < FRAME:
         raise ValueError("for it breaks off in its first entry")
-    first = _number(data, np.array([_BEFORE_SIZE]), 2)
+    first_key_size = _number(data, np.array([_BEFORE_SIZE]), 2)
     ends = np.flatnonzero(data[: 1 - len(_AFTER_KEY)] == _AFTER_KEY[1]) - 1
-    ends = ends[ends >= _BEFORE_KEY + first]
-    chain = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first))
+    ends = ends[ends >= _BEFORE_KEY + first_key_size]
+    chain = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first_key_size))
     if chain is None:
         positions = np.flatnonzero((data[: -FRAME + 1] == 0) & (data[1 : -FRAME + 2] == 0))
         chain = _linked(data, _with_ends(data, positions))
@@ -145,52 +150,52 @@ def _positions_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
     return chain
 
 
-def _with_ends(data: Bytes, at: Integers) -> Integers:
+def _with_ends(data: Bytes, starts: Integers) -> Integers:
     """Return those of some positions at which something like an entry begins.
 
     It has two sizes of its key, which agree, and after the key what all keys have.
     """
-    sizes = _number(data, at + _BEFORE_SIZE, 2)
-    end = at + _BEFORE_KEY + sizes
-    looks = _number(data, at + 2, 2) == sizes + _BESIDE_KEY
-    looks &= (sizes <= MOST_OF_A_KEY) & (end + len(_AFTER_KEY) < len(data))
-    at, end = at[looks], end[looks]
-    keeps = _number(data, end, 8) == int.from_bytes(_AFTER_KEY[:8], "big")
-    keeps &= _number(data, end + 8, 2) == int.from_bytes(_AFTER_KEY[8:], "big")
-    kept_positions: Integers = at[keeps]
-    return kept_positions
+    sizes = _number(data, starts + _BEFORE_SIZE, 2)
+    key_ends = starts + _BEFORE_KEY + sizes
+    may_begin = _number(data, starts + 2, 2) == sizes + _BESIDE_KEY
+    may_begin &= (sizes <= MOST_OF_A_KEY) & (key_ends + len(_AFTER_KEY) < len(data))
+    starts, key_ends = starts[may_begin], key_ends[may_begin]
+    has_ending = _number(data, key_ends, 8) == int.from_bytes(_AFTER_KEY[:8], "big")
+    has_ending &= _number(data, key_ends + 8, 2) == int.from_bytes(_AFTER_KEY[8:], "big")
+    begins: Integers = starts[has_ending]
+    return begins
 
 
-def _linked(data: Bytes, at: Integers) -> tuple[Integers, Integers, Integers] | None:
+def _linked(data: Bytes, starts: Integers) -> tuple[Integers, Integers, Integers] | None:
     """Return the chain of entries from the first byte to the last, with their sizes; None if there is none."""
-    sizes, values = _number(data, at + _BEFORE_SIZE, 2), _number(data, at + 4, 4)
-    follows = at + sizes + values + FRAME
-    if len(at) == 0 or at[0] != 0:
+    sizes, values = _number(data, starts + _BEFORE_SIZE, 2), _number(data, starts + 4, 4)
+    entry_ends = starts + sizes + values + FRAME
+    if len(starts) == 0 or starts[0] != 0:
         return None
-    if not np.array_equal(follows[:-1], at[1:]):
+    if not np.array_equal(entry_ends[:-1], starts[1:]):
         # A value may hold what looks like an entry.
-        chain = _chain(at, follows)
-        at, sizes, values, follows = at[chain], sizes[chain], values[chain], follows[chain]
-    if follows[-1] != len(data) or data[follows - 1].any() or data[at].any() or data[at + 1].any():
+        chain = _chain(starts, entry_ends)
+        starts, sizes, values, entry_ends = starts[chain], sizes[chain], values[chain], entry_ends[chain]
+    if entry_ends[-1] != len(data) or data[entry_ends - 1].any() or data[starts].any() or data[starts + 1].any():
         return None
-    return at, sizes, values
+    return starts, sizes, values
 
 
-def _number(data: Bytes, at: Integers, size: int) -> Integers:
+def _number(data: Bytes, positions: Integers, size: int) -> Integers:
     """Return the numbers of some bytes at some positions."""
-    at_each_byte: Integers = np.ndarray((len(data) - size + 1,), f">u{size}", data, strides=(1,))
-    return at_each_byte[at].astype(np.int64)
+    from_each_byte: Integers = np.ndarray((len(data) - size + 1,), f">u{size}", data, strides=(1,))
+    return from_each_byte[positions].astype(np.int64)
 
 
-def _chain(at: Integers, follows: Integers) -> Integers:
-    """Return the positions that the first leads to, one after the other.
+def _chain(starts: Integers, entry_ends: Integers) -> Integers:
+    """Return the numbers of the entries that follow each other from the first on.
 
     Doubling the links finds them in a few steps.
     """
-    nowhere = len(at)
-    position = np.searchsorted(at, follows)
-    links = np.append(at, -1)[position] == follows
-    jump = np.append(np.where(links, position, nowhere), nowhere)
+    nowhere = len(starts)
+    next_start = np.searchsorted(starts, entry_ends)
+    is_start = np.append(starts, -1)[next_start] == entry_ends
+    jump = np.append(np.where(is_start, next_start, nowhere), nowhere)
     linked = np.zeros(1, dtype=np.int64)
     while linked[-1] != nowhere:
         linked = np.concatenate((linked, jump[linked]))
@@ -230,21 +235,21 @@ def encode(entries: Entries) -> tuple[bytes, Integers]:
     tail = np.frombuffer(_AFTER_KEY, dtype=np.uint8)
     for position in range(_BEFORE_KEY):  # O(bytes of the beginning)
         data[starts + position] = head[:, position]
-    end = starts + _BEFORE_KEY + key_sizes
+    key_ends = starts + _BEFORE_KEY + key_sizes
     for position, value in enumerate(tail):  # O(bytes of the end)
-        data[end + position] = value
+        data[key_ends + position] = value
     if len(starts):
         for content, begins, sizes in (
             (keys, starts + _BEFORE_KEY, key_sizes),
-            (values, end + len(tail), value_sizes),
+            (values, key_ends + len(tail), value_sizes),
         ):
             inside = _inside(begins, sizes)
             data[: len(inside)][inside] = content
     return data.tobytes(), positions
 
 
-def _encoded(numbers: Integers, kind: str) -> Bytes:
-    encoded = numbers.astype(kind)
+def _encoded(numbers: Integers, dtype: str) -> Bytes:
+    encoded = numbers.astype(dtype)
     return encoded.view(np.uint8).reshape(len(numbers), encoded.itemsize)
 
 
@@ -254,5 +259,5 @@ def _bytes(array: pa.BinaryArray) -> tuple[Bytes, Integers]:
     if len(array) == 0:
         return np.zeros(0, dtype=np.uint8), np.zeros(0, dtype=np.int64)
     ends = np.frombuffer(offsets, dtype=np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
-    whole = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    return whole[ends[0] : ends[-1]], np.diff(ends)
+    octets = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return octets[ends[0] : ends[-1]], np.diff(ends)

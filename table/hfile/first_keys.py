@@ -28,24 +28,28 @@ class FirstKeys:
     keys: Sequence[bytes]
     order: bytes | None
 
-    def blocks_of(self, asked: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    def blocks_of(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         """Yield the blocks that can hold some of the given keys, and these keys; the given keys are sorted as bytes."""
         if self.order is not None:
-            asked = sorted(asked, key=self._comparable)
-        placed = asked if self.order is None else [self._comparable(key) for key in asked]
-        at = bisect_left(placed, self.keys[0]) if self.keys else len(placed)
-        while at < len(placed):
-            number = bisect_right(self.keys, placed[at]) - 1
-            end = bisect_left(placed, self.keys[number + 1], at) if number + 1 < len(self.keys) else len(placed)
-            yield number, asked[at:end]
-            at = end
+            keys = sorted(keys, key=self._comparable)
+        comparable = keys if self.order is None else [self._comparable(key) for key in keys]
+        start = bisect_left(comparable, self.keys[0]) if self.keys else len(comparable)
+        while start < len(comparable):
+            number = bisect_right(self.keys, comparable[start]) - 1
+            end = (
+                bisect_left(comparable, self.keys[number + 1], start)
+                if number + 1 < len(self.keys)
+                else len(comparable)
+            )
+            yield number, keys[start:end]
+            start = end
 
     def blocks_with(self, prefix: bytes) -> range:
         """Return the blocks that can hold keys with a prefix."""
         least = self._comparable(prefix)
-        after = _after(least)
-        first = max(0, bisect_left(self.keys, least) - 1)
-        return range(first, len(self.keys) if after is None else bisect_left(self.keys, after))
+        greater = _least_greater(least)
+        first_block = max(0, bisect_left(self.keys, least) - 1)
+        return range(first_block, len(self.keys) if greater is None else bisect_left(self.keys, greater))
 
     def _comparable(self, key: bytes) -> bytes:
         return key.translate(self.order)
@@ -54,15 +58,15 @@ class FirstKeys:
 def first_keys(keys: Sequence[bytes]) -> list[FirstKeys]:
     """Return the first keys of blocks in each order in which they ascend."""
     by_order = [FirstKeys([key.translate(order) for key in keys], order) for order in _ORDERS]
-    return [first for first in by_order if all(before <= after for before, after in pairwise(first.keys))]
+    return [in_order for in_order in by_order if all(earlier <= later for earlier, later in pairwise(in_order.keys))]
 
 
-def of_two_positions(asked: Sequence[bytes]) -> list[bytes]:
+def of_two_positions(keys: Sequence[bytes]) -> list[bytes]:
     """Return the keys whose position differs between the orders."""
-    return [key for key in asked if key.translate(_BY_UTF_16) != key]
+    return [key for key in keys if key.translate(_BY_UTF_16) != key]
 
 
-def _after(prefix: bytes) -> bytes | None:
+def _least_greater(prefix: bytes) -> bytes | None:
     """Return the least key that is greater than all keys with a prefix; None if there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

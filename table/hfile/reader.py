@@ -56,6 +56,7 @@ class HFile:
 
     @cached_property
     def trailer(self) -> Trailer:
+        """The file's trailer, checked against the file's size."""
         at = self._size - TRAILER_BYTES
         if at < len(MAGIC):
             raise self._errors(0).damaged(f"for the file has {self._size} bytes, too few for any HFile")
@@ -92,30 +93,33 @@ class HFile:
         root = self._block(self._bytes(at, self._size - TRAILER_BYTES), 0, at, Magic.ROOT)
         places = self._parsed(at, lambda: read_root_index(root.content, trailer.index_entries))
         for _ in range(1, trailer.levels):
-            places = [place for above in places for place in self._inner(above)]
+            places = [place for parent in places for place in self._inner_places(parent)]
         return places
 
-    def _inner(self, place: BlockPlace) -> list[BlockPlace]:
+    def _inner_places(self, place: BlockPlace) -> list[BlockPlace]:
+        """Return the places in an inner block of the index."""
         self._check_place(place)
         block = self._block(self._bytes(place.at, place.end), 0, place.at, Magic.LEAF, Magic.INTERMEDIATE)
         return self._parsed(place.at, lambda: read_inner_index(block.content))
 
     def scan(self) -> Iterator[Entries]:
         """Yield all entries in their order, those of some blocks at a time."""
-        left = self.count
-        for _, block, at in self._read(range(len(self.blocks))):
+        remaining = self.count
+        for _, block, at in self._data_blocks(range(len(self.blocks))):
             entries = self._parsed(at, block.all)
-            left -= len(entries)
+            remaining -= len(entries)
             yield entries
-        if left:
-            raise self._errors(self._size - TRAILER_BYTES).damaged(f"for it states {left} entries more than there are")
+        if remaining:
+            raise self._errors(self._size - TRAILER_BYTES).damaged(
+                f"for it states {remaining} entries more than there are"
+            )
 
     def entries_in(self, numbers: Sequence[int]) -> Entries:
         """Return the entries of some data blocks, by the blocks' numbers in their order."""
-        return stored.joined([self._parsed(at, block.all) for _, block, at in self._read(numbers)])
+        return stored.joined([self._parsed(at, block.all) for _, block, at in self._data_blocks(numbers)])
 
-    def moved_block(self, number: int, before: int) -> bytes | None:
-        """Return a data block to follow a block that begins at ``before``; None if it has to be made anew.
+    def moved_block(self, number: int, previous_start: int) -> bytes | None:
+        """Return a data block to follow a block that begins at ``previous_start``; None if it has to be made anew.
 
         Blocks side by side are read at once.
         """
@@ -127,7 +131,7 @@ class HFile:
             self._ahead = (place.at, self._bytes(place.at, end))
             start = place.at
         data = bytes(self._ahead[1][place.at - start : place.end - start])
-        return moved_block(data, before, self._errors(place.at))
+        return moved_block(data, previous_start, self._errors(place.at))
 
     @property
     def averages(self) -> tuple[int, int]:
@@ -148,67 +152,72 @@ class HFile:
         if not self.count:
             return stored.NONE
         ordered = pc.unique(keys.take(pc.sort_indices(keys)))
-        wanted: dict[int, list[bytes]] = {}
-        for index, asked in self._searches(ordered.to_pylist()):  # O(keys that are looked up)
-            for number, of_block in index.blocks_of(asked):
-                wanted.setdefault(number, []).extend(of_block)
-        return self._entries_in(wanted, DataBlock.find)
+        keys_by_block: dict[int, list[bytes]] = {}
+        for index, searched in self._searches(ordered.to_pylist()):  # O(keys that are looked up)
+            for number, of_block in index.blocks_of(searched):
+                keys_by_block.setdefault(number, []).extend(of_block)
+        return self._entries_in(keys_by_block, DataBlock.find)
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
         """Return the entries whose keys begin with one of some prefixes, in the order of the file."""
         if not self.count:
             return stored.NONE
-        wanted: dict[int, list[bytes]] = {}
-        for index, asked in self._searches(prefixes):
-            for prefix in asked:
+        prefixes_by_block: dict[int, list[bytes]] = {}
+        for index, searched in self._searches(prefixes):
+            for prefix in searched:
                 for number in index.blocks_with(prefix):  # O(blocks)
-                    wanted.setdefault(number, []).append(prefix)
-        return self._entries_in(wanted, DataBlock.with_prefixes)
+                    prefixes_by_block.setdefault(number, []).append(prefix)
+        return self._entries_in(prefixes_by_block, DataBlock.with_prefixes)
 
-    def _searches(self, asked: Sequence[bytes]) -> Iterator[tuple[FirstKeys, Sequence[bytes]]]:
+    def _searches(self, sought: Sequence[bytes]) -> Iterator[tuple[FirstKeys, Sequence[bytes]]]:
         """Yield the first keys of blocks in each order, with the keys or prefixes to search by them."""
         for index in self._first_keys:
-            yield index, asked
-            asked = of_two_positions(asked)
+            yield index, sought
+            sought = of_two_positions(sought)
 
     @cached_property
     def _first_keys(self) -> list[FirstKeys]:
+        """The first keys of the blocks in each order in which they ascend; raises if they ascend in none."""
         orders = first_keys([place.key for place in self.blocks])
         if not orders:
             raise self._errors(self.trailer.load_on_open).damaged("for its entries are out of order")
         return orders
 
-    def _entries_in(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
+    def _entries_in(
+        self, sought_by_block: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]
+    ) -> Entries:
+        """Return what ``find`` finds in some blocks, given by number what to look for in each."""
         parts = []
-        for number, block, at in self._read(sorted(wanted)):
-            entries = self._parsed(at, partial(find, block, wanted[number]))
+        for number, block, at in self._data_blocks(sorted(sought_by_block)):
+            entries = self._parsed(at, partial(find, block, sought_by_block[number]))
             if len(entries):
                 parts.append(entries)
         return stored.joined(parts)
 
-    def _read(self, numbers: Sequence[int]) -> Iterator[tuple[int, DataBlock, int]]:
+    def _data_blocks(self, numbers: Sequence[int]) -> Iterator[tuple[int, DataBlock, int]]:
         """Yield data blocks by their numbers, with their places; those side by side are fetched at once."""
         places = self.blocks
-        at = 0
-        while at < len(numbers):
-            end = at + 1
-            start = places[numbers[at]].at
+        position = 0
+        while position < len(numbers):
+            end = position + 1
+            start = places[numbers[position]].at
             while (
                 end < len(numbers)
                 and places[numbers[end]].at == places[numbers[end - 1]].end
                 and places[numbers[end]].end - start <= _READ_AT_ONCE
             ):
                 end += 1
-            chosen = [(number, places[number]) for number in numbers[at:end]]
-            for _, place in chosen:
+            neighbours = [(number, places[number]) for number in numbers[position:end]]
+            for _, place in neighbours:
                 self._check_place(place)
-            data = self._bytes(start, chosen[-1][1].end)
-            for number, place in chosen:
+            data = self._bytes(start, neighbours[-1][1].end)
+            for number, place in neighbours:
                 part = data[place.at - start : place.end - start]
                 yield number, DataBlock(self._block(part, 0, place.at, Magic.DATA).content), place.at
-            at = end
+            position = end
 
     def _check_place(self, place: BlockPlace) -> None:
+        """Raise if an index leads to a place outside the part of the file with data."""
         if not 0 <= place.at < place.end <= self.trailer.load_on_open:
             raise self._errors(self.trailer.load_on_open).damaged(f"for it leads to byte {place.at}, where no block is")
 
@@ -216,11 +225,13 @@ class HFile:
         return read_block(data, at, self.trailer.compression, wanted, self._errors(shown_at))
 
     def _bytes(self, start: int, end: int) -> memoryview:
+        """Return a range of the file's bytes; those of the file's end were read when it was opened."""
         if start >= self._window_at:
             return self._window[start - self._window_at : end - self._window_at]
         return memoryview(self._read_bytes(start, end))
 
     def _read_bytes(self, start: int, end: int) -> Any:
+        """Return a range of the file's bytes from the store; raises if the file became shorter."""
         with storage_errors("read", self._path):
             data = self._source.read_at(end - start, start)
         if len(data) != end - start:
@@ -228,6 +239,7 @@ class HFile:
         return data
 
     def _parsed(self, at: int, parse: Callable[[], T]) -> T:
+        """Return what a parser makes of the bytes at a position; its ValueError becomes a CorruptFileError."""
         try:
             return parse()
         except ValueError as error:

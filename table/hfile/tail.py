@@ -71,17 +71,18 @@ def read_trailer(data: bytes) -> Trailer:
         raise ValueError("for its fields do not end within it")
     fields = {number: value for number, value in _fields(data[at : at + length]) if isinstance(value, int)}
     try:
-        needed = [fields[number] for number in (1, 2, 5, 7, 8)]
+        required = [fields[number] for number in (1, 2, 5, 7, 8)]
         compression = Compression(fields.get(12, Compression.NONE))
     except KeyError as error:
         raise ValueError(f"for it lacks the field {error}") from None
     if 13 in dict(_fields(data[at : at + length])):
         raise ValueError("for the file is encrypted")
-    info, load_on_open, index_entries, entries, levels = needed
+    info, load_on_open, index_entries, entries, levels = required
     return Trailer(info, load_on_open, index_entries, entries, levels, fields.get(9, 0), fields.get(10, 0), compression)
 
 
 def write_trailer(trailer: Trailer) -> bytes:
+    """Return the last bytes of a file."""
     numbers = {
         1: trailer.file_info,
         2: trailer.load_on_open,
@@ -119,6 +120,7 @@ def read_file_info(content: bytes) -> dict[bytes, bytes]:
 
 
 def write_file_info(info: Mapping[bytes, bytes]) -> bytes:
+    """Return the content of the block in which a file says what it is."""
     pairs = (_text(1, _text(1, key) + _text(2, info[key])) for key in sorted(info))
     entries = b"".join(pairs)
     return _PROTO + _write_varint(len(entries)) + entries
@@ -140,6 +142,7 @@ def read_root_index(content: bytes, count: int) -> list[BlockPlace]:
 
 
 def write_root_index(places: Sequence[BlockPlace]) -> bytes:
+    """Return the content of the root index."""
     return b"".join(
         _PLACE.pack(place.at, place.size) + _write_hadoop_number(len(place.key) + 2) + index_key(place.key)
         for place in places
@@ -156,27 +159,31 @@ def read_inner_index(content: bytes) -> list[BlockPlace]:
     if len(content) < _INT.size:
         raise ValueError("for it has no entries")
     (count,) = _INT.unpack_from(content)
-    first = _INT.size * (count + 2)
+    entries_start = _INT.size * (count + 2)
     if not 0 <= count <= len(content) // _INT.size - 2:
         raise ValueError(f"for it says that it has {count} entries")
     offsets = struct.unpack_from(f">{count + 1}i", content, _INT.size)
     places = []
     for start, end in pairwise(offsets):  # O(blocks)
-        if not 0 <= start <= end - _PLACE.size <= len(content) - first - _PLACE.size:
+        if not 0 <= start <= end - _PLACE.size <= len(content) - entries_start - _PLACE.size:
             raise ValueError("for its entries do not end within it")
-        at, size = _PLACE.unpack_from(content, first + start)
-        places.append(BlockPlace(at, size, _row_key(content[first + start + _PLACE.size : first + end])))
+        at, size = _PLACE.unpack_from(content, entries_start + start)
+        places.append(
+            BlockPlace(at, size, _row_key(content[entries_start + start + _PLACE.size : entries_start + end]))
+        )
     return _in_order(places)
 
 
 def _in_order(places: list[BlockPlace]) -> list[BlockPlace]:
-    ascends = all(before.end <= after.at for before, after in pairwise(places))
+    """Return the places; ValueError if the blocks or their keys are out of order."""
+    ascends = all(earlier.end <= later.at for earlier, later in pairwise(places))
     if not ascends or not first_keys([place.key for place in places]):
         raise ValueError("for its entries are out of order")
     return places
 
 
 def _row_key(key: bytes) -> bytes:
+    """Return the row key in a key of an index; ValueError if its length is wrong."""
     length = int.from_bytes(key[:2], "big")
     if len(key) not in (2 + length, 2 + length + _SUFFIX):
         raise ValueError("for a key in it does not have the bytes that it states")
@@ -189,9 +196,9 @@ def _key_length(content: bytes, at: int) -> tuple[int, int]:
     Apache Hudi 1.1 wrote lengths over 127 as protobuf has them, not as Hadoop has them, and cannot read them itself. A
     key begins with its own length, which tells the two apart.
     """
-    for read in (_hadoop_number, _varint):
+    for read_number in (_hadoop_number, _varint):
         try:
-            length, begins = read(content, at)
+            length, begins = read_number(content, at)
         except ValueError:
             continue
         stated = int.from_bytes(content[begins : begins + 2], "big") + 2
@@ -204,16 +211,17 @@ def _hadoop_number(content: bytes, at: int) -> tuple[int, int]:
     """Return a number that is not negative as Hadoop's ``WritableUtils`` writes it, and where it ends."""
     if at >= len(content):
         raise ValueError("for a number in it has no end")
-    first = content[at]
-    if first < 0x80:
-        return first, at + 1
-    size = 0x90 - first
+    first_byte = content[at]
+    if first_byte < 0x80:
+        return first_byte, at + 1
+    size = 0x90 - first_byte
     if not 0 < size <= 8 or at + 1 + size > len(content):
         raise ValueError("for a number in it is negative, or has no end")
     return int.from_bytes(content[at + 1 : at + 1 + size], "big"), at + 1 + size
 
 
 def _write_hadoop_number(value: int) -> bytes:
+    """Return a number as Hadoop's ``WritableUtils`` writes it."""
     if value < 0x80:
         return bytes([value])
     size = (value.bit_length() + 7) // 8
@@ -221,6 +229,7 @@ def _write_hadoop_number(value: int) -> bytes:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Return a number as protobuf writes it, and where it ends; ValueError if it has no end."""
     value = 0
     for position, octet in enumerate(content[at : at + _LONGEST_VARINT]):
         value |= (octet & 0x7F) << 7 * position
@@ -230,6 +239,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _write_varint(value: int) -> bytes:
+    """Return a number as protobuf writes it."""
     octets = bytearray()
     while value >= 0x80:
         octets.append(value & 0x7F | 0x80)
@@ -253,8 +263,10 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _number(field: int, value: int) -> bytes:
+    """Return a field of a protobuf message that holds a number."""
     return _write_varint(field << 3 | _VARINT) + _write_varint(value)
 
 
 def _text(field: int, value: bytes) -> bytes:
+    """Return a field of a protobuf message that holds bytes."""
     return _write_varint(field << 3 | _BYTES) + _write_varint(len(value)) + value

@@ -43,7 +43,7 @@ class HFileWriter:
     count: int = field(default=0, init=False)
     _blocks: list[BlockPlace] = field(default_factory=list, init=False)
     _last_key: bytes | None = field(default=None, init=False)
-    _before: int = field(default=-1, init=False)
+    _previous_start: int = field(default=-1, init=False)
     _sizes: list[int] = field(default_factory=lambda: [0, 0], init=False)
 
     def add(self, entries: Entries) -> None:
@@ -55,16 +55,17 @@ class HFileWriter:
             return
         self._check(entries)
         data, places = encode(entries)
-        at = 0
-        while at < len(entries):
-            end = int(np.searchsorted(places, places[at] + self.block_bytes, side="right")) - 1
-            end = max(end, at + 1)
-            first = entries.keys[at].as_py()  # one value a block
-            self._data_block(first, data[places[at] : places[end]])
-            at = end
-        self._note(entries)
+        start = 0
+        while start < len(entries):
+            end = int(np.searchsorted(places, places[start] + self.block_bytes, side="right")) - 1
+            end = max(end, start + 1)
+            first_key = entries.keys[start].as_py()  # one value a block
+            self._data_block(first_key, data[places[start] : places[end]])
+            start = end
+        self._count_entries(entries)
 
-    def _note(self, entries: Entries) -> None:
+    def _count_entries(self, entries: Entries) -> None:
+        """Count written entries, and keep their last key, below which no further entry may be."""
         self.count += len(entries)
         self._last_key = entries.keys[-1].as_py()  # one value a call
         for number, array in enumerate((entries.keys, entries.values)):
@@ -78,21 +79,21 @@ class HFileWriter:
         data, places = encode(entries)
         count = -(-int(places[-1]) // int(self.block_bytes * _FILLED))
         ends = np.searchsorted(places, np.arange(1, count + 1) * places[-1] // count, side="right") - 1
-        at = 0
+        start = 0
         for end in np.unique(ends[ends > 0]).tolist():  # O(blocks)
-            self._data_block(entries.keys[at].as_py(), data[places[at] : places[end]])  # one value a block
-            at = end
-        self._note(entries)
+            self._data_block(entries.keys[start].as_py(), data[places[start] : places[end]])  # one value a block
+            start = end
+        self._count_entries(entries)
 
-    def copy(self, block: bytes, first: bytes) -> None:
+    def copy(self, block: bytes, first_key: bytes) -> None:
         """Write a whole data block of another file with the same compression, as `HFile.moved_block` made it.
 
         ``first`` is not greater than any of its keys. The caller counts its entries by `note_copied`.
         """
-        self._before = self.size
-        self._blocks.append(BlockPlace(self.size, len(block), first))
+        self._previous_start = self.size
+        self._blocks.append(BlockPlace(self.size, len(block), first_key))
         self._write(block)
-        self._last_key = first
+        self._last_key = first_key
 
     def note_copied(self, count: int, key_bytes: int, value_bytes: int) -> None:
         """Count entries in copied blocks, with the bytes of all their keys and values."""
@@ -103,7 +104,7 @@ class HFileWriter:
     @property
     def before(self) -> int:
         """Where the last data block begins, -1 for none."""
-        return self._before
+        return self._previous_start
 
     def close(self) -> None:
         """Write the index and the rest of the file's end; the stream stays open."""
@@ -112,28 +113,39 @@ class HFileWriter:
         self._write(write_block(Magic.ROOT, b"", -1, self.compression))
         file_info = self.size
         self._write(write_block(Magic.INFO, write_file_info(self._info()), -1, self.compression))
-        first, last = (self._blocks[0].at, self._blocks[-1].at) if self._blocks else (0, 0)
+        first_block, last_block = (self._blocks[0].at, self._blocks[-1].at) if self._blocks else (0, 0)
         trailer = Trailer(
-            file_info, load_on_open, len(self._blocks), self.count, 1, first, last, self.compression, load_on_open
+            file_info,
+            load_on_open,
+            len(self._blocks),
+            self.count,
+            1,
+            first_block,
+            last_block,
+            self.compression,
+            load_on_open,
         )
         self._write(write_trailer(trailer))
 
     def _check(self, entries: Entries) -> None:
+        """Raise ValueError if keys do not ascend from the last key, or a key is too long."""
         keys = entries.keys
         grows = pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py()  # one value a call
-        first = keys[0].as_py()  # one value a call
-        if not grows or (self._last_key is not None and not self._last_key < first):
+        first_key = keys[0].as_py()  # one value a call
+        if not grows or (self._last_key is not None and not self._last_key < first_key):
             raise ValueError("the keys of an HFile come in their order as bytes, each once")
         if pc.max(pc.binary_length(keys)).as_py() > MOST_OF_A_KEY:  # one value a call
             raise ValueError(f"a key of an HFile has at most {MOST_OF_A_KEY} bytes")
 
-    def _data_block(self, first: bytes, content: bytes) -> None:
-        block = write_block(Magic.DATA, content, self._before, self.compression)
-        self._before = self.size
-        self._blocks.append(BlockPlace(self.size, len(block), first))
+    def _data_block(self, first_key: bytes, content: bytes) -> None:
+        """Write a data block, and note its place for the index."""
+        block = write_block(Magic.DATA, content, self._previous_start, self.compression)
+        self._previous_start = self.size
+        self._blocks.append(BlockPlace(self.size, len(block), first_key))
         self._write(block)
 
     def _info(self) -> dict[bytes, bytes]:
+        """Return what the file says of itself: the schema, average sizes and the last key, and the caller's notes."""
         made_at = time.time() if self.made_at is None else self.made_at
         keys, values = (size // max(self.count, 1) for size in self._sizes)
         info = {

@@ -49,26 +49,26 @@ def is_unnoted(config: TableConfig) -> bool:
 def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
     """Return the index of a table's live file groups, if any."""
     buckets: list[tuple[int, FileGroupId]] = []
-    others: list[FileGroupId] = []
+    unnumbered: list[FileGroupId] = []
     for group in groups:
         number = bucket_by_name(group.file_id)
         if number is None:
-            others.append(group)
+            unnumbered.append(group)
         else:
             buckets.append((number, group))
     greatest = max((number for number, _ in buckets), default=0)
-    if not buckets or _may_be_chance(len(buckets), greatest, len(buckets) + len(others)):
+    if not buckets or _may_be_chance(len(buckets), greatest, len(buckets) + len(unnumbered)):
         return InferredIndex(key.SIMPLE)
-    return InferredIndex(None, (buckets[0][1], others[0])) if others else InferredIndex(key.BUCKET)
+    return InferredIndex(None, (buckets[0][1], unnumbered[0])) if unnumbered else InferredIndex(key.BUCKET)
 
 
 def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     """Return the index of a table's live file groups, or of its replaced file groups if it has no others."""
-    named = tuple(partitions)
-    live = [group.id for partition in named for group in view.groups(partition).values()]
+    paths = tuple(partitions)
+    live = [group.id for partition in paths for group in view.groups(partition).values()]
     if live:
         return index_of_groups(live)
-    inferred = index_of_groups([group.id for partition in named for group in view.replaced_groups(partition).values()])
+    inferred = index_of_groups([group.id for partition in paths for group in view.replaced_groups(partition).values()])
     # A contradiction between replaced file groups does not matter.
     return InferredIndex(key.SIMPLE) if inferred.kind is None else inferred
 
@@ -105,6 +105,7 @@ def with_inferred(config: TableConfig, inferred: InferredIndex) -> TableConfig:
 
 
 def mixed(inferred: InferredIndex, where: str) -> UnsupportedTableError:
+    """Return the error for a table whose file groups are buckets in part."""
     return UnsupportedTableError(
         f"The table {where} {mixture(inferred)}, so that its index is unknown.",
         f"If none of its writers uses buckets, set {key.INDEX_TYPE}={key.SIMPLE} once; pyhudi remembers it in the "
@@ -113,10 +114,12 @@ def mixed(inferred: InferredIndex, where: str) -> UnsupportedTableError:
 
 
 def mixture(inferred: InferredIndex) -> str:
-    bucket, other = inferred.mixture
+    """Return the words for a bucket and a file group that is none, as they occur in one table."""
+    bucket, unnumbered = inferred.mixture
     return (
         f"says nothing of its index, and has the file group {bucket.file_id} in partition {bucket.partition_path!r}, "
-        f"which is a bucket by its name, beside {other.file_id} in partition {other.partition_path!r}, which is none"
+        f"which is a bucket by its name, beside {unnumbered.file_id} in partition {unnumbered.partition_path!r}, which "
+        "is none"
     )
 
 

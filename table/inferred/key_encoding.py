@@ -31,7 +31,7 @@ def with_inferred_key_encoding(table: Table) -> Table:
     """Return a table whose properties say how keys are spelled: from some rows, else as its version's release does."""
     if table.config.names_key_field is not None:
         return table
-    return replace(table, config=table.config.with_key_field(_look_up(table, _SLICES_LOOKED_INTO)))
+    return replace(table, config=table.config.with_key_field(_stored_spelling(table, _SLICES_LOOKED_INTO)))
 
 
 def noted_key_encoding(table: Table) -> str | None:
@@ -43,22 +43,22 @@ def noted_key_encoding(table: Table) -> str | None:
     config = table.config
     if config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
         return None
-    named = config.names_key_field
-    named = _look_up(table, None) if named is None else named
-    return None if named is None else config.with_key_field(named).properties[key.COMPLEX_KEY_ENCODING]
+    is_named = config.names_key_field
+    is_named = _stored_spelling(table, None) if is_named is None else is_named
+    return None if is_named is None else config.with_key_field(is_named).properties[key.COMPLEX_KEY_ENCODING]
 
 
-def _look_up(table: Table, most_slices: int | None) -> bool | None:
+def _stored_spelling(table: Table, most_slices: int | None) -> bool | None:
     """Return whether the keys in a table's files are spelt with the name of their field; None if there are none."""
     timeline = table.timeline()
     schema = latest_schema(table.config, timeline)
     [field] = table.config.record_key_fields
     if schema is None or find_field(schema, field) is None:
         return None
-    wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
+    columns = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
     examples: dict[bool, str] = {}
     for file_slice in islice(open_view(timeline).all_slices(), most_slices):
-        for file, rows in some_rows(table.storage, file_slice, wanted):
+        for file, rows in some_rows(table.storage, file_slice, columns):
             examples |= dict.fromkeys(_spellings(rows, field), file.path)
     if len(examples) > 1:
         raise UnsupportedTableError(
@@ -75,6 +75,6 @@ def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
     """Return the spellings of the keys of some rows: True with their field's name in front, False without."""
     # A value may begin with its field's name, so compare the keys with the rows' own values.
     stored = rows.column(RECORD_KEY)
-    bare = pc.fill_null(pc.equal(stored, KeyColumn(field, ROLE).texts(values_of(rows, field))), False)
-    named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), bare)
-    return set(pc.unique(named.filter(stored.is_valid())).to_pylist())  # O(2)
+    is_bare = pc.fill_null(pc.equal(stored, KeyColumn(field, ROLE).texts(values_of(rows, field))), False)
+    is_named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), is_bare)
+    return set(pc.unique(is_named.filter(stored.is_valid())).to_pylist())  # O(2)

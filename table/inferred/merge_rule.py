@@ -44,5 +44,6 @@ def release_of_properties(config: TableConfig) -> str:
 
 
 def _release_of_commits(timeline: Timeline) -> str | None:
+    """Return the releases that made the newest completed write with statistics; None if no write tells them."""
     writers = (writer_of(timeline.files.read_commit(instant)) for instant in reversed(timeline.writes))
     return next((writer for writer in writers if writer in _DEFAULTS), None)

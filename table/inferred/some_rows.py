@@ -15,6 +15,7 @@ from ..files.logs.whole_log import read_log
 
 
 def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
+    """Yield one batch of the base file and one of the newest log file, each with its file."""
     if file_slice.base is not None:
         with open_base(storage, file_slice.base) as reader:
             for rows in islice(reader.batches(schema), 1):

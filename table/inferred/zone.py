@@ -45,13 +45,13 @@ class _StoredRows:
         """Return whether the options of `config` put every row into the partition that it is stored in."""
         keys = KeyGenerator(config, self.schema)
         try:
-            made = [keys.partition_paths(batch).cast(pa.string()) for batch in self.rows.to_batches()]
+            paths = [keys.partition_paths(batch).cast(pa.string()) for batch in self.rows.to_batches()]
         except PartitionValueError:
             return False
-        return bool(pa.chunked_array(made, pa.string()).combine_chunks().equals(self.paths))
+        return bool(pa.chunked_array(paths, pa.string()).combine_chunks().equals(self.paths))
 
 
-def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
+def infer_zone(table: Table, given_options: Mapping[str, str]) -> dict[str, str]:
     """Return the option of the zone of the paths, if it alone is missing from a table's and the given time options.
 
     Raises MissingOptionError if the rows fit no zone, or two that will differ. Without rows it returns nothing.
@@ -59,7 +59,7 @@ def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
     config = table.config
     if PartitionType.TIMESTAMP not in config.partition_types:
         return {}
-    options = {**config.time_options, **given}
+    options = {**config.time_options, **given_options}
     if TimeOptions(options, table.path).missing() != [key.TIME_OUTPUT_ZONE]:
         return {}
     stored = _find_rows(table)
@@ -70,11 +70,11 @@ def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
         zone for zone in _candidates() if stored.fits(TableConfig({**properties, key.TIME_OUTPUT_ZONE: zone.name}))
     ]
     moments = _weeks_to_compare(stored, config, options)
-    first = fitting[0].local(moments) if fitting else moments
-    other = next((zone for zone in fitting[1:] if not np.array_equal(zone.local(moments), first)), None)
-    if fitting and other is None:
+    first_local = fitting[0].local(moments) if fitting else moments
+    disagreeing = next((zone for zone in fitting[1:] if not np.array_equal(zone.local(moments), first_local)), None)
+    if fitting and disagreeing is None:
         return {key.TIME_OUTPUT_ZONE: fitting[0].name}
-    fit = f"both {fitting[0].name} and {other.name}" if other else "no time zone that pyhudi knows"
+    fit = f"both {fitting[0].name} and {disagreeing.name}" if disagreeing else "no time zone that pyhudi knows"
     raise MissingOptionError(
         f"The table {table.path} has partitions made of times, {key.TIME_OUTPUT_ZONE} is not given, and the stored "
         f"rows that pyhudi looked at fit {fit}.",
@@ -83,6 +83,7 @@ def infer_zone(table: Table, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_rows(table: Table) -> _StoredRows | None:
+    """Return rows with the earliest and latest times of some partitions; None for a table without rows."""
     timeline = table.timeline()
     schema = latest_schema(table.config, timeline)
     if schema is None:
@@ -91,14 +92,14 @@ def _find_rows(table: Table) -> _StoredRows | None:
     partitions = view.partitions()
     # Rows on both sides of a border between partitions tell most, so that two neighbours are looked into at a time.
     step = max(2, -(-len(partitions) // (_SLICES_LOOKED_INTO // 2)))
-    wanted = pa.schema([schema.field(name) for name in {root_of(field) for field in table.config.partition_fields}])
+    columns = pa.schema([schema.field(name) for name in {root_of(field) for field in table.config.partition_fields}])
     batches, paths = [], []
     for partition in (name for number, name in enumerate(partitions) if number % step < 2):
         for file_slice in [*view.slices(partition).values()][:1]:
-            for _, rows in some_rows(table.storage, file_slice, wanted):
+            for _, rows in some_rows(table.storage, file_slice, columns):
                 batches.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
                 paths += [partition] * batches[-1].num_rows
-    rows = pa.Table.from_batches(batches, wanted).combine_chunks()
+    rows = pa.Table.from_batches(batches, columns).combine_chunks()
     return _StoredRows(rows, pa.array(paths, pa.string()), schema) if rows.num_rows else None
 
 
@@ -107,11 +108,12 @@ def _bounds(times: Iterable[pa.Array]) -> list[int]:
     positions = set()
     for values in times:
         extremes = pc.min_max(values)
-        positions |= {pc.index(values, extremes[end]).as_py() for end in ("min", "max")}  # one value a batch
+        positions |= {pc.index(values, extremes[bound]).as_py() for bound in ("min", "max")}  # one value a batch
     return sorted(positions - {-1})
 
 
 def _times(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
+    """Yield the values of the partition columns of times."""
     for field, kind in zip(config.partition_fields, config.partition_types, strict=True):
         if kind is PartitionType.TIMESTAMP:
             yield values_of(rows, field)
@@ -121,9 +123,9 @@ def _weeks_to_compare(stored: _StoredRows, config: TableConfig, options: Mapping
     """Return a moment in each week from the earliest row to some years from now."""
     times = TimeOptions({**options, key.TIME_OUTPUT_ZONE: "UTC"}, config.name).partitions()
     earliest = [times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _times(rows, config)]
-    last = dt.datetime(dt.datetime.now(dt.timezone.utc).year + _YEARS_AHEAD, 1, 1, tzinfo=dt.timezone.utc)
-    first = np.clip(min(earliest), FIRST_MS, LAST_MS)
-    return np.arange(first, max(first, int(last.timestamp()) * 1000) + 7 * DAY, 7 * DAY, dtype=np.int64)
+    until = dt.datetime(dt.datetime.now(dt.timezone.utc).year + _YEARS_AHEAD, 1, 1, tzinfo=dt.timezone.utc)
+    start = np.clip(min(earliest), FIRST_MS, LAST_MS)
+    return np.arange(start, max(start, int(until.timestamp()) * 1000) + 7 * DAY, 7 * DAY, dtype=np.int64)
 
 
 def _candidates() -> Iterator[TimeZone]:

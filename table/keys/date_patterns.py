@@ -82,6 +82,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class DatePattern:
+    """A pattern as a sequence of letters' runs and literal texts."""
+
     tokens: tuple[Token, ...]
 
     @classmethod
@@ -115,6 +117,7 @@ class DatePattern:
         return any(token.letter == "Z" for token in self.tokens)
 
     def check_writable(self) -> None:
+        """Raise ValueError for a pattern by which pyhudi writes no times."""
         if self.tells_offset:
             raise ValueError("pyhudi writes no zone offsets ('Z')")
 
@@ -126,6 +129,7 @@ class DatePattern:
 
 
 def _write(token: Token, moment: dt.datetime) -> str:
+    """Return what one token of a pattern makes of a moment."""
     letter, length = token.letter, token.length
     if letter == "Z":
         return moment.strftime("%z")
@@ -142,6 +146,7 @@ def _write(token: Token, moment: dt.datetime) -> str:
 
 
 def _number(token: Token, moment: dt.datetime) -> int:
+    """Return the number that a token of digits shows of a moment."""
     if token.letter in YEARS:
         year = moment.isocalendar()[0] if token.letter == "x" else moment.year
         return year % 100 if token.length == len("yy") else year

@@ -57,13 +57,14 @@ def check_readable(pattern: DatePattern) -> None:
         if what in by_part:
             raise ValueError(f"{str(by_part[what])!r} and {str(token)!r} both tell the {what}")
         by_part[what] = token
-    for token, after in zip(pattern.tokens, pattern.tokens[1:], strict=False):
-        runs_on = token.is_name and (after.is_name or after.text[:1].isalpha())
-        if runs_on or (token.letter == "Z" and (after.is_number or after.text[:1] in {":", ".", ","})):
+    for token, next_token in zip(pattern.tokens, pattern.tokens[1:], strict=False):
+        runs_on = token.is_name and (next_token.is_name or next_token.text[:1].isalpha())
+        if runs_on or (token.letter == "Z" and (next_token.is_number or next_token.text[:1] in {":", ".", ","})):
             raise ValueError(f"nothing tells where {str(token)!r} ends")
 
 
 def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
+    """Return the times of texts by a pattern, which of the texts match it, and which of these are valid."""
     matches = pc.extract_regex(texts, _expression(pattern))
     fields: dict[str, tuple[Token, Millis]] = {}
     for position, token in enumerate(pattern.tokens):
@@ -82,26 +83,28 @@ def _expression(pattern: DatePattern) -> str:
     Joda-Time does not backtrack: a number right in front of another number must have all its digits.
     """
     parts = []
-    for position, (token, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
+    for position, (token, next_token) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
         if token.letter:
-            parts.append(f"(?P<f{position}>{_part(token, joined=after is not None and after.is_number)})")
+            parts.append(f"(?P<f{position}>{_part(token, joined=next_token is not None and next_token.is_number)})")
         else:
             parts.append(f"(?i:{''.join(map(_escaped, token.text))})")
     return f"^{''.join(parts)}$"
 
 
 def _part(token: Token, *, joined: bool) -> str:
+    """Return the regular expression for one token; a ``joined`` number is right in front of another number."""
     if token.letter == "Z":
         return _OFFSET
     if token.is_name:
         return "|".join(dict.fromkeys(case for name in _names(token) for case in (name, name.lower(), name.upper())))
     if token.letter in YEARS:
         return rf"\d{{{token.length}}}" if joined else rf"\+?\d{{1,{_YEAR_DIGITS}}}"
-    most = min(token.length, _MOST_DIGITS["S"]) if token.letter == "S" else _MOST_DIGITS.get(token.letter, 2)
-    return rf"\d{{{most}}}" if joined else rf"\d{{1,{most}}}"
+    most_digits = min(token.length, _MOST_DIGITS["S"]) if token.letter == "S" else _MOST_DIGITS.get(token.letter, 2)
+    return rf"\d{{{most_digits}}}" if joined else rf"\d{{1,{most_digits}}}"
 
 
 def _escaped(char: str) -> str:
+    """Return a character so that a regular expression takes it literally."""
     return rf"\x{{{ord(char):X}}}"
 
 
@@ -133,8 +136,8 @@ def _values(token: Token, parts: pa.StringArray) -> Millis:
 
 def _in_this_time(years: Millis) -> Millis:
     """Return the years of two digits: Joda-Time takes the years from 80 years ago to 19 years ahead."""
-    least = dt.datetime.now(dt.timezone.utc).year - _PIVOT - 50
-    return least + (years - least) % 100
+    first_year = dt.datetime.now(dt.timezone.utc).year - _PIVOT - 50
+    return first_year + (years - first_year) % 100
 
 
 def _offsets(parts: pa.StringArray) -> Millis:
@@ -154,6 +157,7 @@ def _integers(numbers: pa.Array) -> Millis:
 
 
 def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
+    """Return local times in milliseconds made of the parts of ``count`` texts, and which of them are valid."""
     valid = np.ones(count, np.bool_)
 
     def number(what: str, default: int, least: int, most: int) -> Millis:
@@ -165,12 +169,12 @@ def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Mill
     tells_day = {"month", "day", "day of the year", "day of the week"} & fields.keys()
     year = number("year", 2000 if tells_day else 1970, 1, 9999) - 1970
     month = year * 12 + number("month", 1, 1, 12) - 1
-    first, after = _first_days(month, "M8[M]")
-    days = first + number("day", 1, 1, 31) - 1
+    first_day, next_first_day = _first_days(month, "M8[M]")
+    days = first_day + number("day", 1, 1, 31) - 1
     if "day of the year" in fields:
-        first, after = _first_days(year, "M8[Y]")
-        days = first + number("day of the year", 1, 1, 366) - 1
-    valid &= days < after
+        first_day, next_first_day = _first_days(year, "M8[Y]")
+        days = first_day + number("day of the year", 1, 1, 366) - 1
+    valid &= days < next_first_day
     if "day of the week" in fields:
         # The day moves within its week, from Monday on; 1970 began on a Thursday.
         days = days - (days + 3) % 7 + number("day of the week", 0, 0, 6)
@@ -185,5 +189,7 @@ def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Mill
 
 def _first_days(numbers: Millis, unit: str) -> tuple[Millis, Millis]:
     """Return the first day of each month or year, counted from 1970, and of the next month or year."""
-    first, after = (part.astype(unit).astype("M8[D]").astype(np.int64) for part in (numbers, numbers + 1))
-    return first, after
+    first_days, next_first_days = (
+        part.astype(unit).astype("M8[D]").astype(np.int64) for part in (numbers, numbers + 1)
+    )
+    return first_days, next_first_days

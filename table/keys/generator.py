@@ -34,11 +34,12 @@ class GeneratedKeys:
 
     def __init__(self, instant_time: str, partition: int) -> None:
         self._prefix = f"{instant_time}_{partition}"
-        self._given = 0
+        self._taken = 0
 
     def take(self, count: int) -> pa.StringArray:
-        numbers = pa.array(np.arange(self._given, self._given + count)).cast(pa.string())
-        self._given += count
+        """Return the keys of the next rows."""
+        numbers = pa.array(np.arange(self._taken, self._taken + count)).cast(pa.string())
+        self._taken += count
         return pc.binary_join_element_wise(self._prefix, numbers, "_")
 
 
@@ -125,12 +126,12 @@ class KeyGenerator:
         paths = [""]
         for position, field in enumerate(self._partitions):
             column = KeyColumn(field, PARTITION)
-            inner, segments = self._segments(self._values(batch, column), column)
+            column_codes, segments = self._segments(self._values(batch, column), column)
             if position == 0:
-                codes, paths = inner, segments
+                codes, paths = column_codes, segments
                 continue
             # Combining two columns at a time keeps the codes below the square of the batch's rows.
-            pairs, codes = np.unique(codes * max(len(segments), 1) + inner, return_inverse=True)
+            pairs, codes = np.unique(codes * max(len(segments), 1) + column_codes, return_inverse=True)
             paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
         return _dictionary(codes, paths)
 
@@ -158,6 +159,7 @@ class KeyGenerator:
         return self._made_times
 
     def _values(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.Array:
+        """Return a key column's values, cast to the table's type if the table has the column."""
         self._check_column(batch.schema, column)
         values = values_of(batch, column.field)
         stored = self._stored_field(column)
@@ -167,9 +169,11 @@ class KeyGenerator:
         return conform_array(values, pa.field(column.field, stored.type), by_value=True)
 
     def _stored_field(self, column: KeyColumn) -> pa.Field | None:
+        """Return the table's field for a key column; None without a schema, or if it has no such field."""
         return None if self._schema is None else find_field(self._schema, column.field)
 
     def _check_column(self, schema: pa.Schema, column: KeyColumn) -> None:
+        """Raise MissingColumnError or UnsupportedTypeError for a column of which no keys or paths can be made."""
         field = find_field(schema, column.field)
         if field is None:
             raise MissingColumnError(
@@ -186,11 +190,12 @@ class KeyGenerator:
             column.check_type(kind)
 
     def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
+        """Return the error for the first row whose key is blank, with its values in the other key columns."""
         row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)
-        others = [
+        shown_fields = [
             f for f in dict.fromkeys((*self._fields, *self._partitions)) if find_field(batch.schema, f) is not None
         ]
-        context = ", ".join(f"{field}={values_of(batch, field)[row].as_py()!r}" for field in others)  # O(fields)
+        context = ", ".join(f"{field}={values_of(batch, field)[row].as_py()!r}" for field in shown_fields)  # O(fields)
         names = ", ".join(repr(field) for field in self._fields)
         noun = "column" if len(self._fields) == 1 else "columns"
         return NullKeyError(
@@ -203,6 +208,7 @@ class KeyGenerator:
 def _check_fields(
     table: str, kind: KeyGeneratorType, record_keys: tuple[str, ...], partitions: tuple[str, ...]
 ) -> None:
+    """Raise UnsupportedTableError if a key generator of single fields has several."""
     if kind in _OF_ONE_FIELD and (len(record_keys) > 1 or len(partitions) > 1):
         raise UnsupportedTableError(
             f"Table {table!r} has the key generator {kind.value}, which takes one record key field and one partition "

@@ -33,7 +33,7 @@ def unescape(text: str) -> str:
 def format_segment(value: str | None, field: str, config: TableConfig) -> str:
     """Return the part of the partition path of one value; without escaping it may be several folders."""
     text = HIVE_DEFAULT_PARTITION if not value else escape(value) if config.url_encode else value
-    return _named(text, field, config)
+    return _with_field_name(text, field, config)
 
 
 def check_safe(value: str | None, field: str, config: TableConfig) -> None:
@@ -44,7 +44,7 @@ def check_safe(value: str | None, field: str, config: TableConfig) -> None:
     if reason is None:
         return
     cure = "Change the value."
-    if not config.url_encode and _danger(_named(escape(value or ""), field, config), leading) is None:
+    if not config.url_encode and _danger(_with_field_name(escape(value or ""), field, config), leading) is None:
         cure = "Change the value, or make the table with hoodie.datasource.write.partitionpath.urlencode=true."
     raise PartitionValueError(
         f"The value {value!r} of partition column {field!r} would make the folder {segment!r}: {reason}.", cure
@@ -61,11 +61,13 @@ def check_safe_path(path: str, table: str) -> None:
         )
 
 
-def _named(text: str, field: str, config: TableConfig) -> str:
+def _with_field_name(text: str, field: str, config: TableConfig) -> str:
+    """Return a folder's name: ``field=value`` in Hive's style, else the value."""
     return f"{field}={text}" if config.hive_style else text
 
 
 def _danger(segment: str, leading: bool) -> str | None:
+    """Return why a partition must not have this path, as a clause for an error; None if it may."""
     folders = segment.split("/")
     if "" in folders:
         return "it has an empty folder name (a slash at an end or two in a row)"
@@ -101,12 +103,12 @@ def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None
     if parts is None:
         return None
     values: dict[str, str | None] = {}
-    for field, kind, part in zip(config.partition_fields, kinds, parts, strict=True):
+    for field, partition_type, part in zip(config.partition_fields, kinds, parts, strict=True):
         prefix = f"{field}=" if config.hive_style else ""
         if not part.startswith(prefix):
             return None
         text = part[len(prefix) :]
-        if kind is PartitionType.SIMPLE:
+        if partition_type is PartitionType.SIMPLE:
             values[field] = None if text == HIVE_DEFAULT_PARTITION else unescape(text) if config.url_encode else text
     return values
 

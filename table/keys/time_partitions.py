@@ -78,6 +78,7 @@ class TimePartitions:
     output: DatePattern
 
     def check_type(self, kind: pa.DataType, field: str) -> None:
+        """Raise UnsupportedTypeError for a column whose values are not of the kind that the table's options name."""
         types = pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -109,8 +110,8 @@ class TimePartitions:
             raise self._no_time(column[int(np.argmin(valid))].as_py(), field)  # one value, for the error
         step = self.output.precision
         times, codes = np.unique(local // step * step, return_inverse=True)
-        written = pa.array(self.output.write(times.tolist()), pa.string())  # O(distinct paths)
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), written)
+        path_texts = pa.array(self.output.write(times.tolist()), pa.string())  # O(distinct paths)
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), path_texts)
 
     def instants(self, column: pa.Array) -> tuple[Millis, Mask]:
         """Return numbers, dates or timestamps as milliseconds since 1970, and which of them lie within bounds."""
@@ -121,19 +122,21 @@ class TimePartitions:
         if not pa.types.is_integer(column.type):
             column = pc.trunc(column.cast(pa.float64()) if pa.types.is_null(column.type) else column)
         factor = _UNITS[self.unit]
-        most = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
+        most_size = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
         size = np.abs(np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), 1)))
-        valid = size <= most
+        valid = size <= most_size
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
         numbers = np.asarray(pc.fill_null(integers, 1))
         # Java's division rounds towards zero.
         return (numbers * factor if factor > 0 else np.sign(numbers) * (np.abs(numbers) // -factor)), valid
 
     def _read_numbers(self, column: pa.Array) -> tuple[Millis, Mask]:
+        """Return the local times of numbers, and which are valid."""
         instants, valid = self.instants(column)
         return (instants if self.output_zone is None else self.output_zone.local(instants)), valid
 
     def _read_texts(self, column: pa.Array) -> tuple[Millis, Mask]:
+        """Return the local times of texts by the first pattern that matches each, and which are valid."""
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
         texts = pc.fill_null(encoded.dictionary, self._text_of_null())
         local = np.zeros(len(texts), np.int64)
@@ -141,8 +144,8 @@ class TimePartitions:
         waiting = np.arange(len(texts))
         for pattern in self.formats:
             times = read_times(pattern, texts.take(pa.array(waiting)))
-            shown, exists = self._path_times(times.local, times.offset, tells_offset=pattern.tells_offset)
-            local[waiting] = shown
+            path_times, exists = self._path_times(times.local, times.offset, tells_offset=pattern.tells_offset)
+            local[waiting] = path_times
             valid[waiting] = times.valid & exists
             waiting = waiting[~times.matched]
         codes = encoded.indices.to_numpy(zero_copy_only=False)
@@ -162,11 +165,13 @@ class TimePartitions:
         return zone.local(instants), valid
 
     def _text_of_null(self) -> str:
+        """Return a text that the first pattern reads as the first millisecond of 1970."""
         zone = self.input_zone or self.output_zone or TimeZone("UTC")
-        shown = int(zone.local(np.array([1], np.int64))[0])
-        return self.formats[0].write([shown], shown - 1)[0]
+        local_time = int(zone.local(np.array([1], np.int64))[0])
+        return self.formats[0].write([local_time], local_time - 1)[0]
 
     def _no_time(self, value: object, field: str) -> PartitionValueError:
+        """Return the error for a value that is no time."""
         if self.kind.is_text:
             what, cure = "in the patterns that the table reads", f"{key.TIME_INPUT_FORMAT} allow its pattern"
         else:
@@ -210,14 +215,16 @@ class TimeOptions:
 
     def missing(self) -> list[str]:
         """Return the absent options on which paths depend; zones, if Hudi would take the machine's zone."""
-        given = self.properties
-        absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not given.get(option)]
+        properties = self.properties
+        absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not properties.get(option)]
         if key.TIME_TYPE in absent:
             return absent
-        has_zone = {zone: bool((given.get(key.TIME_ZONE) or given.get(zone) or "").strip()) for zone in key.TIME_ZONES}
+        has_zone = {
+            zone: bool((properties.get(key.TIME_ZONE) or properties.get(zone) or "").strip()) for zone in key.TIME_ZONES
+        }
         if not self._kind().is_text:
             return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
-        if not given.get(key.TIME_INPUT_FORMAT):
+        if not properties.get(key.TIME_INPUT_FORMAT):
             return [*absent, key.TIME_INPUT_FORMAT]
         tell_offset = all(pattern.tells_offset for pattern in self._formats())
         if has_zone[key.TIME_OUTPUT_ZONE] and not has_zone[key.TIME_INPUT_ZONE] and not tell_offset:
@@ -225,6 +232,7 @@ class TimeOptions:
         return absent
 
     def _kind(self) -> TimestampType:
+        """Return the kind of the partition column's values."""
         text = self.properties[key.TIME_TYPE].strip().upper()
         try:
             return TimestampType(text)
@@ -233,6 +241,7 @@ class TimeOptions:
             raise self._invalid(key.TIME_TYPE, text, f"it is none of {kinds}") from error
 
     def _unit(self, kind: TimestampType) -> str:
+        """Return the unit of numbers, "" for texts."""
         text = self.properties.get(key.TIME_UNIT) or "SECONDS"
         unit = _UNIT_OF.get(kind) or text.strip().upper()
         if unit not in _UNITS:
@@ -240,6 +249,7 @@ class TimeOptions:
         return "" if kind.is_text else unit
 
     def _formats(self) -> tuple[DatePattern, ...]:
+        """Return the patterns by which texts are read, in the order in which they are tried."""
         texts = self.properties[key.TIME_INPUT_FORMAT]
         delimiter = (self.properties.get(key.TIME_INPUT_DELIMITER) or "").strip()
         try:
@@ -250,6 +260,7 @@ class TimeOptions:
         return tuple(self._pattern(key.TIME_INPUT_FORMAT, part.strip()) for part in parts if part.strip())
 
     def _pattern(self, option: str, text: str) -> DatePattern:
+        """Return an option's pattern, which pyhudi has to be able to read or write."""
         try:
             pattern = DatePattern.parse(text)
             if option == key.TIME_INPUT_FORMAT:
@@ -261,6 +272,7 @@ class TimeOptions:
         return pattern
 
     def _zone(self, option: str) -> TimeZone | None:
+        """Return the zone of an option, or of the option for both zones; None if neither names one."""
         shared = self.properties.get(key.TIME_ZONE)
         name = (shared or self.properties.get(option) or "").strip()
         try:

@@ -47,11 +47,12 @@ class TimeZone:
 
     def instants(self, local: Millis) -> tuple[Millis, Mask]:
         """Return the instants of local times, and which local times exist; a time that occurs twice is the earlier."""
-        before, after = local - self._offsets(local - DAY), local - self._offsets(local + DAY)
-        is_before = before + self._offsets(before) == local
-        return np.where(is_before, before, after), is_before | (after + self._offsets(after) == local)
+        earlier, later = local - self._offsets(local - DAY), local - self._offsets(local + DAY)
+        is_earlier = earlier + self._offsets(earlier) == local
+        return np.where(is_earlier, earlier, later), is_earlier | (later + self._offsets(later) == local)
 
     def _offsets(self, instants: Millis) -> Millis:
+        """Return the zone's offset from UTC at each instant, in milliseconds."""
         fixed = _fixed(self.name)
         if fixed is not None:
             return np.full(len(instants), fixed, np.int64)
@@ -80,6 +81,7 @@ def _fixed(name: str) -> int | None:
 
 @cache
 def _region(name: str) -> ZoneInfo:
+    """Return a zone of the machine's time zone data; ValueError if it is unknown, or means two zones."""
     # Java and Joda-Time differ in the meaning of names of three letters.
     if _SHORT.fullmatch(name):
         raise ValueError(f"{name!r} is no time zone to pyhudi, because Java and Joda-Time give it different meanings")
@@ -94,8 +96,8 @@ def _changes(name: str, year: int) -> list[tuple[int, int]]:
     """Return (moment, offset from then on) for a year's beginning and each change of the offset in the year."""
     zone = _region(name)
 
-    def offset(second: int) -> int:
-        moment = (_EPOCH + dt.timedelta(seconds=second)).replace(tzinfo=dt.timezone.utc)
+    def offset(second_since_epoch: int) -> int:
+        moment = (_EPOCH + dt.timedelta(seconds=second_since_epoch)).replace(tzinfo=dt.timezone.utc)
         try:
             difference = moment.astimezone(zone).utcoffset()
         except OverflowError:  # within a day of the years 1 and 9999

@@ -34,8 +34,8 @@ class KeyColumn:
                 f"The partition column {self.field!r} has type {kind}; Apache Hudi reads such folders back as nulls.",
                 "Partition by a date or a string made of it.",
             )
-        whole = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind) or types.is_null(kind)
-        if not (whole or is_text(kind) or types.is_date(kind) or types.is_timestamp(kind)):
+        is_number = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind) or types.is_null(kind)
+        if not (is_number or is_text(kind) or types.is_date(kind) or types.is_timestamp(kind)):
             raise UnsupportedTypeError(
                 f"The {self.role} column {self.field!r} has type {kind}, which Hudi's writers do not all spell alike "
                 f"in a {self.role}.",
@@ -72,6 +72,7 @@ class KeyColumn:
         return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
     def _epoch_micros(self, values: pa.Array) -> pa.Array:
+        """Return the microseconds of timestamps; DataError if a timestamp has a fraction of one."""
         try:
             return values.cast(pa.timestamp("us", values.type.tz)).view(pa.int64())
         except pa.ArrowInvalid as error:
@@ -81,6 +82,7 @@ class KeyColumn:
             ) from error
 
     def _dates(self, values: pa.Array) -> pa.StringArray:
+        """Return dates as ``yyyy-MM-dd``; DataError for years of other than four digits."""
         days = values.cast(pa.date32())
         span = pc.min_max(days.view(pa.int32())) if len(days) > days.null_count else None
         least, greatest = (span["min"].as_py(), span["max"].as_py()) if span is not None else (0, 0)  # O(1)

@@ -28,17 +28,18 @@ class DeleteMarker:
 
     @staticmethod
     def fits(kind: pa.DataType) -> bool:
+        """Return whether a column of a type may hold a marker."""
         return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
     def marked(self, column: pa.Array) -> Mask:
         """Return which values of a column, of a type that fits, equal the marker; a null does not."""
         try:
-            wanted = pa.scalar(self.value).cast(column.type)
+            marker = pa.scalar(self.value).cast(column.type)
         except pa.ArrowInvalid:
             return np.zeros(len(column), dtype=np.bool_)
-        if wanted.cast(pa.string()).as_py() != self.value:  # one value: "01" is no integer's text
+        if marker.cast(pa.string()).as_py() != self.value:  # one value: "01" is no integer's text
             return np.zeros(len(column), dtype=np.bool_)
-        return mask(pc.equal(column, wanted))
+        return mask(pc.equal(column, marker))
 
 
 def deleted(rows: pa.RecordBatch, marker: DeleteMarker | None = None) -> Mask:

@@ -44,6 +44,7 @@ def key_codes(keys: pa.Array) -> Codes | None:
 
 
 def _by_dictionary(keys: pa.Array) -> Codes | None:
+    """Return codes by Arrow's dictionary of the keys; None if no two keys are equal."""
     encoded = keys.dictionary_encode()
     return None if len(encoded.dictionary) == len(keys) else encoded.indices.to_numpy(zero_copy_only=False)
 
@@ -52,7 +53,7 @@ def _are_equal(keys: pa.Array, order: np.ndarray[Any, Any], pairs: np.ndarray[An
     """Return whether at each of these positions of an order the key equals the key at the next position."""
     for start in range(0, len(pairs), _COMPARED_AT_ONCE):
         compared = pairs[start : start + _COMPARED_AT_ONCE]
-        first, second = (keys.take(pa.array(order[compared + step])) for step in (0, 1))
-        if not pc.all(pc.equal(first, second)).as_py():  # one value
+        keys_here, next_keys = (keys.take(pa.array(order[compared + step])) for step in (0, 1))
+        if not pc.all(pc.equal(keys_here, next_keys)).as_py():  # one value
             return False
     return True

@@ -44,7 +44,7 @@ class KeyProbe:
 
     @cached_property
     def _hashed(self) -> _HashedKeys:
-        return _HashedKeys.over(self.keys)
+        return _HashedKeys.of_keys(self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class _HashedKeys:
     seen: Mask
 
     @classmethod
-    def over(cls, keys: pa.Array) -> _HashedKeys:
+    def of_keys(cls, keys: pa.Array) -> _HashedKeys:
+        """Return the table of some unique keys."""
         hashes = hash64(keys)
         seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
         seen[_low_bits(hashes, seen)] = True
@@ -75,26 +76,28 @@ class _HashedKeys:
         return cls(keys, ordered, order.astype(np.int32), _longest_run(ordered), seen)
 
     def find(self, wanted: pa.Array) -> Positions:
+        """Return positions as `KeyProbe.find`: candidates by their hashes, of which the keys are compared."""
         positions = np.full(len(wanted), -1, dtype=np.int64)
         hashes = hash64(wanted)
         likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
         # Search in the order of the hashes, so that neighbouring searches find their part of the table in the cache.
         likely = likely[np.argsort(hashes[likely])]
         hashes = hashes[likely]
-        at = np.searchsorted(self.hashes, hashes)
+        slots = np.searchsorted(self.hashes, hashes)
         for step in range(self.longest_run):
-            slot = np.minimum(at + step, len(self.hashes) - 1)
+            slot = np.minimum(slots + step, len(self.hashes) - 1)
             alike = (self.hashes[slot] == hashes) & (positions[likely] < 0)
             if not alike.any():
                 break
             rows, candidates = likely[alike], self.positions[slot[alike]]
-            same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
-            hit = same.fill_null(False).to_numpy(zero_copy_only=False)
+            are_equal = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
+            hit = are_equal.fill_null(False).to_numpy(zero_copy_only=False)
             positions[rows[hit]] = candidates[hit]
         return positions
 
 
 def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
+    """Return how many hashes are equal at most; 1 if all differ."""
     alike = ordered[1:] == ordered[:-1]
     if not alike.any():
         return min(1, len(ordered))
@@ -103,5 +106,6 @@ def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
 
 
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
+    """Return for each hash its slot in a table whose size is a power of two."""
     slots: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
     return slots

@@ -32,12 +32,16 @@ class KeyHashes:
 
     @classmethod
     def of(cls, keys: pa.Array) -> KeyHashes:
+        """Return the hashes of record keys, none null."""
         return cls(hash64(keys), other_hash64(keys))
 
     @classmethod
     def joined(cls, parts: Iterable[KeyHashes]) -> KeyHashes:
-        every = [_NONE, *parts]
-        return cls(np.concatenate([part.first for part in every]), np.concatenate([part.other for part in every]))
+        """Return the hashes of all parts."""
+        all_parts = [_NONE, *parts]
+        return cls(
+            np.concatenate([part.first for part in all_parts]), np.concatenate([part.other for part in all_parts])
+        )
 
     def __len__(self) -> int:
         return len(self.first)
@@ -46,8 +50,8 @@ class KeyHashes:
     def nbytes(self) -> int:
         return self.first.nbytes + self.other.nbytes
 
-    def take(self, at: Positions | Mask) -> KeyHashes:
-        return KeyHashes(self.first[at], self.other[at])
+    def take(self, chosen_rows: Positions | Mask) -> KeyHashes:
+        return KeyHashes(self.first[chosen_rows], self.other[chosen_rows])
 
     def unique(self) -> KeyHashes:
         """Return each hash once, in the order of the first halves."""
@@ -55,22 +59,23 @@ class KeyHashes:
         repeated = (ordered.first[1:] == ordered.first[:-1]) & (ordered.other[1:] == ordered.other[:-1])
         return ordered.take(np.append(True, ~repeated)) if repeated.any() else ordered
 
-    def without(self, at: Mask) -> KeyHashes:
-        return self.take(~at) if at.any() else self
+    def without(self, removed: Mask) -> KeyHashes:
+        """Return the hashes but for those marked."""
+        return self.take(~removed) if removed.any() else self
 
     def within(self, ordered: KeyHashes) -> Mask:
         """Return which of these hashes are among others that are in the order of their first halves."""
         is_within = np.zeros(len(self), np.bool_)
-        at = np.searchsorted(ordered.first, self.first)
-        rest = np.arange(len(self))
+        candidates = np.searchsorted(ordered.first, self.first)
+        undecided = np.arange(len(self))
         # Hardly ever do two hashes share a first half.
-        while len(rest):
-            rest = rest[at[rest] < len(ordered)]
-            rest = rest[ordered.first[at[rest]] == self.first[rest]]
-            same = ordered.other[at[rest]] == self.other[rest]
-            is_within[rest[same]] = True
-            rest = rest[~same]
-            at[rest] += 1
+        while len(undecided):
+            undecided = undecided[candidates[undecided] < len(ordered)]
+            undecided = undecided[ordered.first[candidates[undecided]] == self.first[undecided]]
+            are_equal = ordered.other[candidates[undecided]] == self.other[undecided]
+            is_within[undecided[are_equal]] = True
+            undecided = undecided[~are_equal]
+            candidates[undecided] += 1
         return is_within
 
 
@@ -86,6 +91,7 @@ class KeySet:
 
     @classmethod
     def of(cls, parts: Iterable[KeyHashes]) -> KeySet:
+        """Return the set of all keys of some parts."""
         return cls(KeyHashes.joined(parts).unique(), _NONE)
 
     def __len__(self) -> int:
@@ -103,23 +109,28 @@ class KeySet:
         return is_held
 
     def added(self, keys: KeyHashes) -> KeySet:
+        """Return the set with more keys; the same set if it has them all."""
         unique = keys.unique()
-        new = unique.without(self.holds(unique))
-        if not len(new):
+        new_keys = unique.without(self.holds(unique))
+        if not len(new_keys):
             return self
-        recent = _inserted(self.recent, new)
+        recent = _inserted(self.recent, new_keys)
         if _RECENT_SHARE * len(recent) < len(self.most):
             return KeySet(self.most, recent)
         return KeySet(_inserted(self.most, recent), _NONE)
 
     def without(self, keys: KeyHashes) -> KeySet:
-        gone = keys.unique()
-        return KeySet(*(part.without(part.within(gone)) for part in (self.most, self.recent)))
+        """Return the set less some keys."""
+        removed = keys.unique()
+        return KeySet(*(part.without(part.within(removed)) for part in (self.most, self.recent)))
 
 
 EMPTY = KeySet(_NONE, _NONE)
 
 
-def _inserted(ordered: KeyHashes, new: KeyHashes) -> KeyHashes:
-    at = np.searchsorted(ordered.first, new.first)
-    return KeyHashes(np.insert(ordered.first, at, new.first), np.insert(ordered.other, at, new.other))
+def _inserted(ordered: KeyHashes, new_keys: KeyHashes) -> KeyHashes:
+    """Return ordered hashes with others, none of them equal, put in their places."""
+    positions = np.searchsorted(ordered.first, new_keys.first)
+    return KeyHashes(
+        np.insert(ordered.first, positions, new_keys.first), np.insert(ordered.other, positions, new_keys.other)
+    )

@@ -50,6 +50,7 @@ class PartialMerge:
         return after_resets(self.spec, chains, laid)
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
+        """Return the merged rows ready to be laid over base rows."""
         return Overlay(self.spec, rows, self.given, list(self.columns))
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
@@ -68,11 +69,12 @@ class PartialMerge:
         return rows.take(pa.array(order))
 
     def _check_none_revived(self, rows: pa.RecordBatch, laid: pa.RecordBatch) -> None:
-        gone = self.spec.deleted(rows)
-        if not gone.any():
+        """Raise KeyNotFoundError if a row that lacks columns brings back a key that the write deletes."""
+        is_deleted = self.spec.deleted(rows)
+        if not is_deleted.any():
             return
         live = laid.column(RECORD_KEY).filter(pa.array(~self.spec.deleted(laid)))
-        revived = live.filter(pc.is_in(live, value_set=rows.column(RECORD_KEY).filter(pa.array(gone))))
+        revived = live.filter(pc.is_in(live, value_set=rows.column(RECORD_KEY).filter(pa.array(is_deleted))))
         if len(revived):
             key = revived[0].as_py()  # one value, for the error
             raise KeyNotFoundError(

@@ -101,17 +101,17 @@ class Inserter:
         # Keys may repeat among the incoming rows; look up each distinct key once.
         keys = self._keys.filter(pa.array(self._added)).dictionary_encode()
         probe: KeyProbe | None = None
-        met = np.zeros(len(keys.dictionary), dtype=np.bool_)
+        is_stored = np.zeros(len(keys.dictionary), dtype=np.bool_)
         for batch in base:
             # A new file group has no base, and needs no probe.
             if probe is None:
                 probe = KeyProbe(keys.dictionary)
             positions = probe.find(batch.column(RECORD_KEY))
-            met[positions[positions >= 0]] = True
-            if self._meeting is RowMeeting.FAIL and met.any():
-                raise self._duplicate(keys.dictionary.filter(pa.array(met)))
+            is_stored[positions[positions >= 0]] = True
+            if self._meeting is RowMeeting.FAIL and is_stored.any():
+                raise self._duplicate(keys.dictionary.filter(pa.array(is_stored)))
             yield batch
-        dropped = met[keys.indices.to_numpy(zero_copy_only=False)]
+        dropped = is_stored[keys.indices.to_numpy(zero_copy_only=False)]
         self.counts.dropped = int(np.count_nonzero(dropped))
         self._added[np.flatnonzero(self._added)[dropped]] = False
 
@@ -121,6 +121,7 @@ class Inserter:
         return self._added
 
     def _duplicate(self, keys: pa.Array) -> DuplicateKeyError:
+        """Return the error for keys that the base holds already."""
         return DuplicateKeyError(
             f"The record key {keys[0].as_py()!r} is in {self._where} already.",  # one value, for the error
             "Write with the operation upsert, leave such rows out with hoodie.datasource.insert.dup.policy=drop, or "
@@ -165,32 +166,35 @@ class Encounter:
                     yield from self._part(incoming, of_base)
 
     def _part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
-        given = incoming.deciding.column(RECORD_KEY)
+        """Yield one part's base rows that stay, then its rows that arrive, merged in the way that the rules ask for."""
+        given_keys = incoming.deciding.column(RECORD_KEY)
         if self.join is not None and self.rules.fold:
             incoming = _Incoming.of([self.join(concat(list(incoming.batches())))], self.spec.deciding)
         if self.lay is not None:
             if self.rules.of_stored:
-                base = self._counted(base, StoredCopies.beside(pc.unique(given), given))
+                base = self._counted(base, StoredCopies.of_keys(pc.unique(given_keys), given_keys))
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
         merger: Merger | Inserter
         if self.rules.meeting is RowMeeting.MERGE:
-            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.base_columns, given)
+            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.base_columns, given_keys)
         else:
             merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):
             yield Met(batch, arrived=False)
-        for batch in rechunk(incoming.chosen(merger.arrivals()), _FEW_BYTES):
+        for batch in rechunk(incoming.arriving_rows(merger.arrivals()), _FEW_BYTES):
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
 
     def _counted(self, base: Iterator[pa.RecordBatch], copies: StoredCopies) -> Iterator[pa.RecordBatch]:
+        """Yield base rows, and raise at their end if the write changes some rows of a key and not all."""
         for batch in base:
             copies.add_keys(batch.column(RECORD_KEY))
             yield batch
         copies.check(self.where)
 
     def _laid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+        """Yield base rows under partial rows, then new rows, or raise if only known keys may be updated."""
         for batch, changed in overlay.survivors(base):
             yield Met(batch, arrived=changed)
         arrivals = overlay.arrivals()
@@ -214,28 +218,30 @@ class Encounter:
             return
         base = iter(()) if adds else whole_base
         # A join or an overlay needs all columns of the rows in memory.
-        whole = self.lay is not None or self.join is not None
-        held = rows.within(self.memory // 2 if whole else self.memory)
-        if held is not None:
-            yield _Incoming.of(held, deciding) if held else None, base
+        needs_all_columns = self.lay is not None or self.join is not None
+        in_memory = rows.within(self.memory // 2 if needs_all_columns else self.memory)
+        if in_memory is not None:
+            yield _Incoming.of(in_memory, deciding) if in_memory else None, base
             return
-        judges = None if whole else within(rows.batches(deciding), self.memory, self._cost)
+        judges = None if needs_all_columns else within(rows.batches(deciding), self.memory, self._cost)
         if judges is not None:
             yield _Incoming(joined(judges), rows.batches), base
             return
         # Parts of half the memory, because parts differ in size and the previous part may still be in memory.
-        parts = math.ceil((4 if whole else 2) * rows.nbytes / self.memory)
-        with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
+        parts = math.ceil((4 if needs_all_columns else 2) * rows.nbytes / self.memory)
+        with self._spilled(rows.batches(), parts) as incoming, self._spilled(base, parts) as of_base:
             for part in range(parts):
                 batches = list(incoming.part(part))
                 yield _Incoming.of(batches, deciding) if batches else None, of_base.part(part)
 
     def _cost(self, deciding: pa.RecordBatch) -> int:
+        """Return what a batch of deciding columns counts against the memory."""
         nbytes: int = _DECIDING_SHARE * deciding.nbytes + self.row_bytes * deciding.num_rows
         return nbytes
 
     @contextmanager
-    def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:
+    def _spilled(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:
+        """Spill batches in parts by the hash of the record key, and delete the spill at the end."""
         writer, storage = self.open_spill()
         try:
             self._deal_out(batches, parts, writer)
@@ -249,6 +255,7 @@ class Encounter:
             reader.delete()
 
     def _deal_out(self, batches: Iterator[pa.RecordBatch], parts: int, writer: SpillWriter) -> None:
+        """Write batches to a spill, each row under the number of its part, holding half of the memory at most."""
         waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
         size = 0
         for batch in batches:
@@ -260,9 +267,9 @@ class Encounter:
                     waiting[number].append(batch.take(pa.array(rows)))
             size += batch.nbytes
             if size > self.memory // 2:
-                writer.append({n: held for n, held in enumerate(waiting) if held})
+                writer.append({n: batches_of_part for n, batches_of_part in enumerate(waiting) if batches_of_part})
                 waiting, size = [[] for _ in range(parts)], 0
-        writer.append({n: held for n, held in enumerate(waiting) if held})
+        writer.append({n: batches_of_part for n, batches_of_part in enumerate(waiting) if batches_of_part})
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,18 +281,22 @@ class _Incoming:
 
     @classmethod
     def of(cls, batches: list[pa.RecordBatch], deciding: list[str]) -> _Incoming:
+        """Return rows that are in memory."""
         return cls(concat([batch.select(deciding) for batch in batches]), lambda: batches)
 
-    def chosen(self, wanted: Mask) -> Iterator[pa.RecordBatch]:
+    def arriving_rows(self, arrives: Mask) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows, whole."""
         start = 0
         for batch in self.batches():
-            of_batch = wanted[start : start + batch.num_rows]
+            of_batch = arrives[start : start + batch.num_rows]
             start += batch.num_rows
             yield batch if of_batch.all() else batch.filter(pa.array(of_batch))
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
+    """The parts of rows in a spill."""
+
     reader: SpillReader
 
     def part(self, number: int) -> Iterator[pa.RecordBatch]:

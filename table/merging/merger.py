@@ -75,13 +75,13 @@ class MergeCounts:
     def changed(self) -> bool:
         return bool(self.inserts or self.updates or self.deletes)
 
-    def add(self, other: MergeCounts) -> None:
-        self.inserts += other.inserts
-        self.updates += other.updates
-        self.deletes += other.deletes
-        self.not_found += other.not_found
-        self.dropped += other.dropped
-        self.keys += other.keys
+    def add(self, counts: MergeCounts) -> None:
+        self.inserts += counts.inserts
+        self.updates += counts.updates
+        self.deletes += counts.deletes
+        self.not_found += counts.not_found
+        self.dropped += counts.dropped
+        self.keys += counts.keys
 
 
 def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
@@ -125,25 +125,25 @@ class Merger:
         rules: MergeRules,
         where: str,
         base_columns: Sequence[str] | None = None,
-        given: pa.Array | None = None,
+        given_keys: pa.Array | None = None,
     ) -> None:
         self._spec = spec
         self._rules = rules
         self._where = where
         self._base_columns = None if base_columns is None else list(base_columns)
         self.counts = MergeCounts()
-        self._given = incoming.num_rows
+        self._row_count = incoming.num_rows
         self._winners = folded(spec, incoming)
-        self._incoming = incoming if len(self._winners) == self._given else incoming.take(pa.array(self._winners))
+        self._incoming = incoming if len(self._winners) == self._row_count else incoming.take(pa.array(self._winners))
         self._hidden = hidden_bases(spec, incoming, self._winners)
         self._deleted = spec.deleted(self._incoming)
         self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
-        self._lost = np.zeros(self._incoming.num_rows, dtype=np.bool_)
+        self._outdone = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._removed = 0
         self._copies: StoredCopies | None = None
         if rules.of_stored:
-            given = incoming.column(RECORD_KEY) if given is None else given
-            self._copies = StoredCopies.beside(self._incoming.column(RECORD_KEY), given)
+            given_keys = incoming.column(RECORD_KEY) if given_keys is None else given_keys
+            self._copies = StoredCopies.of_keys(self._incoming.column(RECORD_KEY), given_keys)
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""
@@ -155,9 +155,9 @@ class Merger:
                 probe = KeyProbe(self._incoming.column(RECORD_KEY))
             positions = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(positions >= 0)
-            given = batch if self._base_columns is None else batch.select(self._base_columns)
+            selected = batch if self._base_columns is None else batch.select(self._base_columns)
             if not len(rows):
-                yield given
+                yield selected
                 continue
             hits = positions[rows]
             if self._copies is not None:
@@ -167,20 +167,20 @@ class Merger:
                 keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
                 if self._hidden is not None:
                     keeps &= ~self._hidden[hits]
-                self._lost[hits[keeps]] = True
+                self._outdone[hits[keeps]] = True
                 rows = rows[~keeps]
             self._matched[hits] = True
             self._removed += len(rows)
             stays = np.ones(batch.num_rows, dtype=np.bool_)
             stays[rows] = False
-            yield given.filter(pa.array(stays))
+            yield selected.filter(pa.array(stays))
 
     def arrivals(self) -> Mask:
         """Return which incoming rows belong in the new file; call it after `survivors` is exhausted."""
         self._check_found()
         if self._copies is not None:
             self._copies.check(self._where)
-        live = ~self._deleted & ~self._lost
+        live = ~self._deleted & ~self._outdone
         updates = int(np.count_nonzero(live & self._matched))
         self.counts = MergeCounts(
             inserts=int(np.count_nonzero(live)) - updates,
@@ -189,28 +189,29 @@ class Merger:
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
             keys=len(self._winners),
         )
-        arriving = np.zeros(self._given, dtype=np.bool_)
+        arriving = np.zeros(self._row_count, dtype=np.bool_)
         arriving[self._winners[live]] = True
         return arriving
 
     def _check_found(self) -> None:
-        missing = np.flatnonzero(self._deleted & ~self._matched)
-        if self._rules.must_find and len(missing):
-            key = self._incoming.column(RECORD_KEY)[int(missing[0])].as_py()  # one value, for the error
+        """Raise KeyNotFoundError if deletes have to find their keys and one did not."""
+        not_found = np.flatnonzero(self._deleted & ~self._matched)
+        if self._rules.must_find and len(not_found):
+            key = self._incoming.column(RECORD_KEY)[int(not_found[0])].as_py()  # one value, for the error
             raise KeyNotFoundError(
-                f"The record key {key!r} was to be deleted and is not in {self._where}; {len(missing)} keys of this "
+                f"The record key {key!r} was to be deleted and is not in {self._where}; {len(not_found)} keys of this "
                 "file group are missing.",
                 "Leave these keys out, or allow missing keys (hoodie.pyhudi.delete.missing.ok=true, which is the "
                 "default).",
             )
 
 
-def check_known(missing: pa.Array, where: str) -> None:
+def check_known(missing_keys: pa.Array, where: str) -> None:
     """Raise KeyNotFoundError if keys of rows that lack columns are missing; ``where`` names the file group."""
-    if len(missing):
-        key = missing[0].as_py()  # one value, for the error
+    if len(missing_keys):
+        key = missing_keys[0].as_py()  # one value, for the error
         raise KeyNotFoundError(
-            f"The record key {key!r} was to be updated in some of its columns and is not in {where}; {len(missing)} "
-            "keys are missing there.",
+            f"The record key {key!r} was to be updated in some of its columns and is not in {where}; "
+            f"{len(missing_keys)} keys are missing there.",
             _WAY_OUT,
         )

@@ -55,14 +55,14 @@ class Overlay:
         hidden = hidden_bases(spec, incoming, chains.winner)
         self._hidden = np.zeros(len(self._keys), dtype=np.bool_) if hidden is None else hidden
         self._states: dict[str, pa.Array] = {}
-        self._open: dict[str, Mask] = {}
+        self._is_open: dict[str, Mask] = {}
         for name in (column for column in columns if column in incoming.schema.names):
             values = incoming.column(name)
-            chosen, is_open = chains.chosen(given(incoming, name, values))
-            self._states[name] = values.take(pa.array(chosen))
+            giving_rows, is_open = chains.chosen(given(incoming, name, values))
+            self._states[name] = values.take(pa.array(giving_rows))
             if is_open is not None:
-                self._open[name] = is_open
-        self._matched, self._changed, self._lost = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
+                self._is_open[name] = is_open
+        self._matched, self._changed, self._outdone = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
         self._complete = chains.complete(complete) & ~self._deleted
         self._removed = 0
 
@@ -78,29 +78,31 @@ class Overlay:
             states = positions[rows]
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
-            self._lost[states[stays]] = True
+            self._outdone[states[stays]] = True
             takes = self._deleted[states] | self._complete[states]
             # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
-            gone = (takes & ~stays) | self._hidden[states]
-            self._removed += int(np.count_nonzero(gone))
+            removed = (takes & ~stays) | self._hidden[states]
+            self._removed += int(np.count_nonzero(removed))
             # A delete or a whole row with a lesser ordering value does not change its base row.
-            meets = ~takes & ~gone
+            meets = ~takes & ~removed
             laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
             self._changed[states[meets][changed]] = True
             untouched = np.ones(batch.num_rows, dtype=np.bool_)
-            untouched[rows[gone]] = False
+            untouched[rows[removed]] = False
             untouched[rows[meets][changed]] = False
             yield batch.filter(pa.array(untouched)), False
             if changed.any():
                 yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
+        """Return the rows of keys that no base row had, and those that replace all base rows of their keys."""
         rows = pa.array(np.flatnonzero(self._unmet | self._replacing))
         names = [name for name in self._columns if name in self._states]
         return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
+        """What became of the rows, once `survivors` is exhausted."""
         replacing = int(np.count_nonzero(self._replacing))
         return MergeCounts(
             inserts=int(np.count_nonzero(self._unmet)),
@@ -117,7 +119,7 @@ class Overlay:
     @property
     def _replacing(self) -> Mask:
         """The rows that take the place of all base rows of their keys: whole rows, and those after a hiding delete."""
-        return ~self._deleted & self._matched & (self._hidden | (self._complete & ~self._lost))
+        return ~self._deleted & self._matched & (self._hidden | (self._complete & ~self._outdone))
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
         """Return which base rows have a greater ordering value than the incoming row of their key."""
@@ -141,12 +143,12 @@ class Overlay:
                 columns.append(ours)
                 continue
             theirs = self._states[name].take(pa.array(states))
-            given = self._given(None, name, ours)
-            fills = np.zeros(len(rows), dtype=np.bool_) if given is None else ~given
-            covers = ~self._open[name][states] if name in self._open else True
+            base_gives = self._given(None, name, ours)
+            fills = np.zeros(len(rows), dtype=np.bool_) if base_gives is None else ~base_gives
+            covers = ~self._is_open[name][states] if name in self._is_open else True
             changed |= stays & fills
-            taken = np.where(stays, fills, covers)
-            places = np.arange(len(rows)) + np.where(taken, len(rows), 0)
+            takes_incoming = np.where(stays, fills, covers)
+            places = np.arange(len(rows)) + np.where(takes_incoming, len(rows), 0)
             columns.append(pa.concat_arrays([ours, theirs]).take(pa.array(places)))
         return pa.RecordBatch.from_arrays(columns, self._columns), changed
 
@@ -157,8 +159,8 @@ def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Rec
     columns = []
     for name in rows.schema.names:
         values = rows.column(name)
-        chosen = chains.winner if name in spec.ordering_fields else chains.chosen(given(rows, name, values))[0]
-        columns.append(values.take(pa.array(chosen)))
+        giving_rows = chains.winner if name in spec.ordering_fields else chains.chosen(given(rows, name, values))[0]
+        columns.append(values.take(pa.array(giving_rows)))
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
@@ -192,6 +194,7 @@ class _Chains:
 
     @classmethod
     def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
+        """Return the chains of a write's rows, or of the entries of logs."""
         codes = key_codes(rows.column(RECORD_KEY))
         code = np.arange(rows.num_rows, dtype=np.int32) if codes is None else codes
         position = np.argsort(code, kind="stable")
@@ -199,42 +202,42 @@ class _Chains:
         begins = np.append(True, code[1:] != code[:-1])
         first = np.flatnonzero(begins)
         deleted = spec.deleted(rows)
-        gone = deleted[position]
-        none = np.zeros(len(code), dtype=np.bool_)
+        is_deleted = deleted[position]
+        nothing = np.zeros(len(code), dtype=np.bool_)
         unordered, yields = spec.unordered(rows, deleted), spec.yielding(rows)
-        resets = none if unordered is None else unordered[position]
-        passed = none if yields is None else yielding(code, resets, yields[position])
+        resets = nothing if unordered is None else unordered[position]
+        passed = nothing if yields is None else yielding(code, resets, yields[position])
         top = _on_top(begins, resets, passed, joint_ranks(spec.ordering(rows), len(code))[position])
         places = np.arange(len(code))
         last_top = np.maximum.reduceat(np.where(top, places, -1), first)
         # The last delete on top removes all rows before it; the next row on top begins anew.
-        ended = np.maximum.accumulate(np.where(top & gone, places, np.where(begins, places - 1, -1)))
-        begun = np.maximum.accumulate(np.where(top & ~gone, places, -1))
+        ended = np.maximum.accumulate(np.where(top & is_deleted, places, np.where(begins, places - 1, -1)))
+        begun = np.maximum.accumulate(np.where(top & ~is_deleted, places, -1))
         last_end = ended[np.append(first[1:], len(code)) - 1]
         counts = np.diff(np.append(first, len(code)))
-        filling = (places > np.repeat(last_end, counts)) & (begun > ended) & ~gone
+        filling = (places > np.repeat(last_end, counts)) & (begun > ended) & ~is_deleted
         return cls(position, first, top, filling, position[last_top], deleted)
 
-    def chosen(self, given: Mask | None) -> tuple[Positions, Mask | None]:
+    def chosen(self, is_given: Mask | None) -> tuple[Positions, Mask | None]:
         """Return for each key the position of the row that gives a column, and whether no row gives it."""
-        if given is None:
+        if is_given is None:
             return self.winner, None
-        gives = given[self.position] & self.filling
+        gives = is_given[self.position] & self.filling
         count = len(self.position)
         places = np.arange(count)
-        over = np.maximum.reduceat(np.where(gives & self.top, places, -1), self.first)
-        below = np.minimum.reduceat(np.where(gives & ~self.top, places, count), self.first)
-        at = np.where(over >= 0, over, below)
-        is_open = at == count
-        at[is_open] = 0
-        return np.where(is_open, self.winner, self.position[at]), is_open
+        top_place = np.maximum.reduceat(np.where(gives & self.top, places, -1), self.first)
+        filling_place = np.minimum.reduceat(np.where(gives & ~self.top, places, count), self.first)
+        place = np.where(top_place >= 0, top_place, filling_place)
+        is_open = place == count
+        place[is_open] = 0
+        return np.where(is_open, self.winner, self.position[place]), is_open
 
     def complete(self, rows: Mask | None) -> Mask:
-        """Return for each key whether its last row on top, or a row under that row, is one of some rows by position."""
+        """Return for each key whether its last row on top, or a row under it, is among ``rows``, marked by position."""
         if rows is None or not len(self.first):
             return np.zeros(len(self.first), dtype=np.bool_)
-        whole: Mask = np.logical_or.reduceat(rows[self.position] & self.filling, self.first)
-        return whole
+        is_complete: Mask = np.logical_or.reduceat(rows[self.position] & self.filling, self.first)
+        return is_complete
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:

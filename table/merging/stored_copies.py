@@ -14,16 +14,16 @@ from .winners import Positions
 class StoredCopies:
     """Counts the stored rows of n unique keys beside the incoming rows of these keys, each made of a stored row.
 
-    ``given`` has the number of incoming rows of each key.
+    ``incoming_counts`` has the number of incoming rows of each key.
     """
 
-    def __init__(self, keys: pa.Array, given: Positions) -> None:
+    def __init__(self, keys: pa.Array, incoming_counts: Positions) -> None:
         self._probe = KeyProbe(keys)
-        self._given = given
+        self._incoming_counts = incoming_counts
         self._stored = np.zeros(len(keys), np.int64)
 
     @classmethod
-    def beside(cls, keys: pa.Array, incoming: pa.Array) -> StoredCopies:
+    def of_keys(cls, keys: pa.Array, incoming: pa.Array) -> StoredCopies:
         """Return the counts for unique keys, none missing, of the keys of incoming rows."""
         if len(keys) == len(incoming):
             return cls(keys, np.ones(len(keys), np.int64))
@@ -44,11 +44,11 @@ class StoredCopies:
 
     def check(self, where: str) -> None:
         """Raise `DuplicateKeyError` if incoming rows were made of some rows of a key and not of all."""
-        partly = np.flatnonzero(self._copied & (self._stored > self._given))
+        partly = np.flatnonzero(self._copied & (self._stored > self._incoming_counts))
         if len(partly):
-            at = int(partly[0])
-            key = self._probe.keys[at].as_py()  # one value, for the error
-            raise only_some(key, int(self._stored[at]), int(self._given[at]), where)
+            position = int(partly[0])
+            key = self._probe.keys[position].as_py()  # one value, for the error
+            raise only_some(key, int(self._stored[position]), int(self._incoming_counts[position]), where)
 
     @property
     def _copied(self) -> Mask:

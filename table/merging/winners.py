@@ -83,8 +83,8 @@ def _last_of_each(
     sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
-    last = np.append(sorted_code[1:] != sorted_code[:-1], True)
-    greatest: Positions = by_key[last].astype(np.int64)
+    is_last = np.append(sorted_code[1:] != sorted_code[:-1], True)
+    greatest: Positions = by_key[is_last].astype(np.int64)
     return greatest
 
 
@@ -109,8 +109,8 @@ def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
     begin = np.maximum.accumulate(np.where(begins, rows, 0))
     reset = np.maximum.accumulate(np.where(resets, rows, -1))
     stands = np.cumsum(~resets & ~yields)
-    below: Mask = yields & (reset >= begin) & (stands == stands[reset])
-    return below
+    yields_here: Mask = yields & (reset >= begin) & (stands == stands[reset])
+    return yields_here
 
 
 def _comparable(values: pa.Array) -> pa.Array:
@@ -147,6 +147,7 @@ def _signed_bytes(values: pa.Array) -> pa.Array:
 
 
 def _ranks(ordering: pa.Array) -> Positions:
+    """Return numbers that order as the values do, null as the least."""
     ordering = _comparable(ordering)
     if pa.types.is_temporal(ordering.type):
         ordering = ordering.view(pa.int32() if pa.types.is_date32(ordering.type) else pa.int64())

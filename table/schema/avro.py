@@ -51,8 +51,8 @@ def sanitise_name(name: str) -> str:
 
 def is_avro_name(name: str) -> bool:
     """Return whether Apache Hudi, and Java's Avro, accept a column's name: they take letters of any script."""
-    first, rest = name[:1], name[1:]
-    return (first == "_" or first.isalpha()) and all(c == "_" or c.isalpha() or c.isdecimal() for c in rest)
+    initial, following = name[:1], name[1:]
+    return (initial == "_" or initial.isalpha()) and all(c == "_" or c.isalpha() or c.isdecimal() for c in following)
 
 
 def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str] = ()) -> str:
@@ -77,6 +77,7 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
 
 
 def _record(fields: Iterable[pa.Field], name: str, namespace: str, docs: frozenset[str]) -> dict[str, Any]:
+    """Return the Avro record of some columns; columns that may be null are so by default."""
     columns = []
     for field in fields:
         avro: dict[str, Any] = {"name": field.name, "type": _nullable(field, field.name, f"{namespace}.{name}")}
@@ -89,6 +90,7 @@ def _record(fields: Iterable[pa.Field], name: str, namespace: str, docs: frozens
 
 
 def _nullable(field: pa.Field, name: str, namespace: str) -> Any:
+    """Return the Avro type of a field; a union with null if it may be null."""
     avro = _type(field.type, name, namespace)
     return ["null", avro] if field.nullable else avro
 
@@ -127,6 +129,7 @@ class _TypePath:
     path: str = ""
 
     def inside(self, name: str) -> _TypePath:
+        """Return the path of a type inside this type."""
         return _TypePath(self.namespace, f"{self.path}.{name}" if self.path else name)
 
 
@@ -135,48 +138,51 @@ class _Reader:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._named: dict[str, dict[str, Any]] = {}
-        self._open: list[str] = []
+        self._known_types: dict[str, dict[str, Any]] = {}
+        self._enclosing: list[str] = []
         self._fields = 0
 
     def fields(self, record: dict[str, Any], type_path: _TypePath) -> list[pa.Field]:
+        """Return the fields of a record; UnsupportedTypeError for types, and for a record inside itself."""
         full = self._remember(record, type_path.namespace)
-        if full in self._open:
+        if full in self._enclosing:
             raise self._unsupported(type_path, f"the record {full} inside itself")
-        self._open.append(full)
+        self._enclosing.append(full)
         # Each use of a record's name repeats the whole record, so a short text may describe millions of fields.
         self._fields += len(record["fields"])
-        if self._fields > _MOST_FIELDS or len(self._open) > _DEEPEST:
+        if self._fields > _MOST_FIELDS or len(self._enclosing) > _DEEPEST:
             raise ValueError(f"it has more than {_MOST_FIELDS} fields, or more than {_DEEPEST} records inside another")
-        inner = _TypePath(full.rpartition(".")[0], type_path.path)
+        inner_path = _TypePath(full.rpartition(".")[0], type_path.path)
         fields = []
         for field in record["fields"]:
-            kind, nullable = self._union(field["type"], inner.inside(field["name"]))
+            kind, nullable = self._union(field["type"], inner_path.inside(field["name"]))
             fields.append(pa.field(field["name"], kind, nullable=nullable))
-        self._open.pop()
+        self._enclosing.pop()
         return fields
 
-    def _remember(self, named: dict[str, Any], namespace: str) -> str:
+    def _remember(self, definition: dict[str, Any], namespace: str) -> str:
         """Keep a named type for later references, and return its full name."""
-        name = named["name"]
-        full = name if "." in name else f"{named.get('namespace', namespace)}.{name}".lstrip(".")
-        self._named[full] = {**named, "name": full}
+        name = definition["name"]
+        full = name if "." in name else f"{definition.get('namespace', namespace)}.{name}".lstrip(".")
+        self._known_types[full] = {**definition, "name": full}
         return str(full)
 
     def _union(self, avro: Any, type_path: _TypePath) -> tuple[pa.DataType, bool]:
+        """Return the type of a union of one type and null, or of a type alone, and whether it may be null."""
         if not isinstance(avro, list):
-            return self._kind(avro, type_path), False
-        others = [branch for branch in avro if branch != "null"]
-        if len(others) != 1 or len(avro) > 2:
+            return self._type_of(avro, type_path), False
+        branches = [branch for branch in avro if branch != "null"]
+        if len(branches) != 1 or len(avro) > 2:
             raise self._unsupported(type_path, f"the union {json.dumps(avro)}")
-        return self._kind(others[0], type_path), len(avro) > 1
+        return self._type_of(branches[0], type_path), len(avro) > 1
 
-    def _kind(self, avro: Any, type_path: _TypePath) -> pa.DataType:
+    def _type_of(self, avro: Any, type_path: _TypePath) -> pa.DataType:
+        """Return the Arrow type of an Avro type that is no union."""
         if isinstance(avro, str):
             return self._by_name(avro, type_path)
         base = avro["type"]
         if not isinstance(base, str):
-            return self._kind(base, type_path)
+            return self._type_of(base, type_path)
         logical = avro.get("logicalType")
         if logical == "decimal" and base in ("fixed", "bytes"):
             return self._decimal(avro, type_path)
@@ -197,14 +203,16 @@ class _Reader:
         return self._by_name(base, type_path)
 
     def _by_name(self, name: str, type_path: _TypePath) -> pa.DataType:
+        """Return the Arrow type of a primitive, or of a type that was defined before."""
         if name in _ARROW_OF:
             return _ARROW_OF[name]
         full = name if "." in name or not type_path.namespace else f"{type_path.namespace}.{name}"
-        if full in self._named:
-            return self._kind(self._named[full], type_path)
+        if full in self._known_types:
+            return self._type_of(self._known_types[full], type_path)
         raise self._unsupported(type_path, f"the Avro type {name!r}")
 
     def _decimal(self, avro: dict[str, Any], type_path: _TypePath) -> pa.DataType:
+        """Return the Arrow type of a decimal."""
         if avro["type"] == "fixed":
             self._remember(avro, type_path.namespace)
         precision, scale = int(avro["precision"]), int(avro.get("scale", 0))

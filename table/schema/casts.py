@@ -49,14 +49,14 @@ def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def fits_by_value(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether `exact` takes a flat type to another: canonical texts to whole numbers, small bigints to int."""
+    """Return whether `as_exact_numbers` takes a flat type to another: texts to whole numbers, small bigints to int."""
     types = pa.types
     if not (types.is_int32(to_type) or types.is_int64(to_type)):
         return False
     return is_text(from_type) or bool(types.is_int64(from_type) and types.is_int32(to_type))
 
 
-def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
+def as_exact_numbers(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
     """Return values as int32 or int64, and which values do not convert exactly; None if all do.
 
     The numbers are meaningless if any value does not convert.
@@ -69,12 +69,12 @@ def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
     if not is_text(array.type):
         return numbers, None
     # Arrow also reads numbers that are not in canonical form: " 7", "+7", "07" or "-0".
-    spelt = pc.equal(numbers.cast(pa.string()), texts)
-    return numbers, None if pc.all(spelt, min_count=0).as_py() else _no_numbers(texts, kind)  # O(1)
+    is_canonical = pc.equal(numbers.cast(pa.string()), texts)
+    return numbers, None if pc.all(is_canonical, min_count=0).as_py() else _no_numbers(texts, kind)  # O(1)
 
 
 def fits_if_whole(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether `whole` takes a flat type to another: float and double to int and bigint."""
+    """Return whether `as_whole_numbers` takes a flat type to another: float and double to int and bigint."""
     return _is_float(from_type) and bool(pa.types.is_int32(to_type) or pa.types.is_int64(to_type))
 
 
@@ -83,7 +83,7 @@ def whole_bound(from_type: pa.DataType) -> int:
     return 1 << (24 if pa.types.is_float32(from_type) else 53)
 
 
-def whole(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
+def as_whole_numbers(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
     """Return float or double values as int32 or int64, NaN as null, and which of them are not exactly such numbers.
 
     The second is None if all are; else the numbers are meaningless.
@@ -101,23 +101,23 @@ def whole(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
     if numbers is not None:
         return numbers, None
     floats = values.to_numpy(zero_copy_only=False)
-    least, greatest = max(-bound + 1, -(1 << (kind.bit_width - 1))), min(bound, 1 << (kind.bit_width - 1)) - 1
-    exactly = (np.trunc(floats) == floats) & (floats >= least) & (floats <= greatest)
+    smallest, greatest = max(-bound + 1, -(1 << (kind.bit_width - 1))), min(bound, 1 << (kind.bit_width - 1)) - 1
+    exactly = (np.trunc(floats) == floats) & (floats >= smallest) & (floats <= greatest)
     return values, pa.array(~exactly & ~np.isnan(floats))
 
 
 def _no_numbers(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
     """Return which texts or int64 values are not, in canonical form, numbers of the type; null counts as a number."""
     greatest: int = (1 << (kind.bit_width - 1)) - 1
-    strange = pa.array(np.zeros(len(values), np.bool_))
+    is_none = pa.array(np.zeros(len(values), np.bool_))
     if is_text(values.type):
-        strange = pc.fill_null(pc.invert(pc.match_substring_regex(values, _CANONICAL)), False)
-        values = pc.if_else(strange, None, values).cast(_ANY_WHOLE)
+        is_none = pc.fill_null(pc.invert(pc.match_substring_regex(values, _CANONICAL)), False)
+        values = pc.if_else(is_none, None, values).cast(_ANY_WHOLE)
     bounds = [pa.scalar(Decimal(bound), _ANY_WHOLE) for bound in (-greatest - 1, greatest)]
     if not pa.types.is_decimal(values.type):
         bounds = [bound.cast(values.type) for bound in bounds]
     beyond = pc.or_(pc.less(values, bounds[0]), pc.greater(values, bounds[1]))
-    return pc.or_(strange, pc.fill_null(beyond, False))
+    return pc.or_(is_none, pc.fill_null(beyond, False))
 
 
 def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
@@ -166,6 +166,6 @@ def _is_float(kind: pa.DataType) -> bool:
     return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
 
 
-def _is_wider(kind: pa.DataType, other: pa.DataType) -> bool:
+def _is_wider(kind: pa.DataType, narrower: pa.DataType) -> bool:
     """Return whether a decimal type has at least as many digits as another, both before and after the point."""
-    return bool(kind.scale >= other.scale and kind.precision - kind.scale >= other.precision - other.scale)
+    return bool(kind.scale >= narrower.scale and kind.precision - kind.scale >= narrower.precision - narrower.scale)

@@ -34,6 +34,7 @@ def changes_between(before: pa.Schema, after: pa.Schema) -> tuple[SchemaChange, 
 
 
 def _changes(before: Sequence[pa.Field], after: Sequence[pa.Field], path: str) -> Iterator[SchemaChange]:
+    """Yield what later fields add or make wider; ``path`` is that of the enclosing column with a dot."""
     types = {field.name: field.type for field in before}
     for field in after:
         name = f"{path}{field.name}"
@@ -51,6 +52,7 @@ def _inner(kind: pa.DataType) -> list[pa.Field]:
 
 
 def format_changes(changes: Iterable[SchemaChange]) -> str:
+    """Return changes as JSON, which `parse_changes` reads."""
     return json.dumps([[change.column, change.before, change.after] for change in changes])
 
 

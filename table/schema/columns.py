@@ -46,6 +46,7 @@ def with_meta(schema: pa.Schema) -> pa.Schema:
 
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without Hudi's five meta columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
@@ -56,10 +57,10 @@ def canonical(schema: pa.Schema) -> pa.Schema:
 
 def check_storable(schema: pa.Schema) -> None:
     """Raise DuplicateColumnError or UnsupportedTypeError for data columns that a table cannot keep."""
-    own = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
-    if own:
+    own_names = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
+    if own_names:
         raise UnsupportedTypeError(
-            f"Column {own[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."
+            f"Column {own_names[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."
         )
     if POSITION in schema.names:
         raise UnsupportedTypeError(
@@ -77,7 +78,8 @@ def check_storable(schema: pa.Schema) -> None:
 
 
 def _check_names(fields: list[pa.Field], path: str) -> None:
-    seen: dict[str, str] = {}
+    """Raise if a name, here or inside a field, is none of Avro's, or differs from another only in case."""
+    names: dict[str, str] = {}
     for field in fields:
         full = f"{path}{field.name}"
         if not is_avro_name(field.name):
@@ -85,17 +87,18 @@ def _check_names(fields: list[pa.Field], path: str) -> None:
                 f"Column {full!r} has a name that Hudi cannot hold: it takes letters, digits (not first), underscores.",
                 "Rename the column.",
             )
-        twin = seen.get(field.name.lower())
+        twin = names.get(field.name.lower())
         if twin is not None:
             raise DuplicateColumnError(
                 f"Columns {path + twin!r} and {full!r} have one name; Spark ignores case in names.",
                 "Rename or drop one of the two columns.",
             )
-        seen[field.name.lower()] = field.name
+        names[field.name.lower()] = field.name
         _check_inside(field.type, f"{full}.")
 
 
 def _check_inside(kind: pa.DataType, path: str) -> None:
+    """Raise as `_check_names` for the fields inside a type."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_struct(kind):

@@ -17,7 +17,17 @@ import pyarrow.compute as pc
 
 from ...errors import ColumnValueError, SchemaMismatchError
 from ..arrow.arrays import Lengths, list_array, plain, struct_array, without_nulls
-from .casts import INT_TO_DOUBLE, NUMBER_TO_TEXT, cast, exact, fits, fits_by_value, fits_if_whole, whole, whole_bound
+from .casts import (
+    INT_TO_DOUBLE,
+    NUMBER_TO_TEXT,
+    as_exact_numbers,
+    as_whole_numbers,
+    cast,
+    fits,
+    fits_by_value,
+    fits_if_whole,
+    whole_bound,
+)
 from .types import children, is_list, is_text, same_type, sql_name
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
@@ -50,7 +60,7 @@ def conform(
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
     terms = _Terms(fill_missing, by_value, keys, missing)
-    columns = [_Wanted(field, field.name, terms).column(rows, present) for field in schema]
+    columns = [_WantedColumn(field, field.name, terms).column(rows, present) for field in schema]
     if not columns:
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -58,7 +68,7 @@ def conform(
 
 def conform_array(array: pa.Array, field: pa.Field, *, by_value: bool = False) -> pa.Array:
     """Return a column's values with exactly the type and nullability of ``field``, as `conform` does."""
-    return _Wanted(field, field.name, _Terms(by_value=by_value)).build(plain(array), None)
+    return _WantedColumn(field, field.name, _Terms(by_value=by_value)).build(plain(array), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,7 @@ class _Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedColumn:
     """A column, or a value inside a column, as the table has it.
 
     Attributes:
@@ -86,13 +96,14 @@ class _Wanted:
     row_of: Callable[[int], int] = int
 
     def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
+        """Return the column of the batch in the wanted type; SchemaMismatchError if it is there twice or missing."""
         positions = batch.schema.get_all_field_indices(self.field.name)
         if len(positions) > 1:
             raise SchemaMismatchError(
                 f"There are {len(positions)} columns {self.field.name!r}.", "Rename or drop all but one."
             )
         if not positions:
-            return self._missing(batch.num_rows, batch.schema.names)
+            return self._in_place_of_missing(batch.num_rows, batch.schema.names)
         return self.build(plain(batch.column(positions[0])), present)
 
     def build(self, array: pa.Array, parent: pa.BooleanArray | None) -> pa.Array:
@@ -115,7 +126,7 @@ class _Wanted:
             return array
         valid = None if array.null_count == 0 else array.is_valid()
         if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
-            parts = self._struct_parts(array, _both(valid, parent))
+            parts = self._struct_parts(array, _and(valid, parent))
             return struct_array(kind, len(array), valid if nullable else None, parts)
         same_shape = (
             is_list(array.type) if pa.types.is_list(kind) else pa.types.is_map(kind) and pa.types.is_map(array.type)
@@ -125,6 +136,7 @@ class _Wanted:
         raise self._misfit(array.type)
 
     def _count_missing(self, array: pa.Array, cast: pa.Array, parent: pa.BooleanArray | None) -> None:
+        """Count nulls and NaN among floats that become whole numbers, unless they lie below a null struct."""
         missing = self.terms.missing
         if missing is not None and cast.null_count and fits_if_whole(array.type, cast.type):
             nulls = cast.is_null() if parent is None else pc.and_(cast.is_null(), parent)
@@ -132,10 +144,11 @@ class _Wanted:
             if count:
                 missing[self.path] += count
 
-    def _inside(self, field: pa.Field, path: str) -> _Wanted:
+    def _inside(self, field: pa.Field, path: str) -> _WantedColumn:
         return replace(self, field=field, path=path)
 
-    def _missing(self, length: int, present: list[str]) -> pa.Array:
+    def _in_place_of_missing(self, length: int, present: list[str]) -> pa.Array:
+        """Return nulls for a missing column, or raise if it may not be filled."""
         field = self.field
         if self.terms.fill_missing and field.nullable:
             return _nulls(length, field.type)
@@ -148,6 +161,7 @@ class _Wanted:
         )
 
     def _struct_parts(self, array: pa.StructArray, present: pa.BooleanArray | None) -> list[pa.Array]:
+        """Return the fields of a struct in the wanted types and order."""
         names = [field.name for field in children(array.type)]
         # A child's value below a null struct may be invalid, even an index beyond its dictionary; flatten() nulls it.
         parts = array.flatten()
@@ -159,11 +173,11 @@ class _Wanted:
             )
         built = []
         for field in children(self.field.type):
-            inner = self._inside(field, f"{self.path}.{field.name}")
+            wanted_field = self._inside(field, f"{self.path}.{field.name}")
             if field.name in names:
-                built.append(inner.build(plain(parts[names.index(field.name)]), present))
+                built.append(wanted_field.build(plain(parts[names.index(field.name)]), present))
             else:
-                built.append(inner._missing(len(array), names))
+                built.append(wanted_field._in_place_of_missing(len(array), names))
         return built
 
     def _list_parts(self, array: pa.Array) -> tuple[Lengths, pa.Array]:
@@ -175,21 +189,22 @@ class _Wanted:
             entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
             array = array.cast(pa.list_(entries))
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
-        values, outer = plain(array.flatten()), self.row_of
+        values, outer_row = plain(array.flatten()), self.row_of
 
-        def row_of(at: int) -> int:
-            return outer(int(np.searchsorted(np.cumsum(lengths), at, side="right")))
+        def row_of(item: int) -> int:
+            return outer_row(int(np.searchsorted(np.cumsum(lengths), item, side="right")))
 
-        within = replace(self, row_of=row_of)
+        wanted_item = replace(self, row_of=row_of)
         if pa.types.is_map(kind):
             entry = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
-            return lengths, within._inside(entry, self.path).build(values, None)
+            return lengths, wanted_item._inside(entry, self.path).build(values, None)
         element = kind.value_field
         if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
             values = plain(values.flatten()[0])
-        return lengths, within._inside(element, f"{self.path}.element").build(values, None)
+        return lengths, wanted_item._inside(element, f"{self.path}.element").build(values, None)
 
     def _check_no_nulls(self, array: pa.Array, parent: pa.BooleanArray | None) -> None:
+        """Raise SchemaMismatchError if values are null that do not lie below a null struct."""
         if array.null_count == 0:
             return
         nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent)
@@ -202,18 +217,19 @@ class _Wanted:
             )
 
     def _cast(self, array: pa.Array) -> pa.Array:
+        """Return flat values in the wanted type; raises if a value, or the type, does not fit."""
         kind = self.field.type
         if array.type == kind:
             return array
         if self.terms.by_value and fits_by_value(array.type, kind):
-            numbers, strange = exact(array, kind)
-            if strange is not None:
-                raise self._strange(array, strange)
+            numbers, inexact = as_exact_numbers(array, kind)
+            if inexact is not None:
+                raise self._inexact_value(array, inexact)
             return numbers
         if self.terms.by_value and fits_if_whole(array.type, kind):
-            numbers, strange = whole(array, kind)
-            if strange is not None:
-                raise self._strange(array, strange)
+            numbers, inexact = as_whole_numbers(array, kind)
+            if inexact is not None:
+                raise self._inexact_value(array, inexact)
             return numbers
         if not fits(array.type, kind):
             raise self._misfit(array.type)
@@ -226,20 +242,21 @@ class _Wanted:
                 "Round or cast the column.",
             ) from error
 
-    def _strange(self, array: pa.Array, strange: pa.BooleanArray) -> ColumnValueError:
-        at = pc.index(strange, True).as_py()  # O(1)
-        first = repr(array[at].as_py())[:_SHOWN]  # one value, for the error
-        count = pc.sum(strange).as_py()  # O(1)
-        more = [f"{count} of {len(array)} values of one batch are such"] if count > 1 else []
+    def _inexact_value(self, array: pa.Array, inexact: pa.BooleanArray) -> ColumnValueError:
+        """Return the error for the first value that does not convert exactly, with its record key if it is known."""
+        position = pc.index(inexact, True).as_py()  # O(1)
+        shown_value = repr(array[position].as_py())[:_SHOWN]  # one value, for the error
+        count = pc.sum(inexact).as_py()  # O(1)
+        details = [f"{count} of {len(array)} values of one batch are such"] if count > 1 else []
         if self.terms.keys is not None:
-            key = self.terms.keys[self.row_of(at)].as_py()  # one value, for the error
-            of_row = "the first in the row with the record key" if more else "the row has the record key"
-            more.append(f"{of_row} {key!r}")
-        return strange_value(self.path, array.type, self.field.type, first, ", ".join(more))
+            key = self.terms.keys[self.row_of(position)].as_py()  # one value, for the error
+            of_row = "the first in the row with the record key" if details else "the row has the record key"
+            details.append(f"{of_row} {key!r}")
+        return strange_value(self.path, array.type, self.field.type, shown_value, ", ".join(details))
 
-    def _misfit(self, given: pa.DataType) -> SchemaMismatchError:
+    def _misfit(self, given_type: pa.DataType) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"Column {self.path!r} has type {given}; the table's is {self.field.type}.",
+            f"Column {self.path!r} has type {given_type}; the table's is {self.field.type}.",
             "Cast the column to the table's type.",
         )
 
@@ -272,13 +289,15 @@ def _is_wrapped_list(kind: pa.DataType) -> bool:
     return len(fields) == 1 and fields[0].name == "array" and is_list(fields[0].type)
 
 
-def _both(left: pa.BooleanArray | None, right: pa.BooleanArray | None) -> pa.BooleanArray | None:
+def _and(left: pa.BooleanArray | None, right: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    """Return where both masks are true; None means true everywhere."""
     if left is None or right is None:
         return right if left is None else left
     return pc.and_(left, right)
 
 
 def _has_required(kind: pa.DataType) -> bool:
+    """Return whether a field inside a type, at any depth, may not be null."""
     if pa.types.is_map(kind):  # its keys are never null in Arrow
         return not kind.item_field.nullable or _has_required(kind.item_type)
     return any(not field.nullable or _has_required(field.type) for field in children(kind))
@@ -287,19 +306,19 @@ def _has_required(kind: pa.DataType) -> bool:
 def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
     """Return the error for a value that does not convert exactly; ``several`` tells of more such values."""
     wanted = sql_name(kind)
-    more = f"; {several}" if several else ""
+    others = f"; {several}" if several else ""
     if fits_if_whole(given, kind):
-        return _no_whole_number(path, given, kind, shown, more)
+        return _no_whole_number(path, given, kind, shown, others)
     if not is_text(given):
         return ColumnValueError(
-            f"Column {path!r} is bigint in the rows and {wanted} in the table, which {shown} does not fit{more}.",
+            f"Column {path!r} is bigint in the rows and {wanted} in the table, which {shown} does not fit{others}.",
             f"Correct the value, or make the table anew with a bigint column. {NUMBER_TO_TEXT}=true lets the table's "
             "column become bigint.",
         )
     call = f'df.withColumn("{path}", col("{path}").cast("{wanted}"))'
     return ColumnValueError(
         f"Column {path!r} is string in the rows and {wanted} in the table, and {shown} is not how a number of that "
-        f"type is spelt (7, -7, 0){more}.",
+        f"type is spelt (7, -7, 0){others}.",
         f"Cast {path} to {wanted}"
         + ("." if "." in path else f": {call}.")
         + f" {NUMBER_TO_TEXT}=true lets the table's "
@@ -308,6 +327,7 @@ def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, 
 
 
 def _no_whole_number(path: str, given: pa.DataType, kind: pa.DataType, shown: str, more: str) -> ColumnValueError:
+    """Return the error for a float or double that is no whole number of the table's type."""
     option = f" {INT_TO_DOUBLE}=true lets the table's column become double."
     anew = " A bigint column becomes double by mode overwrite alone, since double would round what it holds."
     power = whole_bound(given).bit_length() - 1

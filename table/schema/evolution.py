@@ -87,16 +87,19 @@ def contains(schema: pa.Schema, other: pa.Schema) -> bool:
     return not unheld(list(schema), list(other))
 
 
-def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
+def unheld(fields: Sequence[pa.Field], other_fields: Sequence[pa.Field]) -> list[str]:
     """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
-    by_name, given = {column.name: column for column in fields}, {other.name: other for other in others}
-    wrong = [other.name for other in others if other.name not in by_name or not _holds(by_name[other.name], other)]
-    return wrong + [column.name for column in fields if column.name not in given and not column.nullable]
+    by_name, other_names = {column.name: column for column in fields}, {field.name: field for field in other_fields}
+    wrong = [
+        field.name for field in other_fields if field.name not in by_name or not _holds(by_name[field.name], field)
+    ]
+    return wrong + [column.name for column in fields if column.name not in other_names and not column.nullable]
 
 
-def _holds(column: pa.Field, other: pa.Field) -> bool:
-    ours, theirs = column.type, other.type
-    if other.nullable and not column.nullable:
+def _holds(column: pa.Field, other_field: pa.Field) -> bool:
+    """Return whether a column keeps every value of another column unchanged."""
+    ours, theirs = column.type, other_field.type
+    if other_field.nullable and not column.nullable:
         return False
     if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
         return not unheld(children(ours), children(theirs))
@@ -107,34 +110,39 @@ def _holds(column: pa.Field, other: pa.Field) -> bool:
 
 @dataclass(slots=True)
 class _Evolution:
+    """Collects the columns after a write, and the differences that refuse it."""
+
     rules: EvolutionRules
     roles: Mapping[str, Iterable[Role]]
     differences: list[ColumnDifference] = field(default_factory=list)
     by_option: bool = False
 
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
-        given = {column.name: column for column in incoming}
+        """Return the columns of a table, or the fields of a struct, after the write; new fields come last."""
+        incoming_by_name = {column.name: column for column in incoming}
         by_case = {column.name.lower(): column.name for column in incoming}
         names = {column.name.lower() for column in table}
-        after = []
+        evolved = []
         for stored in table:
             full = f"{path}{stored.name}"
-            if stored.name in given:
-                after.append(self.column(stored, given[stored.name], full))
+            if stored.name in incoming_by_name:
+                evolved.append(self.column(stored, incoming_by_name[stored.name], full))
             elif stored.name.lower() in by_case:
-                other = by_case[stored.name.lower()]
-                self._differ(full, stored, None, f"rename {path}{other}, which differs in case")
+                twin = by_case[stored.name.lower()]
+                self._differ(full, stored, None, f"rename {path}{twin}, which differs in case")
             else:
-                after.append(self._missing(stored, full))
+                evolved.append(self._without_column(stored, full))
         # Older rows have none of the new columns, whatever the rows say.
-        return after + [column.with_nullable(True) for column in incoming if column.name.lower() not in names]
+        return evolved + [column.with_nullable(True) for column in incoming if column.name.lower() not in names]
 
-    def column(self, stored: pa.Field, given: pa.Field, path: str) -> pa.Field:
-        nullable = stored.nullable or (given.nullable and not self.rules.fills)
-        return pa.field(stored.name, self._type(stored, given, path), nullable=nullable)
+    def column(self, stored: pa.Field, incoming: pa.Field, path: str) -> pa.Field:
+        """Return a column after the write, in the table's type or a wider one."""
+        nullable = stored.nullable or (incoming.nullable and not self.rules.fills)
+        return pa.field(stored.name, self._type(stored, incoming, path), nullable=nullable)
 
-    def _type(self, stored: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        ours, theirs = stored.type, given.type
+    def _type(self, stored: pa.Field, incoming: pa.Field, path: str) -> pa.DataType:
+        """Return the type of a column after the write, and note a difference that refuses the write."""
+        ours, theirs = stored.type, incoming.type
         if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
             return pa.struct(self.fields(children(ours), children(theirs), f"{path}."))
         if pa.types.is_map(ours) and pa.types.is_map(theirs):
@@ -142,13 +150,14 @@ class _Evolution:
         if is_list(ours) and is_list(theirs):
             return pa.list_(self.column(ours.value_field, theirs.value_field, f"{path}.element"))
         if pa.types.is_nested(ours) or pa.types.is_nested(theirs):
-            self._differ(path, stored, given, f"make it {_a(sql_name(ours))}")
+            self._differ(path, stored, incoming, f"make it {_with_article(sql_name(ours))}")
         elif not fits(theirs, ours):
-            return self._wider(stored, given, path)
+            return self._wider(stored, incoming, path)
         return ours
 
-    def _wider(self, stored: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        ours, theirs = stored.type, given.type
+    def _wider(self, stored: pa.Field, incoming: pa.Field, path: str) -> pa.DataType:
+        """Return the wider type if the table may take it, else the table's type, to which tasks may have to cast."""
+        ours, theirs = stored.type, incoming.type
         roles = tuple(self.roles.get(path, ()))
         may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
         if_whole = fits_if_whole(theirs, ours) and not roles
@@ -160,33 +169,35 @@ class _Evolution:
         if not fits_by_value(theirs, ours) and not if_whole:
             self.by_option |= may
             on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""
-            self._differ(path, stored, given, f"cast it to {sql_name(ours)}{on_which}")
+            self._differ(path, stored, incoming, f"cast it to {sql_name(ours)}{on_which}")
         return ours
 
-    def _missing(self, stored: pa.Field, path: str) -> pa.Field:
+    def _without_column(self, stored: pa.Field, path: str) -> pa.Field:
+        """Return a column that the write lacks: nullable if the write may leave it out, else as it was."""
         if self.rules.set_null or (self.rules.reconcile and stored.nullable):
             return stored.with_nullable(True)
         self._differ(path, stored, None, ADD if stored.nullable else ADD_NOT_NULL)
         return stored
 
-    def _differ(self, path: str, stored: pa.Field | None, given: pa.Field | None, todo: str) -> None:
-        self.differences.append(ColumnDifference(path, _sql_type(stored), _sql_type(given), todo))
+    def _differ(self, path: str, stored: pa.Field | None, incoming: pa.Field | None, todo: str) -> None:
+        self.differences.append(ColumnDifference(path, _sql_type(stored), _sql_type(incoming), todo))
 
 
-def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:
+def _keeps_role(role: Role, old_type: pa.DataType, new_type: pa.DataType) -> bool:
     """Return whether keys, folders or the order of rows stay the same when a column becomes wider.
 
     The spelling changes with a decimal's scale, and from a whole number to a double; texts sort unlike numbers.
     """
     if role is Role.ORDERING:
-        return not pa.types.is_string(after)
-    spelt_alike = pa.types.is_int64(after) or (pa.types.is_string(after) and role is not Role.TIME)
-    return bool(pa.types.is_signed_integer(before) and spelt_alike)
+        return not pa.types.is_string(new_type)
+    spelt_alike = pa.types.is_int64(new_type) or (pa.types.is_string(new_type) and role is not Role.TIME)
+    return bool(pa.types.is_signed_integer(old_type) and spelt_alike)
 
 
 def _sql_type(column: pa.Field | None) -> str:
+    """Return a column's type as errors show it."""
     return ABSENT if column is None else f"{sql_name(column.type)}{'' if column.nullable else ' not null'}"
 
 
-def _a(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -51,10 +51,11 @@ def _versions(data: bytes, where: str) -> list[dict[str, int]]:
 
 
 def _numbers(kind: Any, path: str) -> Iterator[tuple[str, int]]:
+    """Yield the dotted names inside a type of ``InternalSchema``, each with its number."""
     if not isinstance(kind, dict):
         return
-    inner = {"array": ("element",), "map": ("key", "value")}.get(kind["type"], ())
-    for name in inner:
+    parts = {"array": ("element",), "map": ("key", "value")}.get(kind["type"], ())
+    for name in parts:
         yield f"{path}{name}", kind[f"{name}_id"]
         yield from _numbers(kind[name], f"{path}{name}.")
     for field in kind["fields"] if kind["type"] == "record" else ():

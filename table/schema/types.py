@@ -61,23 +61,26 @@ def canonical_type(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type holds texts, in whatever layout."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_any(kind, "is_string_view")
 
 
 def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a type holds bytes, in whatever layout."""
     types = pa.types
-    fixed = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    return bool(fixed or _is_any(kind, "is_binary_view"))
+    is_common = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return bool(is_common or _is_any(kind, "is_binary_view"))
 
 
 def is_list(kind: pa.DataType) -> bool:
     """Return whether a type holds lists, in whatever layout; maps do not count."""
     types = pa.types
-    plain = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(plain or _is_any(kind, "is_list_view", "is_large_list_view"))
+    is_common = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_common or _is_any(kind, "is_list_view", "is_large_list_view"))
 
 
 def sql_name(kind: pa.DataType) -> str:
+    """Return a type as Spark's SQL spells it."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
@@ -127,6 +130,7 @@ def children(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _is_any(kind: pa.DataType, *tests: str) -> bool:
+    """Return whether one of pyarrow's tests holds for a type."""
     # Older pyarrow releases lack the younger types.
     checks: list[Callable[[pa.DataType], bool]] = [getattr(pa.types, test) for test in tests if hasattr(pa.types, test)]
     return any(test(kind) for test in checks)
@@ -137,6 +141,7 @@ def _canonical_child(field: pa.Field, name: str, path: str) -> pa.Field:
 
 
 def _canonical_decimal(kind: pa.DataType, path: str) -> pa.DataType:
+    """Return a decimal type of 128 bits; UnsupportedTypeError if Spark has none with such digits."""
     if kind.precision > MAX_DECIMAL_PRECISION or not 0 <= kind.scale <= kind.precision:
         raise UnsupportedTypeError(
             f"Column {path!r} has type {kind}; decimals have up to {MAX_DECIMAL_PRECISION} digits and a scale from 0 "
@@ -153,6 +158,7 @@ def _canonical_struct(kind: pa.StructType, path: str) -> pa.DataType:
 
 
 def _canonical_map(kind: pa.MapType, path: str) -> pa.DataType:
+    """Return a map type with texts for keys; UnsupportedTypeError for other keys."""
     if not is_text(kind.key_type):
         raise UnsupportedTypeError(
             f"Column {path!r} is a map with keys of type {kind.key_type}; Hudi's maps have strings for keys.",

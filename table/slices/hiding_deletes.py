@@ -30,25 +30,26 @@ class HidingDeletes:
         No other entry may be the winner of such a key: the table shows no row of it.
         """
         spec = LogSpec(self.entries.ordering_fields)
-        lost = np.zeros(rows.num_rows, dtype=np.bool_)
+        is_outdone = np.zeros(rows.num_rows, dtype=np.bool_)
         if not spec.ordering_fields or not rows.num_rows:
-            return lost
+            return is_outdone
         probe = KeyProbe(rows.column(RECORD_KEY))
         blocks = [block for block in self.entries.blocks if self.entries.may_delete(block)]
-        deletes = list(self._of(probe, blocks))
+        deletes = list(self._entries_in(probe, blocks))
         if not deletes:
-            return lost
+            return is_outdone
         entries = concat(deletes)
         if len(blocks) < len(self.entries.blocks) and self._needs_rows(probe, entries):
-            entries = concat(list(self._of(probe, self.entries.blocks)))
+            entries = concat(list(self._entries_in(probe, self.entries.blocks)))
         entries = entries.take(pa.array(folded(spec, entries)))
         entries = entries.filter(pa.array(spec.deleted(entries) & (kinds(entries) != RESET)))
-        at = probe.find(entries.column(RECORD_KEY))
-        mine = [rows.column(name).take(pa.array(at)) for name in spec.ordering_fields]
-        lost[at[base_wins(spec.ordering(entries), mine)]] = True
-        return lost
+        positions = probe.find(entries.column(RECORD_KEY))
+        mine = [rows.column(name).take(pa.array(positions)) for name in spec.ordering_fields]
+        is_outdone[positions[base_wins(spec.ordering(entries), mine)]] = True
+        return is_outdone
 
-    def _of(self, probe: KeyProbe, blocks: Sequence[LogBlock]) -> Iterator[pa.RecordBatch]:
+    def _entries_in(self, probe: KeyProbe, blocks: Sequence[LogBlock]) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of some blocks whose keys the probe has."""
         spec = LogSpec(self.entries.ordering_fields)
         for batch in replace(self.entries, blocks=blocks).batches(spec.deciding):
             hits = probe.find(batch.column(RECORD_KEY)) >= 0

@@ -101,13 +101,13 @@ class LogRows:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all entries with the named columns, or all and their kind; may be called again."""
-        every = [*self.schema.names, KIND, *([BLOCK] if self.numbered else [])]
-        names = every if columns is None else list(columns)
-        wanted = pa.schema([self._field(name) for name in names])
+        all_names = [*self.schema.names, KIND, *([BLOCK] if self.numbered else [])]
+        names = all_names if columns is None else list(columns)
+        columns_read = pa.schema([self._field(name) for name in names])
         self.records = 0
         for number, block in enumerate(self.blocks):
-            read = self._deletes if block.type is BlockType.DELETE else self._rows
-            for batch in read(block, wanted, number):
+            read_block = self._deletes if block.type is BlockType.DELETE else self._entries_of_rows
+            for batch in read_block(block, columns_read, number):
                 self.records += batch.num_rows
                 yield batch
 
@@ -115,12 +115,12 @@ class LogRows:
         """Yield the keys of deletes without an ordering value, each array's once; none if the later entry wins."""
         wanted = pa.schema([self._field(RECORD_KEY), self._field(KIND)])
         if self.ordering_fields:
-            read = (
-                (self._deletes if block.type is BlockType.DELETE else self._rows)(block, wanted, number)
+            batches_of_blocks = (
+                (self._deletes if block.type is BlockType.DELETE else self._entries_of_rows)(block, wanted, number)
                 for number, block in enumerate(self.blocks)
                 if self.may_delete(block)
             )
-            entries = chain.from_iterable(read)
+            entries = chain.from_iterable(batches_of_blocks)
             for batch in rechunk(rows.filter(pa.array(kinds(rows) == RESET)) for rows in entries):
                 yield batch.column(RECORD_KEY).unique()
 
@@ -130,31 +130,36 @@ class LogRows:
         return block.type is BlockType.DELETE or flagged or OPERATION_COLUMN in (block.schema or "")
 
     def _measured(self) -> Iterator[pa.RecordBatch]:
+        """Yield all entries, and note how many bytes the widest row takes."""
         for batch in self.batches():
             if batch.num_rows:
                 self._row_bytes = max(self._row_bytes, self._cost(batch) / batch.num_rows)
             yield batch
 
     def _cost(self, rows: pa.RecordBatch) -> int:
+        """Return what a batch takes in memory while it is merged."""
         deciding = rows.select(LogSpec(self.ordering_fields).deciding)
         nbytes: int = rows.nbytes + deciding.nbytes + FOLDING_BYTES * rows.num_rows
         return nbytes
 
     def _field(self, name: str) -> pa.Field:
+        """Return a column of entries, which may be null."""
         return _OWN.get(name) or self.schema.field(name).with_nullable(True)
 
-    def _rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
+    def _entries_of_rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a data block, with their kind and the number of their block if these are wanted."""
         judges = self._judges(block) if KIND in wanted.names else []
         data = [column for column in wanted if column.name not in _OWN]
-        asked = pa.schema([*data, *(field for field in judges if field.name not in wanted.names)])
-        for batch in BlockContent(self.storage, block).rows(asked):
-            own = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
+        read_columns = pa.schema([*data, *(field for field in judges if field.name not in wanted.names)])
+        for batch in BlockContent(self.storage, block).rows(read_columns):
+            added = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
             if KIND in wanted.names:
-                own[KIND] = self._kinds_of(batch)
-            columns = [own[name] if name in _OWN else batch.column(name) for name in wanted.names]
+                added[KIND] = self._kinds_of(batch)
+            columns = [added[name] if name in _OWN else batch.column(name) for name in wanted.names]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _deletes(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of a delete block; columns that it lacks are null."""
         deletes = BlockContent(self.storage, block).deletes([self.schema.field(name) for name in self.ordering_fields])
         count = len(deletes)
         columns_by_name = dict(zip(self.ordering_fields, deletes.ordering, strict=True)) | {RECORD_KEY: deletes.keys}
@@ -167,6 +172,7 @@ class LogRows:
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _judges(self, block: LogBlock) -> list[pa.Field]:
+        """Return the columns of a block's rows that tell which of them are deletes, and how they are ordered."""
         table = self.table_schema
         names = [IS_DELETED, *self.ordering_fields, *([self.marker.field] if self.marker else [])]
         judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]
@@ -175,22 +181,24 @@ class LogRows:
         return judges
 
     def _kinds_of(self, rows: pa.RecordBatch) -> pa.Array:
-        gone = deleted(rows, self.marker)
+        """Return the kind of each row of a data block."""
+        is_deleted = deleted(rows, self.marker)
         if OPERATION_COLUMN in rows.schema.names:
-            gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
-        if not gone.any():
+            is_deleted |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
+        if not is_deleted.any():
             return pa.array(np.zeros(rows.num_rows, np.int8))
-        kind = np.where(gone, DELETED_ROW, ROW).astype(np.int8)
+        kind = np.where(is_deleted, DELETED_ROW, ROW).astype(np.int8)
         if self.ordering_fields:
             spec = RowSpec(rows.schema, self.ordering_fields, deletes=False)
-            unordered = spec.unordered(rows, gone)
+            unordered = spec.unordered(rows, is_deleted)
             if unordered is not None:
                 kind[unordered] = RESET
-            kind[gone & _without_value(rows, self.ordering_fields)] = RESET
+            kind[is_deleted & _without_value(rows, self.ordering_fields)] = RESET
         return pa.array(kind)
 
 
 def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """Return the kind of each entry."""
     values: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
     return values
 

@@ -124,20 +124,22 @@ class MergedSlice:
         with ExitStack() as stack:
             base = None
             if self.file_slice.base is not None:
-                plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
-                base = stack.enter_context(open_base(self.storage, self.file_slice.base, plain=plain))
+                not_dictionaries = frozenset(self.schema.names) - (
+                    dictionaries if self._partial is None else frozenset()
+                )
+                base = stack.enter_context(open_base(self.storage, self.file_slice.base, plain=not_dictionaries))
             if self.blocks:
                 batches = self._merged(base, columns, row_groups, wanted)
             else:
                 batches = iter(()) if base is None else _rows_of(base, columns, row_groups)
-            yield from batches if wanted is None else _chosen(batches, wanted)
+            yield from batches if wanted is None else _filtered(batches, wanted)
 
     def resets(self) -> Iterator[Deletes]:
         """Yield the deletes without an ordering value, which hide base rows from all later rows of their keys."""
         for keys in self._log_rows(self.schema).resets():
             values = tuple(pa.nulls(len(keys), self.schema.field(name).type) for name in self._ordering)
-            every = pa.array(np.ones(len(keys), dtype=np.bool_))
-            yield Deletes(keys, _repeated(self.file_slice.partition_path, len(keys)), values, every)
+            all_rows = pa.array(np.ones(len(keys), dtype=np.bool_))
+            yield Deletes(keys, _repeated(self.file_slice.partition_path, len(keys)), values, all_rows)
 
     def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
         """Yield the folded log entries but for `resets`: rows with all columns, and deletes, each key once.
@@ -147,8 +149,12 @@ class MergedSlice:
         partial, spec = self._partial, KeptEntries(self._ordering)
         rows = self._log_rows(self.schema)
         # A delete ends a chain of partial updates, so merging them must see which entries are deletes.
-        whole = LogSpec(self._ordering)
-        lay = None if partial is None else lambda entries: LaidEntries(merged_partially(whole, entries, partial.given))
+        spec_with_deletes = LogSpec(self._ordering)
+        lay = (
+            None
+            if partial is None
+            else lambda entries: LaidEntries(merged_partially(spec_with_deletes, entries, partial.given))
+        )
         encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:
@@ -170,6 +176,7 @@ class MergedSlice:
         lay: Callable[[pa.RecordBatch], PartialRows] | None,
         base_columns: Sequence[str] | None = None,
     ) -> Encounter:
+        """Return what merges log entries by a spec with base rows; ``lay`` makes an overlay of partial entries."""
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
             spec,
@@ -189,10 +196,11 @@ class MergedSlice:
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None,
         wanted: Callable[[pa.RecordBatch], pa.RecordBatch] | None,
     ) -> Iterator[pa.RecordBatch]:
-        judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
-        read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(judged))])
+        """Yield the base rows that log entries leave, and the rows of log entries; ``base`` None without a file."""
+        also_read = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
+        columns_read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(also_read))])
         partial, spec = self._partial, LogSpec(self._ordering)
-        rows = self._log_rows(read, numbered=partial is not None)
+        rows = self._log_rows(columns_read, numbered=partial is not None)
 
         def lay(entries: pa.RecordBatch, partial: PartialUpdates) -> Overlay:
             begun = partial.begun(spec, entries)
@@ -200,10 +208,10 @@ class MergedSlice:
 
         laid = None if partial is None else lambda entries: lay(entries, partial)
         encounter = self._encounter(spec, laid, columns.names)
-        old = iter(()) if base is None else _rows_of(base, read, row_groups)
-        old = old if wanted is None else _chosen(old, wanted)
+        base_rows = iter(()) if base is None else _rows_of(base, columns_read, row_groups)
+        base_rows = base_rows if wanted is None else _filtered(base_rows, wanted)
         base_schema = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
-        with closing(encounter.meet(rows, old)) as all_met:
+        with closing(encounter.meet(rows, base_rows)) as all_met:
             for met in all_met:
                 if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
@@ -218,17 +226,21 @@ class MergedSlice:
 def _rows_of(
     base: BaseFileReader, columns: pa.Schema, row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None
 ) -> Iterator[pa.RecordBatch]:
-    wanted = None if row_groups is None else row_groups(base.parquet)
+    """Yield a base file's rows; of a file that has none of the columns, as many rows of nulls."""
+    row_groups_read = None if row_groups is None else row_groups(base.parquet)
     # If the file lacks all wanted columns, its record key shows how many rows there are.
     lacks_all = not set(columns.names).intersection(base.parquet.schema_arrow.names)
-    read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
-    for batch in base.batches(read, batch_rows=batch_rows(base.parquet, read), row_groups=wanted):
+    columns_read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
+    for batch in base.batches(
+        columns_read, batch_rows=batch_rows(base.parquet, columns_read), row_groups=row_groups_read
+    ):
         yield batch.select(columns.names) if lacks_all else batch
 
 
-def _chosen(
+def _filtered(
     batches: Iterable[pa.RecordBatch], wanted: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches that ``wanted`` leaves, if any."""
     return (rows for rows in map(wanted, batches) if rows.num_rows)
 
 
@@ -264,8 +276,8 @@ def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: s
     Of ordered entries it leaves out deletes without an ordering value.
     """
     kind = kinds(entries)
-    gone = (kind != ROW) & (kind != RESET) if ordering else kind != ROW
-    rows, deleted = (entries.filter(pa.array(chosen)) for chosen in (kind == ROW, gone))
+    is_delete = (kind != ROW) & (kind != RESET) if ordering else kind != ROW
+    rows, deleted = (entries.filter(pa.array(of_kind)) for of_kind in (kind == ROW, is_delete))
     values = tuple(deleted.column(name) for name in ordering)
     if any(value.null_count for value in values):
         raise UnsupportedTableError(

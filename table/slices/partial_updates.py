@@ -58,8 +58,8 @@ class PartialUpdates:
         """Return entries in the order of the logs, with those that `until_then` governs merged already."""
         if self.until_then is None or self.columns is None:
             return entries
-        first = next(number for number, names in enumerate(self.columns) if names is not None)
-        early = entries.column(BLOCK).to_numpy(zero_copy_only=False) < first
+        first_partial = next(number for number, names in enumerate(self.columns) if names is not None)
+        early = entries.column(BLOCK).to_numpy(zero_copy_only=False) < first_partial
         if not early.any():
             return entries
         first_entries = entries.filter(pa.array(early))
@@ -83,6 +83,6 @@ class PartialUpdates:
         """Return which entries give all columns of the table; None if a value decides that, not the block."""
         if self.columns is None:
             return None
-        whole = np.array([columns is None for columns in self.columns])
-        gives_all: Mask = whole[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
+        is_whole = np.array([columns is None for columns in self.columns])
+        gives_all: Mask = is_whole[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
         return gives_all

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyhudi.storage import open_storage
-from pyhudi.table.files.file_group import every
+from pyhudi.table.files.file_group import every_instant
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
 from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
@@ -38,7 +38,7 @@ def the_slice_of_a_pending_compaction_is_left_out(patch: Patch) -> None:
 
 
 def every_block_counts(patch: Patch) -> None:
-    patch_seam(patch, "blocks that count by name", lambda rule, timeline: every)
+    patch_seam(patch, "blocks that count by name", lambda rule, timeline: every_instant)
 
 
 def a_command_is_passed_over(patch: Patch) -> None:

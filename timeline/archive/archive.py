@@ -59,6 +59,7 @@ class Archive(ABC):
         return self.instants()
 
     def writes(self) -> tuple[Instant, ...]:
+        """Return the archived writes."""
         return tuple(instant for instant in self.instants() if instant.action in WRITE_ACTIONS)
 
     def known_of(self, instants: Sequence[Instant]) -> frozenset[Instant]:
@@ -69,10 +70,12 @@ class Archive(ABC):
         return frozenset(archived).intersection(instants)
 
     def holds(self, requested_time: str) -> bool:
+        """Return whether an instant with a requested time is archived."""
         near = self.instants(requested_time, requested_time)
         return any(instant.requested_time == requested_time for instant in near)
 
     def write_at(self, requested_time: str) -> Instant | None:
+        """Return the archived write of a requested time; None if there is none."""
         near = self.instants(requested_time, requested_time)
         return next(
             (instant for instant in near if instant.requested_time == requested_time and instant.is_write), None
@@ -80,17 +83,17 @@ class Archive(ABC):
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
         """Return the instants that were complete at a moment; UnreadableTimeError if they cannot be found."""
-        seen = watermark.against(timeline.completed, lambda: self._older_than_recent(watermark))
-        if seen is None:
+        seen_instants = watermark.find_completed(timeline.completed, lambda: self._older_than_recent(watermark))
+        if seen_instants is None:
             raise UnreadableTimeError(
                 f"What the table {self.storage.path} held when its newest instant was completed at "
                 f"{watermark.completed_until} is unknown now: instants of that time have left its timeline without "
                 "being archived, or other instants were put between them.",
                 "Make the DataFrame anew.",
             )
-        return seen
+        return seen_instants
 
-    def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
+    def completed_since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
         """Return the archived instants that completed after a moment and are not on ``timeline``."""
         state = seen.watermark.archive
         if state and state == self.state():
@@ -104,6 +107,7 @@ class Archive(ABC):
         )
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
+        """Return the archived instants among those that a watermark counts and does not name."""
         first = watermark.older.first.partition(".")[0]
         return self.instants(first, min(watermark.recent).partition(".")[0])
 

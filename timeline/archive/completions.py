@@ -23,10 +23,11 @@ class CompletionTimes:
         if write is not None and write.state == State.COMPLETED:
             return write.visible_since
         if self._read_from is None or requested_time < self._read_from:
-            self._read(requested_time)
+            self._read_archive(requested_time)
         return self._archived.get(requested_time, requested_time)
 
-    def _read(self, since: str) -> None:
-        archived = self._timeline.files.archive.instants(since, self._read_from)
+    def _read_archive(self, earliest: str) -> None:
+        """Read the archive from a requested time up to where it was read before."""
+        archived = self._timeline.files.archive.instants(earliest, self._read_from)
         self._archived |= {instant.requested_time: instant.visible_since for instant in archived if instant.is_write}
-        self._read_from = since
+        self._read_from = earliest

@@ -30,6 +30,8 @@ class SilentArchiveError(Exception):
 
 
 class _Bodies:
+    """Reads the bodies of archived instants some at a time, and keeps the last that it read."""
+
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self._instants: list[Instant] = []
@@ -48,9 +50,11 @@ class _Bodies:
             self._bodies_by_part.clear()
 
     def holds(self, instant: Instant) -> bool:
+        """Return whether the archive held an instant when its instants were read."""
         return instant.identity in self._positions
 
     def find(self, instant: Instant) -> bytes | None:
+        """Return an instant's body; None if the archive did not hold the instant, or has no body of it."""
         with self._lock:
             if not self.holds(instant):
                 return None
@@ -81,6 +85,7 @@ class HistoryFiles(InstantFiles):
         return newest_states([*active, *archived]), unfinished_files
 
     def _read(self, instant: Instant) -> InstantBody:
+        """Return a body from the archive, or from the timeline; from the archive again if it moved meanwhile."""
         where = f"{instant.requested_time} in the archive of {self.storage.path}"
         body = self.bodies.find(instant)
         if body is not None:
@@ -109,15 +114,17 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     bodies.expect(archived)
     if any(instant.action != instant.group for instant in archived):
         return None
-    seen = timeline.seen
-    if seen is not None:
+    seen_then = timeline.seen
+    if seen_then is not None:
         # Such an instant completed after all that the moment names; it may or may not have been archived before.
         if any(
-            not seen.saw_archived(instant) and instant.requested_time < seen.watermark.first_write
+            not seen_then.saw_archived(instant) and instant.requested_time < seen_then.watermark.first_write
             for instant in archived
         ):
             return None
-        archived = tuple(instant if seen.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived)
+        archived = tuple(
+            instant if seen_then.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived
+        )
     files = HistoryFiles(active.storage, active.layout, active.codec, archive, active.is_current, bodies)
     return Timeline(newest_states([*timeline.instants, *archived]), files)
 

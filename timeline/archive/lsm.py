@@ -45,9 +45,10 @@ class LsmArchive(Archive):
         return Manifests(self.storage, self.folder)
 
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
-        return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
+        return self._with_files(lambda files: self.instants_in(_files_between(files, since, until)))
 
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
+        """Return the instants in some files, each once, in order of requested time."""
         names = [file.name for file in files]
         parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)
         by_identity = {instant.identity: instant for part in parts for instant in _instants(part)}
@@ -75,7 +76,9 @@ class LsmArchive(Archive):
         return self._with_files(
             lambda files: {
                 instant: body
-                for instant, body in self.bodies_in([file.name for file in _between(files, times[0], times[-1])], times)
+                for instant, body in self.bodies_in(
+                    [file.name for file in _files_between(files, times[0], times[-1])], times
+                )
                 if instant in wanted
             }
         )
@@ -95,6 +98,7 @@ class LsmArchive(Archive):
             yield from ((instant, body) for instant, body in zip(_instants(part), bodies, strict=True) if body)
 
     def row_groups(self, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the row groups of some files in the columns of a schema."""
         for archive_file in files:
             with self._opened(archive_file.name) as file:
                 for number in range(file.num_row_groups):
@@ -116,19 +120,20 @@ class LsmArchive(Archive):
 
     def needed(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
         """Return files that together hold all readable instants, without files whose instants the others hold, too."""
-        held: dict[ArchiveFile, set[Instant]] = {}
+        instants_of_file: dict[ArchiveFile, set[Instant]] = {}
         for file in files:
             with suppress(PyHudiError):
-                held[file] = {*self.instants_in([file])}
-        needed: list[ArchiveFile] = []
+                instants_of_file[file] = {*self.instants_in([file])}
+        needed_files: list[ArchiveFile] = []
         instants: set[Instant] = set()
-        for file in sorted(held, key=lambda file: (-len(held[file]), file.name)):
-            if not held[file] <= instants:
-                needed.append(file)
-                instants |= held[file]
-        return needed
+        for file in sorted(instants_of_file, key=lambda file: (-len(instants_of_file[file]), file.name)):
+            if not instants_of_file[file] <= instants:
+                needed_files.append(file)
+                instants |= instants_of_file[file]
+        return needed_files
 
     def _read(self, name: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:
+        """Return columns of a file; with ``times`` only row groups that may have one of these requested times."""
         with self._opened(name) as file:
             groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, times)]
             rows = file.read_row_groups(groups, columns, use_threads=False).select(columns)
@@ -138,6 +143,7 @@ class LsmArchive(Archive):
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
+        """Open a file; StorageError if a merge deleted it, CorruptInstantError if it cannot be read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
 
         path = join(self.folder, name)
@@ -159,7 +165,8 @@ class LsmArchive(Archive):
             ) from error
 
 
-def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:
+def _files_between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:
+    """Return the files that may hold requested times from ``since`` to ``until``."""
     return [file for file in files if file.may_hold(since, until)]
 
 
@@ -185,6 +192,7 @@ def _may_have(footer: pq.FileMetaData, number: int, times: Sequence[str] | None)
 
 
 def _instants(rows: pa.Table) -> Iterator[Instant]:
+    """Yield the completed instants in rows of the archive."""
     times = (rows.column(name).cast(pa.string()).to_pylist() for name in COLUMNS)
     for requested, completed, action in zip(*times, strict=True):
         yield Instant(requested, action, State.COMPLETED, completed)

@@ -76,10 +76,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
+    """Adds instants to the archive of layout 2, and merges its files."""
+
     storage: Storage
     folder: str
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
+        """Add the instants that the archive lacks, in one file, or in several if they are large."""
         archive = LsmArchive(self.storage, self.folder)
         archived = archive.known_of(instants)
         waiting: list[Row] = []
@@ -97,6 +100,7 @@ class LsmWriter:
             repair_archive(archive)
 
     def _rows(self, instants: Sequence[Instant], files: InstantFiles) -> Iterator[Row]:
+        """Yield the rows of instants, whose files are read some instants at a time."""
         paths = files.paths()
         for start in range(0, len(instants), _AT_ONCE):
             part = instants[start : start + _AT_ONCE]
@@ -110,6 +114,7 @@ class LsmWriter:
         return None if body is None else Row(instant, body, plan or None)
 
     def _read(self, path: str) -> bytes | None:
+        """Return a file's bytes; None if another process has archived the instant."""
         try:
             return self.storage.read(path)
         except FileNotFoundError:
@@ -133,8 +138,8 @@ def append(archive: LsmArchive, rows: Sequence[Row]) -> Manifest:
             [file], needed=archive.needed, fits=partial(_lacks, archive, file.name, rows)
         )
         if file.name not in manifest.names:
-            held = archive.known_of([row.instant for row in rows])
-            rows = [row for row in rows if row.instant not in held]
+            archived = archive.known_of([row.instant for row in rows])
+            rows = [row for row in rows if row.instant not in archived]
             if not rows:
                 return manifest
         # While this process stalled, another process that tidied up may have deleted the still unnamed file.
@@ -162,11 +167,11 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
         if name in manifest.names:
             return merged_files
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
-        gone = tuple(file.name for file in inputs)
-        newest = archive.manifests.replace_files([merged], gone, needed=archive.needed)
+        input_names = tuple(file.name for file in inputs)
+        newest = archive.manifests.replace_files([merged], input_names, needed=archive.needed)
         if name not in newest.names:
             return merged_files
-        merged_files.append(MergedFile(name, gone))
+        merged_files.append(MergedFile(name, input_names))
     return merged_files
 
 
@@ -174,23 +179,31 @@ def tidy(archive: LsmArchive, merged_levels: int) -> None:
     """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
     listing, now = archive.storage.list(archive.folder), archive.storage.file_time()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
-    named = {number: archive.manifests.parse(number) for number in numbers}
-    whole = [number for number in numbers if named[number] is not None]
-    if not whole:
+    files_by_manifest = {number: archive.manifests.parse(number) for number in numbers}
+    whole_numbers = [number for number in numbers if files_by_manifest[number] is not None]
+    if not whole_numbers:
         return
-    kept_numbers = {*whole[-(KEPT_MANIFESTS + merged_levels) :], *(number for number in numbers if number > whole[-1])}
-    gone = [number for number in numbers if number not in kept_numbers]
-    needed = {file.name for number in kept_numbers for file in named[number] or ()}
-    once = {file.name for number in gone for file in named[number] or ()}
+    kept_numbers = {
+        *whole_numbers[-(KEPT_MANIFESTS + merged_levels) :],
+        *(number for number in numbers if number > whole_numbers[-1]),
+    }
+    deleted_numbers = [number for number in numbers if number not in kept_numbers]
+    needed = {file.name for number in kept_numbers for file in files_by_manifest[number] or ()}
+    formerly_named = {file.name for number in deleted_numbers for file in files_by_manifest[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
-    stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
-    archive.storage.delete(*(archive.manifests.path(number) for number in gone), durable=False)
-    archive.storage.delete(*(join(archive.folder, name) for name in sorted(stray) if name not in needed), durable=False)
+    deletable = [
+        name for name, info in files.items() if name in formerly_named or now - info.modified > _UNNAMED_KEPT_S
+    ]
+    archive.storage.delete(*(archive.manifests.path(number) for number in deleted_numbers), durable=False)
+    archive.storage.delete(
+        *(join(archive.folder, name) for name in sorted(deletable) if name not in needed), durable=False
+    )
 
 
 def _encode(rows: Sequence[Row]) -> bytes:
+    """Return the bytes of a file of the archive with these rows, in row groups of some size."""
     sink = pa.BufferOutputStream()
-    with _open(sink) as parquet:
+    with _parquet_writer(sink) as parquet:
         start = 0
         while start < len(rows):
             end, size = start, 0
@@ -204,6 +217,7 @@ def _encode(rows: Sequence[Row]) -> bytes:
 
 
 def _table(rows: Iterable[Row]) -> pa.Table:
+    """Return rows as columns of the archive's schema."""
     columns: list[list[object]] = [[] for _ in _SCHEMA]
     for row in rows:
         instant = row.instant
@@ -220,7 +234,8 @@ def _table(rows: Iterable[Row]) -> pa.Table:
     return pa.table(columns, schema=_SCHEMA)
 
 
-def _open(sink: object) -> pq.ParquetWriter:
+def _parquet_writer(sink: object) -> pq.ParquetWriter:
+    """Return a writer of a file as Apache Hudi's archive has them."""
     import pyarrow.parquet as pq  # noqa: PLC0415 (see lsm.py)
 
     return pq.ParquetWriter(
@@ -254,6 +269,7 @@ def _lacks(archive: LsmArchive, name: str, rows: Sequence[Row], files: Iterable[
 
 
 def _span(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the least and the greatest requested time of rows, which are in order."""
     return rows[0].instant.requested_time, rows[-1].instant.requested_time
 
 
@@ -261,12 +277,14 @@ def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: by
     """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
-    named = next((listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None)
-    if named is not None:
-        return named
+    named_file = next(
+        (listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None
+    )
+    if named_file is not None:
+        return named_file
     try:
-        held = archive.instants_in([file])
-        if set(held) >= {row.instant for row in rows}:
+        archived = archive.instants_in([file])
+        if set(archived) >= {row.instant for row in rows}:
             return ArchiveFile(file.name, _size(archive, file.name))
     except PyHudiError:
         pass  # it is damaged or gone, and no manifest names it
@@ -275,29 +293,31 @@ def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: by
 
 
 def _size(archive: LsmArchive, name: str) -> int:
+    """Return the size of a file of the archive."""
     return next(info.size for info in archive.storage.list(archive.folder) if split(info.path)[1] == name)
 
 
 def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
     """Return the oldest files of a level that are to be merged, without files that are large enough alone."""
-    chosen: list[ArchiveFile] = []
+    inputs: list[ArchiveFile] = []
     size = 0
     for file in files:
-        chosen.append(file)
+        inputs.append(file)
         size += file.size
-        if len(chosen) >= batch:
+        if len(inputs) >= batch:
             break
         if size > TARGET_BYTES:
-            if len(chosen) > 1:
+            if len(inputs) > 1:
                 break
-            chosen, size = [], 0
-    return chosen
+            inputs, size = [], 0
+    return inputs
 
 
 def _merge(archive: LsmArchive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
+    """Merge files into a new file, which is written in the folder ``aside`` first, and return its size."""
     staged = archive.storage.stage(join(archive.folder, name), aside)
     try:
-        with _open(staged.stream) as parquet:
+        with _parquet_writer(staged.stream) as parquet:
             for group in archive.row_groups(inputs, _SCHEMA):
                 parquet.write_table(group)
             parquet.add_key_value_metadata(_FOOTER)

@@ -54,6 +54,7 @@ class ArchiveFile:
         return self._parts[2]
 
     def may_hold(self, least: str, greatest: str | None) -> bool:
+        """Return whether a requested time in the file's span lies between two times; None for no upper bound."""
         return least <= self.greatest and (greatest is None or self.least <= greatest)
 
 
@@ -79,12 +80,15 @@ def is_archive_file(name: str) -> bool:
 
 
 def manifest_number(name: str) -> int | None:
+    """Return the number in a manifest's name; None for any other name."""
     match = _MANIFEST.fullmatch(name)
     return None if match is None else int(match["number"])
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
+    """Reads and makes the manifests of an archive."""
+
     storage: Storage
     folder: str
 
@@ -120,6 +124,7 @@ class Manifests:
         return tuple(sorted(files, key=lambda file: file.name))
 
     def version(self) -> int:
+        """Return the number in ``_version_``; -1 without a number there."""
         try:
             return int(self.storage.read(join(self.folder, VERSION_FILE), MOST_OF_A_NOTE))
         except (FileNotFoundError, ValueError):
@@ -145,8 +150,8 @@ class Manifests:
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
             base = self._base()
-            named = {file.name for file in added} <= base.names
-            if not removed <= base.names or (base.number and (named or not fits(base.files))):
+            all_named = {file.name for file in added} <= base.names
+            if not removed <= base.names or (base.number and (all_named or not fits(base.files))):
                 self.point_at_newest()
                 return base
             files: Sequence[ArchiveFile] = [*(file for file in base.files if file.name not in removed), *added]
@@ -155,7 +160,7 @@ class Manifests:
             number = base.greatest + 1
             # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
             # would undo each other's manifest.
-            if base.greatest > base.number > 0 and self._is_whole_soon(base.greatest):
+            if base.greatest > base.number > 0 and self._wait_until_whole(base.greatest):
                 continue
             if not self.storage.create(self.path(number), _encode(files)):
                 continue
@@ -190,7 +195,8 @@ class Manifests:
             )
         return manifest
 
-    def _is_whole_soon(self, number: int) -> bool:
+    def _wait_until_whole(self, number: int) -> bool:
+        """Wait some seconds for a manifest in the making; return whether it is whole then."""
         deadline = time.monotonic() + _HALF_MADE_S
         while time.monotonic() < deadline:
             if self.parse(number) is not None:
@@ -200,5 +206,6 @@ class Manifests:
 
 
 def _encode(files: Iterable[ArchiveFile]) -> bytes:
-    named = sorted({file.name: file.size for file in files}.items())
-    return json.dumps({"files": [{"fileName": name, "fileLen": size} for name, size in named]}).encode()
+    """Return a manifest's content."""
+    sizes = sorted({file.name: file.size for file in files}.items())
+    return json.dumps({"files": [{"fileName": name, "fileLen": size} for name, size in sizes]}).encode()

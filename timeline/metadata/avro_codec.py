@@ -23,6 +23,7 @@ M = TypeVar("M", bound="models.InstantModel")
 
 @cache
 def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
+    """Return the Avro schema of each model."""
     from . import models  # noqa: PLC0415
 
     return {
@@ -47,14 +48,15 @@ def _part(name: str, replaces: bool) -> Any:
     """Return the parsed schema of the fields that a partial read needs."""
     from fastavro import parse_schema  # noqa: PLC0415
 
-    whole = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
+    commit_schema = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
     if name == "summary":
-        fields = [field for field in whole["fields"] if field["name"] in {"extraMetadata", "operationType"}]
-        return parse_schema({**whole, "fields": fields})
+        fields = [field for field in commit_schema["fields"] if field["name"] in {"extraMetadata", "operationType"}]
+        return parse_schema({**commit_schema, "fields": fields})
     return parse_schema(schemas.REPLACE_COMMIT_FILES if replaces else schemas.COMMIT_FILES)
 
 
 def encode(model: models.InstantModel) -> bytes:
+    """Return a model's bytes."""
     import fastavro  # noqa: PLC0415
 
     sink = pa.BufferOutputStream()
@@ -68,27 +70,31 @@ def decode(kind: type[M], body: InstantBody) -> M:
 
 
 def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary:
+    """Return a completed write without its files."""
     from . import models  # noqa: PLC0415
 
     return validated(models.CommitSummary, _record(body, _part("summary", replaces)), body)
 
 
 def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
+    """Return what a completed write records about its files."""
     return CommitFiles.of(_record(body, _part("files", replaces)))
 
 
 def decode_record(body: InstantBody) -> Mapping[str, Any]:
+    """Return the record as it was written; CorruptInstantError if the file holds none."""
     record = _record(body)
     if not isinstance(record, dict):
         raise body.corrupt("it holds no record")
     return record
 
 
-def _record(body: InstantBody, only: Any = None) -> Any:
+def _record(body: InstantBody, reader_schema: Any = None) -> Any:
+    """Return a container's only record, with the fields of ``reader_schema`` if it is given."""
     if not body.data:
         raise body.corrupt("it is empty")
     try:
-        records = read_container(body.data, only)
+        records = read_container(body.data, reader_schema)
     except Exception as error:
         # Damaged bytes can make the parser raise any exception.
         raise body.corrupt(f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
@@ -104,9 +110,9 @@ def validated(kind: type[M], record: Any, body: InstantBody) -> M:
     try:
         return kind.model_validate(record)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise body.corrupt(f"its field {field} does not fit ({first['msg']})") from error
+        first_error = error.errors()[0]
+        field = ".".join(str(part) for part in first_error["loc"])
+        raise body.corrupt(f"its field {field} does not fit ({first_error['msg']})") from error
 
 
 class AvroCodec:

@@ -26,11 +26,11 @@ _RAW_DEFLATE = -15
 _LONGEST_KEPT = 1 << 16
 
 
-def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]:
+def read_container(data: bytes, reader_schema: dict[str, Any] | None = None) -> list[Any]:
     """Return the records of a container, read by its own schema.
 
-    ``only`` is a parsed schema of the fields to decode. Raises ValueError if decoding would cost more than the order
-    of the file's size, and any exception if the bytes are damaged.
+    ``reader_schema`` is a parsed schema of the fields to decode. Raises ValueError if decoding would cost more than the
+    order of the file's size, and any exception if the bytes are damaged.
     """
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
@@ -40,31 +40,33 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
     # Read to the end: a file truncated in its last bytes must not pass.
     for count, block in _blocks(data, at, header.get("avro.codec", b"null")):
         stream = in_memory(block)
-        records += [schemaless_reader(stream, schema, only) for _ in range(count)]
+        records += [schemaless_reader(stream, schema, reader_schema) for _ in range(count)]
         if stream.tell() < len(block):
             raise ValueError("a block holds more than its records")
     return records
 
 
-def read_records(schema: bytes, encoded: Iterable[bytes], only: dict[str, Any] | None = None) -> list[Any]:
-    """Return records of one schema, each with its own bytes; ``only`` and the exceptions are as in `read_container`."""
+def read_records(schema: bytes, encoded: Iterable[bytes], reader_schema: dict[str, Any] | None = None) -> list[Any]:
+    """Return records of one schema, each with its own bytes; the rest is as in `read_container`."""
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
     parsed = _parsed(schema)
     records = []
     for data in encoded:
         stream = in_memory(data)
-        records.append(schemaless_reader(stream, parsed, only))
+        records.append(schemaless_reader(stream, parsed, reader_schema))
         if stream.tell() < len(data):
             raise ValueError("a record is longer than its fields")
     return records
 
 
 def _parsed(text: bytes) -> Any:
+    """Return the parsed schema of a container; one of usual length is kept for the next."""
     return _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
 
 
 def _schema(text: bytes) -> Any:
+    """Return a parsed schema that `_Types` allows, without defaults."""
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 
     schema = parse_json(text)
@@ -85,69 +87,73 @@ def _without_defaults(kind: Any) -> Any:
     return kind
 
 
-def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
+def _blocks(data: bytes, position: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of records and the bytes of each block, inflated; ValueError for damage."""
     if codec not in {b"null", b"deflate"}:
         raise ValueError(f"its codec is {codec!r}, but Apache Hudi compresses no instant")
-    sync = data[at : at + _SYNC]
-    at += _SYNC
+    sync = data[position : position + _SYNC]
+    position += _SYNC
     inflated = 0
-    while at < len(data):
-        count, at = _long(data, at)
-        size, at = _long(data, at)
-        if not 0 <= size <= len(data) - at - _SYNC or data[at + size : at + size + _SYNC] != sync:
+    while position < len(data):
+        count, position = _long(data, position)
+        size, position = _long(data, position)
+        if not 0 <= size <= len(data) - position - _SYNC or data[position + size : position + size + _SYNC] != sync:
             raise ValueError("a block does not have the length that it states")
-        block = data[at : at + size]
+        block = data[position : position + size]
         if codec == b"deflate":
             block = _inflated(block, MOST_BYTES - inflated)
             inflated += len(block)
         yield count, block
-        at += size + _SYNC
+        position += size + _SYNC
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the entries of a container's header, and where they end."""
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with Avro's magic bytes")
     header: dict[str, bytes] = {}
-    at = len(MAGIC)
+    position = len(MAGIC)
     while True:
-        count, at = _long(data, at)
+        count, position = _long(data, position)
         if count == 0:
-            return header, at
+            return header, position
         if count < 0:
-            _, at = _long(data, at)
+            _, position = _long(data, position)
         for _ in range(abs(count)):
-            key, at = _bytes(data, at)
-            header[key.decode()], at = _bytes(data, at)
+            key, position = _bytes(data, position)
+            header[key.decode()], position = _bytes(data, position)
 
 
-def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(data, at)
-    if not 0 <= size <= len(data) - at:
+def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    """Return bytes with their length before them, and where they end."""
+    size, position = _long(data, position)
+    if not 0 <= size <= len(data) - position:
         raise ValueError("it ends inside its header")
-    return data[at : at + size], at + size
+    return data[position : position + size], position + size
 
 
-def _long(data: bytes, at: int) -> tuple[int, int]:
+def _long(data: bytes, position: int) -> tuple[int, int]:
     """Return a zigzag number of variable length and the offset at which it ends."""
     value = shift = 0
     while shift < 70:
-        if at >= len(data):
+        if position >= len(data):
             raise ValueError("it ends inside a number")
-        byte = data[at]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
+        shift, position = shift + 7, position + 1
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
+            return (value >> 1) ^ -(value & 1), position
     raise ValueError("a number in it is too long")
 
 
-def _inflated(block: bytes, most: int) -> bytes:
+def _inflated(block: bytes, most_bytes: int) -> bytes:
+    """Return an inflated block; ValueError if it has more than ``most_bytes``."""
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     try:
-        data = inflater.decompress(block, most + 1)
+        data = inflater.decompress(block, most_bytes + 1)
     except zlib.error as error:
         raise ValueError(f"a block cannot be inflated ({error})") from error
-    if len(data) > most:
+    if len(data) > most_bytes:
         raise ValueError(f"it inflates to more than {MOST_BYTES} bytes")
     return data
 
@@ -156,29 +162,30 @@ class _Types:
     """Refuses schemas whose values may have no bytes or no end."""
 
     def __init__(self) -> None:
-        self._seen = 0
+        self._type_count = 0
         # Nesting depth of each named type; None while `check` is inside it.
         self._depths: dict[str, int | None] = {}
 
     def check(self, kind: Any, namespace: str) -> int:
         """Return how deep the values of a type nest."""
-        self._seen += 1
-        if self._seen > _MOST_TYPES:
+        self._type_count += 1
+        if self._type_count > _MOST_TYPES:
             raise ValueError("its schema is larger than any of Apache Hudi's")
         if isinstance(kind, list):
             if not kind:
                 raise ValueError("its schema has an empty union")
-            inner = [branch for branch in kind if branch not in ("null", {"type": "null"})]
-            depth = max((self.check(branch, namespace) for branch in inner), default=0)
+            branches = [branch for branch in kind if branch not in ("null", {"type": "null"})]
+            depth = max((self.check(branch, namespace) for branch in branches), default=0)
         elif isinstance(kind, dict):
-            depth = self._complex(kind, namespace)
+            depth = self._depth_of_complex(kind, namespace)
         else:
-            depth = self._named(kind, namespace)
+            depth = self._depth_by_name(kind, namespace)
         if depth > _DEEPEST:
             raise ValueError("its schema is deeper than any of Apache Hudi's")
         return depth + 1
 
-    def _named(self, name: Any, namespace: str) -> int:
+    def _depth_by_name(self, name: Any, namespace: str) -> int:
+        """Return how deep values of a primitive or a type defined before nest; ValueError for other names."""
         if name in _PRIMITIVES:
             return 0
         depth = self._depths.get(_full_name(name, namespace)) if isinstance(name, str) else None
@@ -186,7 +193,8 @@ class _Types:
             raise ValueError(f"its schema has a type {name!r} that is unknown, has no bytes, or contains itself")
         return depth
 
-    def _complex(self, kind: dict[str, Any], namespace: str) -> int:
+    def _depth_of_complex(self, kind: dict[str, Any], namespace: str) -> int:
+        """Return how deep values of an array, map, record, enum or fixed type nest, and keep those with names."""
         base = kind.get("type")
         if "logicalType" in kind:
             raise ValueError(f"its schema has the logical type {kind['logicalType']!r}")
@@ -195,7 +203,7 @@ class _Types:
         if base == "map":
             return self.check(kind.get("values"), namespace)
         if base == "record":
-            return self._record(kind, namespace)
+            return self._depth_of_record(kind, namespace)
         if base == "enum":
             self._depths[_name_of(kind, namespace)] = 0
             return 0
@@ -207,7 +215,8 @@ class _Types:
             return 0
         return self.check(base, namespace)
 
-    def _record(self, kind: dict[str, Any], namespace: str) -> int:
+    def _depth_of_record(self, kind: dict[str, Any], namespace: str) -> int:
+        """Return how deep a record's values nest; ValueError for a record without fields, or inside itself."""
         full = _name_of(kind, namespace)
         fields = kind.get("fields")
         if not isinstance(fields, list) or not fields:
@@ -221,10 +230,11 @@ class _Types:
 
 
 def _name_of(kind: dict[str, Any], namespace: str) -> str:
-    name, own = kind.get("name"), kind.get("namespace", namespace)
-    if not isinstance(name, str) or not isinstance(own, str):
+    """Return the full name of a type that is defined here."""
+    name, own_namespace = kind.get("name"), kind.get("namespace", namespace)
+    if not isinstance(name, str) or not isinstance(own_namespace, str):
         raise ValueError("its schema has a type without a name")
-    return _full_name(name, own)
+    return _full_name(name, own_namespace)
 
 
 def _full_name(name: str, namespace: str) -> str:

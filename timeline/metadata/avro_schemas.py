@@ -13,10 +13,12 @@ STRING: Type = {"type": "string", "avro.java.string": "String"}
 
 
 def array(items: Type) -> Type:
+    """Return the type of a list."""
     return {"type": "array", "items": items}
 
 
 def mapping(values: Type) -> Type:
+    """Return the type of a map with texts for keys."""
     return {"type": "map", "values": values, "avro.java.string": "String"}
 
 
@@ -41,6 +43,7 @@ def null_or(name: str, kind: Type) -> Field:
 
 
 def default(name: str, kind: Type, value: object) -> Field:
+    """Return a field with a default that may not be null."""
     return {"name": name, "type": kind, "default": value}
 
 
@@ -50,14 +53,17 @@ def version(number: int = 1) -> Field:
 
 
 def longs(*names: str) -> list[Field]:
+    """Return fields of numbers that may be null."""
     return [may(name, "long") for name in names]
 
 
 def strings(*names: str) -> list[Field]:
+    """Return fields of texts that may be null."""
     return [may(name, STRING) for name in names]
 
 
 def _top(name: str, *fields: Field) -> dict[str, Any]:
+    """Return the type of a whole body, with the namespace of Apache Hudi's models."""
     return {**record(name, *fields), "namespace": NAMESPACE}
 
 
@@ -284,7 +290,7 @@ SAVEPOINT = _top(
 )
 
 
-def _inner(top: dict[str, Any]) -> dict[str, Any]:
+def _without_namespace(top: dict[str, Any]) -> dict[str, Any]:
     """Return the record of a body as a field of another record, whose namespace it takes."""
     return {name: value for name, value in top.items() if name != "namespace"}
 
@@ -327,20 +333,20 @@ INDEX_COMMIT = _top(
 # One state of an instant in the archive of table version 6, as Apache Hudi 1.2 writes it; 0.15 reads it by the names.
 ARCHIVED_STATE = _top(
     "HoodieArchivedMetaEntry",
-    may("hoodieCommitMetadata", _inner(COMMIT)),
-    may("hoodieCleanMetadata", _inner(CLEAN)),
+    may("hoodieCommitMetadata", _without_namespace(COMMIT)),
+    may("hoodieCleanMetadata", _without_namespace(CLEAN)),
     may("hoodieCompactionMetadata", _COMPACTION),
-    may("hoodieRollbackMetadata", _inner(ROLLBACK)),
-    may("hoodieSavePointMetadata", _inner(SAVEPOINT)),
+    may("hoodieRollbackMetadata", _without_namespace(ROLLBACK)),
+    may("hoodieSavePointMetadata", _without_namespace(SAVEPOINT)),
     *strings("commitTime", "actionType"),
     version(),
-    may("hoodieCompactionPlan", _inner(COMPACTION_PLAN)),
-    may("hoodieCleanerPlan", _inner(CLEANER_PLAN)),
+    may("hoodieCompactionPlan", _without_namespace(COMPACTION_PLAN)),
+    may("hoodieCleanerPlan", _without_namespace(CLEANER_PLAN)),
     *strings("actionState"),
     may("hoodieReplaceCommitMetadata", _ARCHIVED_REPLACE_COMMIT),
-    may("hoodieRequestedReplaceMetadata", _inner(REQUESTED_REPLACE)),
+    may("hoodieRequestedReplaceMetadata", _without_namespace(REQUESTED_REPLACE)),
     may("HoodieInflightReplaceMetadata", "HoodieCommitMetadata"),
-    may("hoodieIndexCommitMetadata", _inner(INDEX_COMMIT)),
+    may("hoodieIndexCommitMetadata", _without_namespace(INDEX_COMMIT)),
     *strings("stateTransitionTime"),
 )
 

@@ -37,6 +37,7 @@ class StreamTexts:
 
     @classmethod
     def of(cls, extra: Mapping[str, str]) -> StreamTexts:
+        """Return what a write's extra metadata says of streams."""
         by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in extra)
         return cls(extra.get(STREAMS, ""), extra.get(SINK_CHECKPOINT, ""), by_pyhudi)
 
@@ -77,6 +78,7 @@ class InstantBody:
     where: str
 
     def corrupt(self, reason: str) -> CorruptInstantError:
+        """Return the error for a body that cannot be used."""
         return CorruptInstantError(
             f"The instant's file {self.where} cannot be used: {reason}.",
             "Restore the file from a backup, or roll the instant back with Apache Hudi; until then neither readers nor "

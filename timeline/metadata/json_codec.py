@@ -34,6 +34,7 @@ _OF_LOG_FILES = ("logVersion", "logOffset", "baseFile", "logFiles", "totalLogFil
 
 
 def encode(model: models.InstantModel) -> bytes:
+    """Return a model's bytes: a write as JSON, any other instant as Avro."""
     from . import models  # noqa: PLC0415 (see avro_codec.py)
 
     if not isinstance(model, models.CommitMetadata):
@@ -53,12 +54,14 @@ def decode(kind: type[M], body: InstantBody) -> M:
 
 
 def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary:
+    """Return a completed write without its files."""
     from . import models  # noqa: PLC0415 (see avro_codec.py)
 
     return avro_codec.validated(models.CommitSummary, _record(body), body)
 
 
 def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
+    """Return what a completed write records about its files; CorruptInstantError for values of other types."""
     record = _record(body)
     try:
         return CommitFiles.of(
@@ -79,6 +82,7 @@ def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
 
 
 def decode_record(body: InstantBody) -> Mapping[str, Any]:
+    """Return the record of JSON or Avro as it was written; CorruptInstantError if the file holds none."""
     if not body.data or body.data.startswith(MAGIC):
         return avro_codec.decode_record(body)
     try:
@@ -100,10 +104,12 @@ def _record(body: InstantBody) -> Mapping[str, Any]:
 
 
 def _stat(stat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a write statistic that `CommitFiles` has."""
     return {name: _typed(stat.get(name), kind) for name, kind in _OF_FILES.items()}
 
 
 def _typed(value: Any, kind: type) -> Any:
+    """Return a value that is None or of a type; TypeError for any other value."""
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{str(value)[:99]!r} is no {kind.__name__}")
     return value

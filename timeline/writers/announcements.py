@@ -17,6 +17,7 @@ _TIME = re.compile(r"\d{1,17}", re.ASCII)
 
 
 def announce(storage: Storage, until: str) -> None:
+    """Note that an archiving is about to remove the instants until a requested time."""
     storage.create(join(FOLDER, until), b"")
 
 

@@ -37,6 +37,7 @@ class BucketRuleText(NamedTuple):
 
     @classmethod
     def of(cls, rule: Mapping[str, Any]) -> BucketRuleText:
+        """Return the numbers of buckets in the JSON of a decision."""
         expressions = tuple((str(text), int(number)) for text, number in rule["expressions"])
         return cls(int(rule["default"]), expressions)
 
@@ -143,6 +144,7 @@ def format_of(data: bytes) -> int:
 
 
 def numbers(storage: Storage) -> list[int]:
+    """Return the numbers of the decisions that are stored, in order."""
     names = (split(info.path)[1] for info in storage.list(FOLDER))
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 

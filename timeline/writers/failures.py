@@ -31,6 +31,7 @@ class Failed:
         return 1 << min(self.times - 1, _MOST_DOUBLINGS)
 
     def again(self, after: str, error: str) -> Failed:
+        """Return the failures with one more, after which the table's newest write was ``after``."""
         return Failed(self.times + 1, after, error[:_MOST_TEXT])
 
 
@@ -52,9 +53,11 @@ def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Fa
 
 
 def note(storage: Storage, instant_time: str, failed: Failed) -> None:
+    """Note the failures of a plan, by its requested time."""
     content = formats.numbered(asdict(failed), formats.FAILURE)
     storage.write(join(FOLDER, instant_time), json.dumps(content).encode(), durable=False)
 
 
 def forget(storage: Storage, instant_times: Iterable[str]) -> None:
+    """Delete the notes of some plans."""
     storage.delete(*(join(FOLDER, time) for time in instant_times), durable=False)

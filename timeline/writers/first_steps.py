@@ -143,6 +143,7 @@ def parse_properties(values: Mapping[str, Any], *, none: bool = False) -> dict[s
 
 
 def _spelled_step(step: Step) -> dict[str, Any]:
+    """Return a step as the JSON of a decision holds it."""
     if isinstance(step, MakeFile):
         return {"make": step.path, "content": base64.b64encode(step.content).decode()}
     if isinstance(step, ReplaceFile):
@@ -154,6 +155,7 @@ def _spelled_step(step: Step) -> dict[str, Any]:
 
 
 def _parse_step(step: Mapping[str, Any]) -> Step:
+    """Return the step in the JSON of a decision; raises as `parse_first`."""
     if "make" in step:
         return MakeFile(_checked(step["make"]), base64.b64decode(step["content"], validate=True))
     if "replace" in step:
@@ -171,7 +173,7 @@ def _parse_step(step: Mapping[str, Any]) -> Step:
 
 def _checked(path: str) -> str:
     """Return a path below ``.hoodie``, where no data file is: a damaged decision must not name other files."""
-    first, *others = path.split("/")
-    if first != ".hoodie" or not others or not {"", ".", ".."}.isdisjoint(others) or "\0" in path:
+    folder, *inner = path.split("/")
+    if folder != ".hoodie" or not inner or not {"", ".", ".."}.isdisjoint(inner) or "\0" in path:
         raise ValueError(path)
     return path

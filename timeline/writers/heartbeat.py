@@ -23,6 +23,8 @@ _PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
+    """The heartbeat of one instant, an empty file."""
+
     storage: Storage
     instant_time: str
 
@@ -57,9 +59,9 @@ class HeartbeatThread:
         sign: Callable[[], None] | None = None,
     ) -> None:
         self._heartbeat = Heartbeat(storage, instant_time)
-        self._sign = sign or self._heartbeat.touch
+        self._give_sign = sign or self._heartbeat.touch
         self._interval_s = interval_s
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-heartbeat-{instant_time}", daemon=True)
 
     @property
@@ -74,17 +76,19 @@ class HeartbeatThread:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._ended.set()
         # A touch in progress would bring back a heartbeat that is deleted next. Do not wait for a hanging store.
         self._thread.join(_PATIENCE_S)
 
     def _run(self) -> None:
-        while not self._over.wait(self._interval_s):
+        """Touch the heartbeat at every interval until the block ends."""
+        while not self._ended.wait(self._interval_s):
             self._touch()
 
     def _touch(self) -> None:
+        """Touch the heartbeat, or log why that failed."""
         try:
-            self._sign()
+            self._give_sign()
         except Exception:
             # Any error that ended this thread would get a living write rolled back.
             logger.warning(

@@ -33,7 +33,7 @@ class LongWork:
         self._storage = storage
         self._instant_time = instant_time
         self._at_once = at_once
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._beats: HeartbeatThread | None = None
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-shows-{instant_time}", daemon=True)
 
@@ -47,7 +47,7 @@ class LongWork:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._ended.set()
         if not self._at_once:
             # Do not wait for a hanging store; a write sweeps up what stays.
             self._thread.join(_PATIENCE_S)
@@ -63,10 +63,12 @@ class LongWork:
             logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
 
     def _run(self) -> None:
-        if not self._over.wait(SHOWN_AFTER_S):
+        """Show this process if the block is still at work after some seconds."""
+        if not self._ended.wait(SHOWN_AFTER_S):
             self._show()
 
     def _show(self) -> None:
+        """Make the note and the heartbeat, or log why that failed: the work itself goes ahead."""
         try:
             if self._claim():
                 self._beats = HeartbeatThread(self._storage, self._instant_time).__enter__()

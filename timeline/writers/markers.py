@@ -27,6 +27,8 @@ _LINE_BREAK = re.compile(r"[\n\r]")
 
 
 class MarkerType(str, Enum):
+    """What a write makes of a data file."""
+
     CREATE = "CREATE"
     MERGE = "MERGE"
     APPEND = "APPEND"
@@ -46,6 +48,8 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Markers:
+    """The markers of one instant."""
+
     storage: Storage
     instant_time: str
 
@@ -76,15 +80,16 @@ class Markers:
             self.storage.create(join(self.folder, marker.name), b"")
 
     def read(self) -> list[Marker]:
+        """Return all markers in both forms, sorted; lines that are no marker are passed over."""
         root = self.folder
         listed = [info.path for info in self.storage.list(root, recursive=True, strict=False)]
         batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
-        texts = for_each(self.storage, self._batch, batches)
+        texts = for_each(self.storage, self._read_batch, batches)
         # Do not build a list of lines: a file of nothing but line breaks has as many lines as bytes.
         lines = (line[0] for text in texts for line in _LINE.finditer(text))
         matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
-        written = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
-        return sorted(written, key=lambda marker: (marker.path, marker.kind.value))
+        markers = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
+        return sorted(markers, key=lambda marker: (marker.path, marker.kind.value))
 
     def delete(self) -> None:
         self.storage.delete_folder(self.folder)
@@ -92,7 +97,8 @@ class Markers:
     def exist(self) -> bool:
         return self.storage.has_files(self.folder)
 
-    def _batch(self, path: str) -> str:
+    def _read_batch(self, path: str) -> str:
+        """Return the lines of a file of markers; none if the file is gone."""
         try:
             return self.storage.read(path).decode(errors="surrogateescape")
         except FileNotFoundError:
@@ -101,4 +107,5 @@ class Markers:
 
 
 def marked_instants(storage: Storage) -> list[str]:
+    """Return the requested times of the instants that have a folder of markers."""
     return [name for name in storage.look(ROOT).folders if name.isdigit()]

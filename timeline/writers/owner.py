@@ -51,7 +51,7 @@ _POLL_S = 0.5
 _MOST_SEEN = 1000
 
 # By table and path: the last modification time seen, and the monotonic time of its first sight.
-_seen: dict[tuple[str, str], tuple[float, float]] = {}
+_first_sights: dict[tuple[str, str], tuple[float, float]] = {}
 _lock = threading.Lock()
 
 
@@ -104,8 +104,8 @@ class Owner:
 
     def tolerance_s(self, judging: Patience) -> float:
         """Return the greater of both tolerances: the seconds without a heartbeat after which the writer is dead."""
-        own = self.heartbeat_tolerance_s if self.heartbeat_interval_s else judging.heartbeat_tolerance_s
-        return max(own, judging.heartbeat_tolerance_s)
+        own_tolerance_s = self.heartbeat_tolerance_s if self.heartbeat_interval_s else judging.heartbeat_tolerance_s
+        return max(own_tolerance_s, judging.heartbeat_tolerance_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,12 @@ class Claim:
 
     @property
     def aside(self) -> str:
+        """The folder of files that tasks write first, and that the commit puts into their places."""
         return f"{self.folder}/aside"
 
     @property
     def spills(self) -> str:
+        """The folder of rows that wait on disk for a task."""
         return f"{self.folder}/spills"
 
     def make(self, owner: Owner) -> bool:
@@ -170,13 +172,14 @@ class Claim:
 
 
 def parse_owner(data: bytes) -> Owner:
+    """Return the owner in the JSON of a note; ValueError if a field is missing or of another type."""
     content = parse_json(data)
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
     values = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **content}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
-    for name, of in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
-        if type(values.get(name)) not in of:
+    for name, types in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
+        if type(values.get(name)) not in types:
             raise ValueError(f"its {name} is missing or has a wrong type")
     if not 0 < values["pid"] <= _GREATEST_PID:
         raise ValueError("its pid is no process number")
@@ -193,18 +196,18 @@ def is_gone(owner: Owner) -> bool | None:
     return bool(owner.process_started and running.started and owner.process_started != running.started)
 
 
-def is_dead(storage: Storage, sign: str, modified: float, owner: Owner, patience: Patience, now_s: float) -> bool:
+def is_dead(storage: Storage, last_sign: str, modified: float, owner: Owner, patience: Patience, now_s: float) -> bool:
     """Return whether the writer of a note counts as dead, by the file that was its last sign of life; wait for nothing.
 
-    ``modified`` is the sign's modification time, and ``now_s`` the time that a file made now gets.
+    ``modified`` is that file's modification time, and ``now_s`` the time that a file made now gets.
     """
-    gone = None if patience.heartbeats_alone else is_gone(owner)
+    is_process_gone = None if patience.heartbeats_alone else is_gone(owner)
     tolerance_s = owner.tolerance_s(patience)
-    if gone is None:
+    if is_process_gone is None:
         return now_s - modified > tolerance_s
     # The steady clock counts from this process's first look, so look in either case.
-    still_s = stood_still_s(storage, sign, modified)
-    return gone or still_s > tolerance_s < now_s - modified
+    still_s = stood_still_s(storage, last_sign, modified)
+    return is_process_gone or still_s > tolerance_s < now_s - modified
 
 
 def seal_of(instant_time: str, write_id: str) -> str:
@@ -294,37 +297,38 @@ class Suspect:
         """
         storage, claim = self.instants.storage, Claim(self.instants.storage, self.instant.requested_time)
         owner = claim.owner()
-        gone = None if owner is None or self.patience.heartbeats_alone else is_gone(owner)
-        if owner is not None and gone:
+        is_process_gone = None if owner is None or self.patience.heartbeats_alone else is_gone(owner)
+        if owner is not None and is_process_gone:
             return Liveness(False, f"its process {owner.pid} on this machine ({owner.place}) is gone")
-        sign, said = heartbeat.Heartbeat(storage, self.instant.requested_time).path, "last heartbeat"
-        beat = storage.modified(sign)
+        last_sign, sign_name = heartbeat.Heartbeat(storage, self.instant.requested_time).path, "last heartbeat"
+        beat = storage.modified(last_sign)
         if beat is None and owner is None:
-            return self._judge_silent()
+            return self._judge_without_signs()
         if beat is None:
             # A write's first heartbeat comes right after owner.json.
-            sign, said = claim.path, "no heartbeat yet; begun"
-            beat = storage.modified(sign)
-        silent = max(0.0, self.now_s - (self.now_s if beat is None else beat))
-        by = "" if owner is None else f", process {owner.pid} on {owner.place}"
-        reason = f"{said} {_span(silent)} ago{by}"
+            last_sign, sign_name = claim.path, "no heartbeat yet; begun"
+            beat = storage.modified(last_sign)
+        silent_s = max(0.0, self.now_s - (self.now_s if beat is None else beat))
+        by_whom = "" if owner is None else f", process {owner.pid} on {owner.place}"
+        reason = f"{sign_name} {_span_in_words(silent_s)} ago{by_whom}"
         if beat is not None and beat == known_beat:
             return Liveness(False, reason, beat=beat)
         tolerance_s = self.patience.heartbeat_tolerance_s if owner is None else owner.tolerance_s(self.patience)
-        if beat is not None and owner is not None and gone is False:
-            still = stood_still_s(storage, sign, beat)
-            if may_wait and still <= tolerance_s < silent:
-                still = watch(storage, sign, beat, tolerance_s)
+        if beat is not None and owner is not None and is_process_gone is False:
+            still_s = stood_still_s(storage, last_sign, beat)
+            if may_wait and still_s <= tolerance_s < silent_s:
+                still_s = watch(storage, last_sign, beat, tolerance_s)
             todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
-            return Liveness(still <= tolerance_s, reason, todo, beat)
-        todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
-        return Liveness(silent <= tolerance_s, reason, todo, beat, foreign=owner is None)
+            return Liveness(still_s <= tolerance_s, reason, todo, beat)
+        todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span_in_words(tolerance_s)} old."
+        return Liveness(silent_s <= tolerance_s, reason, todo, beat, foreign=owner is None)
 
-    def _judge_silent(self) -> Liveness:
-        began, path, changed = self._change_times()
-        silent = max(0.0, self.now_s - changed)
-        last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
-        reason = f"no heartbeat; {_span(max(0.0, self.now_s - began))} old{last}"
+    def _judge_without_signs(self) -> Liveness:
+        """Decide about a foreign instant without a heartbeat, by its age and the user's options."""
+        began_s, path, changed = self._change_times()
+        silent_s = max(0.0, self.now_s - changed)
+        last_change = f"; it last wrote {path}, {_span_in_words(silent_s)} ago" if path else ""
+        reason = f"no heartbeat; {_span_in_words(max(0.0, self.now_s - began_s))} old{last_change}"
         if self.patience.eager:
             return Liveness(False, f"{reason}; hoodie.clean.failed.writes.policy is EAGER")
         todo = (
@@ -335,9 +339,9 @@ class Suspect:
         age_s = self.patience.foreign_age_s
         if age_s is None:
             return Liveness(True, reason, todo, foreign=True)
-        dead = silent > age_s
-        reason += f"; {'over' if dead else 'taken for dead after'} {_span(age_s)}"
-        return Liveness(not dead, reason, todo, foreign=True)
+        is_dead_now = silent_s > age_s
+        reason += f"; {'over' if is_dead_now else 'taken for dead after'} {_span_in_words(age_s)}"
+        return Liveness(not is_dead_now, reason, todo, foreign=True)
 
     def _change_times(self) -> tuple[float, str, float]:
         """Return when the first file was made, the last changed path, and when; by default the requested time."""
@@ -345,28 +349,28 @@ class Suspect:
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
         times = [(storage.modified(path), path) for path in paths]
         changes = [(time, path) for time, path in times if time is not None]
-        first = min(changes, default=None)
+        first_change = min(changes, default=None)
         folder = markers.Markers(storage, instant.requested_time).folder
         changes += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
         if changes:
             changed, path = max(changes)
-            return (first or min(changes))[0], path, changed
+            return (first_change or min(changes))[0], path, changed
         try:
-            asked = parse_time(instant.requested_time, self.zone) / 1000
+            requested_s = parse_time(instant.requested_time, self.zone) / 1000
         except ValueError:
-            asked = self.now_s
-        return asked, "", asked
+            requested_s = self.now_s
+        return requested_s, "", requested_s
 
 
 def stood_still_s(storage: Storage, path: str, modified: float) -> float:
     """Return for how many seconds this process, by its monotonic clock, has found a file unchanged; 0 at first."""
     now = time.monotonic()
     with _lock:
-        if len(_seen) >= _MOST_SEEN:
-            _seen.clear()
-        first_sight = _seen.get((storage.path, path))
+        if len(_first_sights) >= _MOST_SEEN:
+            _first_sights.clear()
+        first_sight = _first_sights.get((storage.path, path))
         if first_sight is None or first_sight[0] != modified:
-            first_sight = _seen[storage.path, path] = modified, now
+            first_sight = _first_sights[storage.path, path] = modified, now
     return now - first_sight[1]
 
 
@@ -379,16 +383,16 @@ def watch(storage: Storage, path: str, modified: float, longest_s: float) -> flo
         )
     while still_s <= longest_s:
         time.sleep(min(_POLL_S, longest_s - still_s + 0.001))
-        now = storage.modified(path)
-        if now is None:
+        changed_at = storage.modified(path)
+        if changed_at is None:
             return 0.0
-        if now != modified:
-            return stood_still_s(storage, path, now)
+        if changed_at != modified:
+            return stood_still_s(storage, path, changed_at)
         still_s = stood_still_s(storage, path, modified)
     return still_s
 
 
-def _span(seconds: float) -> str:
+def _span_in_words(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

@@ -35,11 +35,11 @@ class Waited:
     seconds: float = 0.0
     met: tuple[str, ...] = ()
 
-    def and_then(self, other: Waited) -> Waited:
+    def and_then(self, further: Waited) -> Waited:
         """Return this wait with a further wait; to look at the tickets alone is no wait."""
-        if not other.met:
+        if not further.met:
             return self
-        return Waited(self.seconds + other.seconds, tuple(dict.fromkeys((*self.met, *other.met))))
+        return Waited(self.seconds + further.seconds, tuple(dict.fromkeys((*self.met, *further.met))))
 
 
 NOT_WAITED = Waited()

@@ -62,6 +62,7 @@ class RemovedFiles:
         return formats.number_of(self._content()) <= formats.REMOVED
 
     def _content(self) -> object:
+        """Return what the note holds; None if it is gone or damaged."""
         try:
             return parse_json(self.storage.read(self.note))
         except (FileNotFoundError, CorruptFileError, ValueError):
@@ -73,6 +74,7 @@ class RemovedFiles:
         return [info.path[start:] for info in self.storage.list(self.folder, recursive=True)]
 
     def forget(self) -> None:
+        """Delete the files of the repair, and then its note."""
         self.storage.delete_folder(self.folder)
         self.storage.delete(self.note)
 
@@ -93,9 +95,10 @@ def expire(storage: Storage) -> None:
 
 def _with_time(listed: Iterable[FileInfo]) -> dict[str, FileInfo]:
     """Return the notes among some files by the times of their repairs."""
-    named = ((_NOTE.fullmatch(split(info.path)[1]), info) for info in listed)
-    return {match[1]: info for match, info in named if match is not None}
+    matches = ((_NOTE.fullmatch(split(info.path)[1]), info) for info in listed)
+    return {match[1]: info for match, info in matches if match is not None}
 
 
 def _encoded(reasons: Mapping[str, str]) -> bytes:
+    """Return the content of a note."""
     return json.dumps(formats.numbered({_FILES: dict(reasons)}, formats.REMOVED)).encode()

@@ -19,6 +19,8 @@ _SIZE = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
+    """The file that holds the space which the write of one instant reserves."""
+
     storage: Storage
     instant_time: str
 
@@ -34,8 +36,10 @@ class Reserve:
         self.storage.write(self.path, secrets.token_bytes(_SIZE + need), durable=False)
 
     def release(self) -> None:
+        """Give the space up, at a write's end or for another process that gives the write up."""
         if not self.storage.remote:
             self.storage.delete(self.path, durable=False)
 
     def is_released(self) -> bool:
+        """Return whether the space was given up; an object store never holds any."""
         return not self.storage.remote and not self.storage.exists(self.path)

@@ -38,7 +38,7 @@ def expire(storage: Storage, zone: str) -> None:
     hours = [match[1] for match in map(_FOLDER.fullmatch, folder.folders) if match is not None]
     due = [hour for hour in hours if hour < oldest[: len(hour)]]
     for hour in due[:_MOST_AT_ONCE]:
-        _remove(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)
+        _delete_seals(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)
 
 
 def of_write(times: Iterable[str], notes: WriteNotes, count: int) -> tuple[str, ...]:
@@ -46,7 +46,8 @@ def of_write(times: Iterable[str], notes: WriteNotes, count: int) -> tuple[str, 
     return (*map(seal_of_instant, times), *map(notes.path, range(1, count + 1)))
 
 
-def _remove(storage: Storage, folder: str, now: float) -> None:
+def _delete_seals(storage: Storage, folder: str, now: float) -> None:
+    """Delete the seals in a folder, unless one of them is younger than `KEPT_S`."""
     seals = storage.list(folder, strict=False)
     if any(now - info.modified <= KEPT_S for info in seals):
         return

@@ -54,23 +54,24 @@ class Ticket:
         return join(FOLDER, self.name)
 
     def touch(self) -> None:
+        """Write the ticket, which also makes its time that of its writer's last sign of life."""
         places = self.places
-        told = (
+        places_as_lists = (
             None
             if places is None
             else {path: None if buckets is None else sorted(buckets) for path, buckets in places.items()}
         )
-        content = formats.numbered({"owner": asdict(self.owner), "places": told}, formats.TICKET)
+        content = formats.numbered({"owner": asdict(self.owner), "places": places_as_lists}, formats.TICKET)
         self.storage.write(self.path, json.dumps(content).encode(), durable=False)
 
-    def meets(self, other: Ticket) -> bool:
+    def meets(self, other_ticket: Ticket) -> bool:
         """Return whether two writes rewrite the same data; never of two tickets of one write."""
-        if self.owner.write_id == other.owner.write_id:
+        if self.owner.write_id == other_ticket.owner.write_id:
             return False
-        if self.places is None or other.places is None:
+        if self.places is None or other_ticket.places is None:
             return True
-        for path in self.places.keys() & other.places.keys():
-            mine, theirs = self.places[path], other.places[path]
+        for path in self.places.keys() & other_ticket.places.keys():
+            mine, theirs = self.places[path], other_ticket.places[path]
             if mine is None or theirs is None or mine & theirs:
                 return True
         return False
@@ -95,15 +96,15 @@ def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
 
 def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:
     """Wait until the older tickets that meet this one are given back, or their writers are dead, or time is over."""
-    began, poll_s = time.monotonic(), _FIRST_POLL_S
+    started, poll_s = time.monotonic(), _FIRST_POLL_S
     tickets: dict[str, Ticket | None] = {}
-    met: dict[str, None] = {}
+    met_writes: dict[str, None] = {}
     while True:
         older = _older(ticket, patience, tickets)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started
         if not older or seconds > longest_s:
-            return Waited(seconds, tuple(met))
-        met.update(dict.fromkeys(other.owner.write_id for other in older))
+            return Waited(seconds, tuple(met_writes))
+        met_writes.update(dict.fromkeys(older_ticket.owner.write_id for older_ticket in older))
         time.sleep(poll_s)
         poll_s = min(2 * poll_s, _LAST_POLL_S)
 
@@ -112,12 +113,18 @@ def age_of(storage: Storage, write_id: str, begun: str) -> str:
     """Return the name of a ticket for a write that has begun: right after a ticket that the write holds already."""
     names = (split(info.path)[1] for info in storage.list(FOLDER, strict=False))
     tickets = (_read(storage, name) for name in sorted(names))
-    own = next((ticket.name for ticket in tickets if ticket is not None and ticket.owner.write_id == write_id), None)
-    return begun if own is None else f"{own}.commit"
+    own_name = next(
+        (ticket.name for ticket in tickets if ticket is not None and ticket.owner.write_id == write_id), None
+    )
+    return begun if own_name is None else f"{own_name}.commit"
 
 
 def _older(ticket: Ticket, patience: Patience, tickets: dict[str, Ticket | None]) -> list[Ticket]:
-    older = []
+    """Return the older tickets of living writers that meet a ticket; tickets of dead writers are deleted.
+
+    ``tickets`` keeps what was read.
+    """
+    living = []
     now = ticket.storage.file_time()
     for info in ticket.storage.list(FOLDER, strict=False):
         name = split(info.path)[1]
@@ -125,14 +132,14 @@ def _older(ticket: Ticket, patience: Patience, tickets: dict[str, Ticket | None]
             continue
         if name not in tickets:
             tickets[name] = _read(ticket.storage, name)
-        other = tickets[name]
-        if other is None or not ticket.meets(other):
+        older_ticket = tickets[name]
+        if older_ticket is None or not ticket.meets(older_ticket):
             continue
-        if is_dead(ticket.storage, info.path, info.modified, other.owner, patience, now):
-            ticket.storage.delete(other.path, durable=False)
+        if is_dead(ticket.storage, info.path, info.modified, older_ticket.owner, patience, now):
+            ticket.storage.delete(older_ticket.path, durable=False)
         else:
-            older.append(other)
-    return older
+            living.append(older_ticket)
+    return living
 
 
 def remove_dead(storage: Storage, patience: Patience) -> None:

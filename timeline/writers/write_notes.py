@@ -33,6 +33,7 @@ def new_key(zone: str) -> str:
 
 
 def is_key(text: str) -> bool:
+    """Return whether a text is a key of notes."""
     return _KEY.fullmatch(text) is not None
 
 
@@ -83,5 +84,6 @@ class WriteNotes:
         return self.storage.create(self.path(number), json.dumps(content).encode(), durable=False)
 
     def path(self, number: int) -> str:
+        """Return the path of the note with a number."""
         hour, _, name = self.key.partition("/")
         return join(seal_folder(hour), f"{name}.{number}")

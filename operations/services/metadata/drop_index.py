@@ -13,7 +13,7 @@ from ....errors import ConcurrentWriteError, TableConfigError
 from ....storage.base import Storage
 from ....table.config import TableConfig, check_supported, load_config
 from ....table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
-from ....table.left_behind import refuse_left_behind
+from ....table.left_behind import refuse_instants_left_by_upgrade
 from ....table.metadata.index_definitions import new_definitions
 from ....table.metadata.kinds import RECORD_INDEX
 from ....table.record_index import defined_indexes
@@ -48,7 +48,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     names = dropped_with(name, table.config, table.path)
     result = ServiceResult(storage.path, DROP_INDEX, indexes=names, dry=dry_run)
     if not dry_run:

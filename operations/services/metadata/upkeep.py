@@ -9,7 +9,7 @@ from dataclasses import replace
 from ....storage.base import Storage
 from ....storage.kept import keep
 from ....table.config import check_supported, load_config
-from ....table.left_behind import refuse_left_behind
+from ....table.left_behind import refuse_instants_left_by_upgrade
 from ....table.table import Table, open_table
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
@@ -107,7 +107,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
     """
     began, table = time.monotonic(), open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    refuse_left_behind(table)
+    refuse_instants_left_by_upgrade(table)
     result = ServiceResult(table.path, METADATA, dry=dry_run)
     if dry_run:
         return _dry_result(table, result)

@@ -19,7 +19,7 @@ from ....table.config.version_changes import (
     lost_in_9,
 )
 from ....table.inferred.key_encoding import noted_key_encoding
-from ....table.left_behind import refuse_left_behind
+from ....table.left_behind import refuse_instants_left_by_upgrade
 from ....table.table import Table
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
@@ -57,7 +57,7 @@ class VersionStep:
     def refuse(self, table: Table) -> None:
         """Raise `UnsupportedTableError` for a table that cannot be carried over whole."""
         refuse_newer_format(table.config, table.path)
-        refuse_left_behind(table)
+        refuse_instants_left_by_upgrade(table)
         check_supported(table.config, table.path, writing=False)
         for option, text in self.lost(table.config):
             raise UnsupportedTableError(

@@ -16,7 +16,7 @@ from ....storage.base import FileInfo, join, split
 from ....storage.threads import for_each
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
-from ....table.left_behind import left_timeline, remove_old_instants
+from ....table.left_behind import archived_or_undone, remove_old_instants
 from ....table.table import Table, open_table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, repair_archive
@@ -43,7 +43,7 @@ def take_back_late(
     except CommitConflictError:
         new = open_table(old.storage)
         # Copied rollbacks and restores are older than the upgrade: a later instant may have the time that they name.
-        left_identities, layout = left_timeline(new, copied), new.instants.layout
+        left_identities, layout = archived_or_undone(new, copied), new.instants.layout
         for path in made:
             instant = layout.parse(split(path)[1])
             if instant is not None and (instant.identity in left_identities or _has_other_time(new, instant)):

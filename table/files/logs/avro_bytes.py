@@ -26,14 +26,15 @@ class Encoded:
 
 
 def numbers(values: Integers) -> Encoded:
+    """Return numbers in the zig-zag encoding of Avro's int and long."""
     signed = values.astype(np.int64, copy=False)
     folded = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     lengths = np.ones(len(folded), dtype=np.int64)
     for group in range(1, _LONGEST_NUMBER):
-        more = folded >> np.uint64(7 * group) != 0
-        if not more.any():
+        is_longer = folded >> np.uint64(7 * group) != 0
+        if not is_longer.any():
             break
-        lengths += more
+        lengths += is_longer
     width = int(lengths.max(initial=1))
     digits = np.empty((len(folded), width), dtype=np.uint8)
     for group in range(width):
@@ -50,6 +51,7 @@ def fixed(rows: Octets) -> Encoded:
 
 
 def same(value: bytes, count: int) -> Encoded:
+    """Return one value ``count`` times; ``value`` is its encoding."""
     encoded = np.frombuffer(value, dtype=np.uint8)
     return fixed(np.broadcast_to(encoded, (count, len(encoded))))
 
@@ -70,20 +72,20 @@ def slices(array: pa.Array) -> Encoded:
     if len(array) == 0 or offsets is None:
         return Encoded(np.zeros(len(array), dtype=np.int64), np.zeros(0, dtype=np.uint8))
     ends = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    whole = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    return Encoded(np.diff(ends), whole[ends[0] : ends[-1]])
+    octets = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return Encoded(np.diff(ends), octets[ends[0] : ends[-1]])
 
 
 def beside(columns: Sequence[Encoded]) -> Encoded:
-    """Return records: for each row its value of the first column, that of the second, and so on."""
+    """Return rows that have their value of the first column, then that of the second, and so on."""
     if len(columns) == 1:
         return columns[0]
-    lengths = together(columns)
+    lengths = total_lengths(columns)
     data = np.empty(int(lengths.sum()), dtype=np.uint8)
-    at = np.cumsum(lengths) - lengths
+    position = np.cumsum(lengths) - lengths
     for column in columns:
-        _put(data, at, column)
-        at = at + column.lengths
+        _put(data, position, column)
+        position = position + column.lengths
     return Encoded(lengths, data)
 
 
@@ -94,7 +96,7 @@ def stacked(parts: Sequence[Encoded]) -> Encoded:
     return Encoded(np.concatenate([part.lengths for part in parts]), np.concatenate([part.data for part in parts]))
 
 
-def together(columns: Sequence[Encoded]) -> Integers:
+def total_lengths(columns: Sequence[Encoded]) -> Integers:
     """Return how many bytes each row has in all columns."""
     total: Integers = np.zeros(len(columns[0].lengths), dtype=np.int64)
     for column in columns:
@@ -103,20 +105,21 @@ def together(columns: Sequence[Encoded]) -> Integers:
 
 
 def within(values: Encoded, counts: Integers) -> Encoded:
-    """Return lists of values, given how many each has."""
+    """Return lists of values, given how many values each list has."""
     ends = np.concatenate(([0], np.cumsum(values.lengths)))
-    last = np.cumsum(counts)
-    return Encoded(ends[last] - ends[last - counts], values.data)
+    list_ends = np.cumsum(counts)
+    return Encoded(ends[list_ends] - ends[list_ends - counts], values.data)
 
 
-def spread(values: Encoded, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Encoded:
-    """Return values in the chosen rows, and none in the others."""
-    lengths = np.zeros(len(chosen), dtype=np.int64)
-    lengths[chosen] = values.lengths
+def spread(values: Encoded, has_value: np.ndarray[Any, np.dtype[np.bool_]]) -> Encoded:
+    """Return values in the rows of ``has_value``, and none in the others."""
+    lengths = np.zeros(len(has_value), dtype=np.int64)
+    lengths[has_value] = values.lengths
     return Encoded(lengths, values.data)
 
 
-def _put(data: Octets, at: Integers, column: Encoded) -> None:
+def _put(data: Octets, starts: Integers, column: Encoded) -> None:
+    """Copy each value of a column into ``data``, to its row's start."""
     lengths = column.lengths
     if len(column.data) == 0:
         return
@@ -124,8 +127,8 @@ def _put(data: Octets, at: Integers, column: Encoded) -> None:
     if width and len(column.data) == width * len(lengths) and (lengths == width).all():
         values = column.data.reshape(-1, width)
         for octet in range(width):  # O(bytes of one value)
-            data[at + octet] = values[:, octet]
+            data[starts + octet] = values[:, octet]
         return
-    positions = np.repeat(at - (np.cumsum(lengths) - lengths), lengths)
+    positions = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     positions += np.arange(len(positions))
     data[positions] = column.data

@@ -32,21 +32,21 @@ def row_starts(data: Octets) -> Integers | None:
     each pair is linked to the position behind the row that would begin there. Doubling the links finds all rows in a
     few steps, though a row's beginning follows from the row before.
     """
-    maybe = np.flatnonzero((data[:-3] == 0) & (data[1:-2] == 0))
-    if len(maybe) == 0 or maybe[0] != 0:
+    candidates = np.flatnonzero((data[:-3] == 0) & (data[1:-2] == 0))
+    if len(candidates) == 0 or candidates[0] != 0:
         return None
-    follows = maybe + _LENGTH + (data[maybe + 2].astype(np.int64) << 8) + data[maybe + 3]
-    following = np.searchsorted(maybe, follows)
-    nowhere = len(maybe)
-    is_start = np.append(maybe, -1)[following] == follows
-    jump = np.append(np.where(is_start, following, nowhere), nowhere)
+    candidate_ends = candidates + _LENGTH + (data[candidates + 2].astype(np.int64) << 8) + data[candidates + 3]
+    next_candidate = np.searchsorted(candidates, candidate_ends)
+    nowhere = len(candidates)
+    is_start = np.append(candidates, -1)[next_candidate] == candidate_ends
+    jump = np.append(np.where(is_start, next_candidate, nowhere), nowhere)
     reached = np.zeros(1, dtype=np.int64)
     while reached[-1] != nowhere:
         reached = np.concatenate((reached, jump[reached]))
         jump = jump[jump]
     reached = reached[reached != nowhere]
-    end = follows[reached[-1]]
-    starts: Integers = np.append(maybe[reached], end)
+    end = candidate_ends[reached[-1]]
+    starts: Integers = np.append(candidates[reached], end)
     starts = starts if end <= len(data) else starts[:-1]
     return starts if len(starts) > 1 else None
 
@@ -57,14 +57,14 @@ def takes_bytes(avro: Any) -> bool:
         return all(branch == "null" or takes_bytes(branch) for branch in avro)
     if isinstance(avro, str):
         return avro in _NUMBERS or avro in _WIDTHS or avro in ("bytes", "string", "boolean")
-    inner = avro["type"]
-    if inner == "record":
+    base = avro["type"]
+    if base == "record":
         return bool(avro["fields"]) and all(takes_bytes(field["type"]) for field in avro["fields"])
-    if inner == "array":
+    if base == "array":
         return takes_bytes(avro["items"])
-    if inner == "map":
+    if base == "map":
         return takes_bytes(avro["values"])
-    return bool(avro["size"] > 0) if inner == "fixed" else takes_bytes(inner)
+    return bool(avro["size"] > 0) if base == "fixed" else takes_bytes(base)
 
 
 def decode(
@@ -76,13 +76,13 @@ def decode(
     one_by_one: Callable[[bytes, int], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted columns of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists."""
-    for first in range(0, len(starts) - 1, _CHUNK_ROWS):
-        ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
-        rows = AvroPositions(data, starts[first : first + len(ends)] + _LENGTH, ends)
+    for first_row in range(0, len(starts) - 1, _CHUNK_ROWS):
+        ends = starts[first_row + 1 : first_row + 1 + _CHUNK_ROWS]
+        rows = AvroPositions(data, starts[first_row : first_row + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
         except TooManyError:
-            yield from one_by_one(data[starts[first] : ends[-1]].tobytes(), len(ends))
+            yield from one_by_one(data[starts[first_row] : ends[-1]].tobytes(), len(ends))
 
 
 class TooManyError(Exception):
@@ -90,12 +90,13 @@ class TooManyError(Exception):
 
 
 def _batch(rows: AvroPositions, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
+    """Return the columns named of a chunk's rows; ValueError if a row does not end where its length says."""
     fields = zip(record["fields"], columns, strict=True)
-    read = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
+    arrays = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
     if (rows.at != rows.ends).any():
         raise ValueError("a row in it does not end where it says")
     chosen = pa.struct([field for field in columns if field.name in names])
-    structs = struct_array(chosen, len(rows.at), None, [values for values in read if values is not None])
+    structs = struct_array(chosen, len(rows.at), None, [values for values in arrays if values is not None])
     return pa.RecordBatch.from_struct_array(structs)
 
 
@@ -119,11 +120,11 @@ class AvroPositions:
         if "null" not in avro:
             return self._value(avro[0], field.type, wanted)
         valid = branch != avro.index("null")
-        other = next(branch for branch in avro if branch != "null")
+        value_type = next(branch for branch in avro if branch != "null")
         if valid.all():
-            return self._value(other, field.type, wanted)
-        rows = self._some(valid)
-        values = rows._value(other, field.type, wanted)
+            return self._value(value_type, field.type, wanted)
+        rows = self._at_rows(valid)
+        values = rows._value(value_type, field.type, wanted)
         self.at[valid] = rows.at
         if values is None:
             return None
@@ -140,12 +141,12 @@ class AvroPositions:
         for number, wrapper in enumerate(avro):
             if wrapper == "null":
                 continue
-            chosen, field = branch == number, next(types)
-            rows = self._some(chosen)
+            has_branch, field = branch == number, next(types)
+            rows = self._at_rows(has_branch)
             values = rows.read(wrapper["fields"][0]["type"], field, wanted=wanted)
-            self.at[chosen] = rows.at
+            self.at[has_branch] = rows.at
             if values is not None and len(values):
-                values = values.take(pa.array(np.maximum(np.cumsum(chosen) - 1, 0), mask=~chosen))
+                values = values.take(pa.array(np.maximum(np.cumsum(has_branch) - 1, 0), mask=~has_branch))
             columns.append(pa.nulls(len(branch), field.type) if values is None or not len(values) else values)
         if not wanted:
             return None
@@ -153,6 +154,7 @@ class AvroPositions:
         return struct_array(kind, len(branch), valid, columns)
 
     def _value(self, avro: Any, kind: pa.DataType, wanted: bool) -> pa.Array | None:
+        """Return the next value of each row, which no union wraps; None if it is not wanted."""
         base = avro if isinstance(avro, str) else avro["type"]
         if not isinstance(base, str):
             return self._value(base, kind, wanted)
@@ -176,11 +178,11 @@ class AvroPositions:
             return pa.array(narrow).view(kind)
         if base in ("bytes", "string"):
             lengths = self._numbers()
-            self._pass(lengths)
+            self._move(lengths)
             return self._binary(lengths, kind) if wanted else None
         width = avro["size"] if base == "fixed" else _WIDTHS.get(base, 1)
         lengths = np.full(len(self.at), width, dtype=np.int64)
-        self._pass(lengths)
+        self._move(lengths)
         if not wanted:
             return None
         if base == "fixed":
@@ -192,75 +194,78 @@ class AvroPositions:
 
     def _lists(self, avro: Any, items: pa.Field, kind: pa.DataType, wanted: bool) -> pa.Array | None:
         """Return the next list of each row: its items come in blocks, each with their number in front, and then a 0."""
-        whose, parts = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
-        going = np.arange(len(self.at))
-        while len(going):
-            counts = self._counts(going)
-            going, counts = going[counts > 0], counts[counts > 0]
-            rows, left = going, counts
+        list_of_item, parts = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
+        open_lists = np.arange(len(self.at))
+        while len(open_lists):
+            counts = self._counts(open_lists)
+            open_lists, counts = open_lists[counts > 0], counts[counts > 0]
+            rows, remaining = open_lists, counts
             while len(rows):
-                if len(whose) > _MOST_ITEMS:
+                if len(list_of_item) > _MOST_ITEMS:
                     raise TooManyError
-                taken = self._some(rows)
-                values = taken.read(avro, items, wanted=wanted)
-                self.at[rows] = taken.at
-                whose.append(rows)
+                next_items = self._at_rows(rows)
+                values = next_items.read(avro, items, wanted=wanted)
+                self.at[rows] = next_items.at
+                list_of_item.append(rows)
                 parts.extend([] if values is None else [values])
-                rows, left = rows[left > 1], left[left > 1] - 1
+                rows, remaining = rows[remaining > 1], remaining[remaining > 1] - 1
         if not wanted:
             return None
-        rows = np.concatenate(whose)
+        rows = np.concatenate(list_of_item)
         in_order = pa.concat_arrays(parts).take(pa.array(np.argsort(rows, kind="stable")))
         return list_array(kind, None, np.bincount(rows, minlength=len(self.at)), in_order)
 
     def _counts(self, rows: Integers) -> Integers:
         """Return how many items the next block of each of some lists has, and move behind that number."""
-        taken = self._some(rows)
-        counts = taken._numbers()
-        sized = np.flatnonzero(counts < 0)
-        if len(sized):
-            behind = taken._some(sized)
-            behind._numbers()
-            taken.at[sized] = behind.at
-        self.at[rows] = taken.at
+        positions = self._at_rows(rows)
+        counts = positions._numbers()
+        has_size = np.flatnonzero(counts < 0)
+        if len(has_size):
+            with_size = positions._at_rows(has_size)
+            with_size._numbers()
+            positions.at[has_size] = with_size.at
+        self.at[rows] = positions.at
         items: Integers = np.abs(counts)
-        if (items > taken.ends - taken.at).any():
+        if (items > positions.ends - positions.at).any():
             raise ValueError("a list in it has more items than its row has bytes")
         return items
 
-    def _some(self, rows: Any) -> AvroPositions:
+    def _at_rows(self, rows: Any) -> AvroPositions:
+        """Return the positions of some rows."""
         return AvroPositions(self.data, self.at[rows], self.ends[rows])
 
-    def _pass(self, lengths: Integers) -> None:
+    def _move(self, lengths: Integers) -> None:
+        """Move behind a value of so many bytes in each row."""
         if ((lengths < 0) | (lengths > self.ends - self.at)).any():
             raise ValueError("a value in it is longer than its row")
         self.at = self.at + lengths
 
     def _numbers(self) -> Integers:
+        """Return the next number of each row, and move behind it."""
         if (self.at >= self.ends).any():
             raise ValueError("a row in it breaks off")
         octets = self.data[self.at]
         unsigned = (octets & 0x7F).astype(np.uint64)
         lengths = np.ones(len(octets), dtype=np.int64)
-        more = np.flatnonzero(octets >= 0x80)
+        unfinished = np.flatnonzero(octets >= 0x80)
         for group in range(1, _LONGEST_NUMBER):
-            if len(more) == 0:
+            if len(unfinished) == 0:
                 break
-            position = self.at[more] + group
-            if (position >= self.ends[more]).any():
+            position = self.at[unfinished] + group
+            if (position >= self.ends[unfinished]).any():
                 raise ValueError("a row in it breaks off")
             octets = self.data[position]
-            unsigned[more] |= (octets & 0x7F).astype(np.uint64) << np.uint64(7 * group)
-            lengths[more] += 1
-            more = more[octets >= 0x80]
-        if len(more):
+            unsigned[unfinished] |= (octets & 0x7F).astype(np.uint64) << np.uint64(7 * group)
+            lengths[unfinished] += 1
+            unfinished = unfinished[octets >= 0x80]
+        if len(unfinished):
             raise ValueError("a number in it has no end")
         self.at = self.at + lengths
         values: Integers = (unsigned >> np.uint64(1)).view(np.int64) ^ -(unsigned & np.uint64(1)).view(np.int64)
         return values
 
     def _binary(self, lengths: Integers, kind: pa.DataType) -> pa.Array:
-        """Return the bytes just passed."""
+        """Return the last ``lengths`` bytes before each position, as texts, bytes or decimals."""
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         positions = np.repeat(self.at - lengths - offsets[:-1], lengths)

@@ -19,7 +19,7 @@ from ....storage.bounds import parse_json
 from ...arrow.arrays import list_array, plain, struct_array, without_nulls
 from ...schema.types import children, decimal_bytes
 from . import avro_columns
-from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, together, within
+from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, total_lengths, within
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
@@ -43,17 +43,18 @@ def encode_head(count: int) -> bytes:
 
 def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Yield the bytes of rows, the columns being what `format_avro` makes a schema of; dictionaries become plain."""
-    at = 0
-    while at < batch.num_rows:
+    first_row = 0
+    while first_row < batch.num_rows:
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(batch.nbytes, 1)))
-        part = batch.slice(at, rows)
+        part = batch.slice(first_row, rows)
         columns = [_nullable(part.column(i), field.nullable) for i, field in enumerate(part.schema)]
-        lengths = fixed(together(columns).astype(">i4").view(np.uint8).reshape(-1, _ROW_LENGTH))
+        lengths = fixed(total_lengths(columns).astype(">i4").view(np.uint8).reshape(-1, _ROW_LENGTH))
         yield beside([lengths, *columns]).data.tobytes()
-        at += rows
+        first_row += rows
 
 
 def _nullable(array: pa.Array, nullable: bool) -> Encoded:
+    """Return values with the number of the union's branch before each if the column is nullable: 0 for null."""
     array = plain(array)
     if not nullable:
         return _values(array)
@@ -118,52 +119,53 @@ def decode(
     ``read`` returns the next bytes of the content, ``columns`` are those of the schema as `parse_avro` read them.
     Raises `ValueError`, or another error of fastavro or pyarrow, if the content is damaged.
     """
-    left = count(read(_HEAD.size), size)
+    rows_left = count(read(_HEAD.size), size)
     record = parse_json(avro_schema)
     one_by_one = partial(_one_by_one, record, pa.schema([field for field in columns if field.name in names]))
     unread, data = size - _HEAD.size, b""
     at_once = avro_columns.takes_bytes(record)
-    while at_once and left and unread:
+    while at_once and rows_left and unread:
         data += _exactly(read, min(_READ_BYTES, unread))
         unread = max(0, unread - _READ_BYTES)
-        octets, at = np.frombuffer(data, dtype=np.uint8), 0
-        while left and (len(data) - at >= _WINDOW_BYTES or not unread):
-            window = octets[at : at + _WINDOW_BYTES]
+        octets, position = np.frombuffer(data, dtype=np.uint8), 0
+        while rows_left and (len(data) - position >= _WINDOW_BYTES or not unread):
+            window = octets[position : position + _WINDOW_BYTES]
             starts = avro_columns.row_starts(window)
             if starts is None:
                 at_once = False
                 break
-            starts = starts[: left + 1]
+            starts = starts[: rows_left + 1]
             yield from avro_columns.decode(window, starts, record, columns, names, one_by_one)
-            left -= len(starts) - 1
-            at += int(starts[-1])
-        data = data[at:]
-    if left or data or unread:
-        yield from one_by_one(data + _exactly(read, unread), left)
+            rows_left -= len(starts) - 1
+            position += int(starts[-1])
+        data = data[position:]
+    if rows_left or data or unread:
+        yield from one_by_one(data + _exactly(read, unread), rows_left)
 
 
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """Return the next bytes; ValueError if the content has fewer."""
     data = read(size)
     if len(data) != size:
         raise ValueError("it breaks off")
     return data
 
 
-def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: int) -> Iterator[pa.RecordBatch]:
-    """Yield the chosen columns of rows of any schema, decoded one by one."""
-    raw = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in chosen)])
+def _one_by_one(record: dict[str, Any], columns: pa.Schema, data: bytes, count: int) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of rows of any schema, decoded one by one."""
+    raw_type = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in columns)])
     physical = _Physical()
-    written = physical.record(record)
-    fields = [child for child in written["fields"] if raw.get_field_index(child["name"]) >= 0]
+    schema = physical.record(record)
+    fields = [child for child in schema["fields"] if raw_type.get_field_index(child["name"]) >= 0]
     # A column's type may be defined in another column.
-    only = None if physical.refers else {**written, "fields": fields}
+    wanted_schema = None if physical.refers else {**schema, "fields": fields}
     rows = length = 0
-    for records in decoded(written, count, data, only):
-        lengths, *values = pa.array(records, raw).flatten()
+    for records in decoded(schema, count, data, wanted_schema):
+        lengths, *values = pa.array(records, raw_type).flatten()
         rows += len(records)
         length += int(np.frombuffer(lengths.buffers()[1], dtype=">i4", count=len(lengths)).sum(dtype=np.int64))
-        arrays = [_logical(array, field) for array, field in zip(values, chosen, strict=True)]
-        yield pa.RecordBatch.from_struct_array(struct_array(pa.struct(list(chosen)), len(records), None, arrays))
+        arrays = [_logical(array, field) for array, field in zip(values, columns, strict=True)]
+        yield pa.RecordBatch.from_struct_array(struct_array(pa.struct(list(columns)), len(records), None, arrays))
     if rows != count or length + count * _ROW_LENGTH != len(data):
         raise ValueError(f"its {count} rows do not have the bytes that they say")
 
@@ -192,9 +194,11 @@ class _Physical:
         return {"type": "record", **self._name(avro), "fields": fields}
 
     def _name(self, avro: dict[str, Any]) -> dict[str, Any]:
+        """Return the name of a named type, as its definition has it."""
         return {key: avro[key] for key in ("name", "namespace") if avro.get(key) is not None}
 
     def _type(self, avro: Any) -> Any:
+        """Return a type with what its values take in bytes."""
         if isinstance(avro, list):
             return [self._type(branch) for branch in avro]
         if isinstance(avro, str):
@@ -222,6 +226,7 @@ def _raw_field(field: pa.Field) -> pa.Field:
 
 
 def _raw(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type of a column's values as fastavro returns them, before `_logical` converts them."""
     types = pa.types
     if types.is_date32(kind):
         return pa.int32()
@@ -242,12 +247,12 @@ def _logical(array: pa.Array, field: pa.Field) -> pa.Array:
     """Return the values of a column; a column that is not nullable has nulls only in rows without a struct."""
     types, kind = pa.types, field.type
     if not types.is_nested(kind):
-        flat = decimals(array, kind) if types.is_decimal(kind) else array.view(kind)
-        return flat if field.nullable else without_nulls(flat)
+        values = decimals(array, kind) if types.is_decimal(kind) else array.view(kind)
+        return values if field.nullable else without_nulls(values)
     valid = array.is_valid() if field.nullable and array.null_count else None
     if types.is_struct(kind):
         parts = [_logical(part, inner) for part, inner in zip(array.flatten(), children(kind), strict=True)]
         return struct_array(kind, len(array), valid, parts)
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype(np.int64)
-    inner = pa.field("entries", pa.struct(children(kind)), nullable=False) if types.is_map(kind) else kind.value_field
-    return list_array(kind, valid, lengths, _logical(array.flatten(), inner))
+    item = pa.field("entries", pa.struct(children(kind)), nullable=False) if types.is_map(kind) else kind.value_field
+    return list_array(kind, valid, lengths, _logical(array.flatten(), item))

@@ -35,6 +35,7 @@ def sealed(head: BlockHead, content: Iterable[bytes]) -> BlockHead:
 
 
 def _with_digits(head: BlockHead | LogBlock, digits: str) -> BlockHead:
+    """Return a block's head with these digits as its checksum."""
     return BlockHead(head.type, {**head.headers, Header.BLOCK_IDENTIFIER: _ATTEMPT_AND_NUMBER + digits})
 
 
@@ -51,6 +52,7 @@ class BlockCheck:
             self._crc = zlib.crc32(_with_digits(block, PLACEHOLDER).described)
 
     def read(self, size: int) -> bytes:
+        """Return the next bytes of the content, and count them in the checksum."""
         data = self._read(size)
         if self._stored is not None:
             self._crc = zlib.crc32(data, self._crc)
@@ -75,10 +77,10 @@ def seal_parquet(parts: list[bytes], headers: Mapping[Header, str]) -> None:
 
 def check_parquet(block: LogBlock, footer: bytes) -> None:
     """Raise `CorruptFileError` if headers or footer do not match the checksum; a footer without one passes."""
-    at = footer.find(KEY.encode())
-    if at < 0:
+    key_at = footer.find(KEY.encode())
+    if key_at < 0:
         return
-    digits = at + len(_BEFORE_DIGITS)
+    digits = key_at + len(_BEFORE_DIGITS)
     stored = footer[digits : digits + len(PLACEHOLDER)]
     zeroed = footer[:digits] + PLACEHOLDER.encode() + footer[digits + len(PLACEHOLDER) :]
     if stored != b"%08x" % _checksum(block.headers, zeroed):
@@ -86,4 +88,5 @@ def check_parquet(block: LogBlock, footer: bytes) -> None:
 
 
 def _checksum(headers: Mapping[Header, str], footer: bytes) -> int:
+    """Return the CRC-32 of a Parquet block's headers and of its footer, whose own digits are zeros."""
     return zlib.crc32(footer, zlib.crc32(BlockHead(BlockType.PARQUET, headers).described))

@@ -18,27 +18,27 @@ def unscaled(array: pa.Array) -> Octets:
 
 def shortest(rows: Octets) -> Encoded:
     """Return each value in as few bytes as keep its sign, as Java's ``BigInteger.toByteArray`` does."""
-    sign = (rows[:, :1] >> 7) * np.uint8(0xFF)
-    idle = (rows[:, :-1] == sign) & ((rows[:, 1:] >> 7) * np.uint8(0xFF) == sign)
-    leading = np.cumprod(idle, axis=1, dtype=np.int64).sum(axis=1)
+    sign_bytes = (rows[:, :1] >> 7) * np.uint8(0xFF)
+    repeats_sign = (rows[:, :-1] == sign_bytes) & ((rows[:, 1:] >> 7) * np.uint8(0xFF) == sign_bytes)
+    leading = np.cumprod(repeats_sign, axis=1, dtype=np.int64).sum(axis=1)
     return Encoded(_WIDTH - leading, rows[np.arange(_WIDTH) >= leading[:, None]])
 
 
 def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     """Return decimals of nullable bytes of any lengths; `ValueError` if a value does not fit into the type."""
     values = slices(array.drop_null())
-    surplus = np.maximum(values.lengths - _WIDTH, 0)
-    if (values.lengths == 0).any() or surplus.any():
+    is_too_long = np.maximum(values.lengths - _WIDTH, 0)
+    if (values.lengths == 0).any() or is_too_long.any():
         raise ValueError("a decimal in it has no bytes, or more than sixteen")
     rows = np.zeros((len(values.lengths), _WIDTH), dtype=np.uint8)
-    first = np.cumsum(values.lengths) - values.lengths
-    if len(first):
-        rows[:] = (values.data[first] >> 7)[:, None] * np.uint8(0xFF)
+    starts = np.cumsum(values.lengths) - values.lengths
+    if len(starts):
+        rows[:] = (values.data[starts] >> 7)[:, None] * np.uint8(0xFF)
     rows[np.arange(_WIDTH) >= (_WIDTH - values.lengths)[:, None]] = values.data
     low_first = np.ascontiguousarray(rows[:, ::-1])
-    plain = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(low_first)])
-    plain.validate(full=True)
+    values_of_type = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(low_first)])
+    values_of_type.validate(full=True)
     if array.null_count == 0:
-        return plain
+        return values_of_type
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    return plain.take(pa.array(np.where(valid, np.cumsum(valid) - 1, 0), mask=~valid))
+    return values_of_type.take(pa.array(np.where(valid, np.cumsum(valid) - 1, 0), mask=~valid))

@@ -68,12 +68,13 @@ class Deletes:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in (self.keys, self.partition_paths, self.default, *self.ordering))
 
-    def filter(self, chosen: pa.Array) -> Deletes:
-        keys, paths, default = (a.filter(chosen) for a in (self.keys, self.partition_paths, self.default))
-        return Deletes(keys, paths, tuple(values.filter(chosen) for values in self.ordering), default)
+    def filter(self, is_wanted: pa.Array) -> Deletes:
+        keys, paths, default = (a.filter(is_wanted) for a in (self.keys, self.partition_paths, self.default))
+        return Deletes(keys, paths, tuple(values.filter(is_wanted) for values in self.ordering), default)
 
 
 def joined(parts: Sequence[Deletes]) -> Deletes:
+    """Return the deletes of all parts, in their order."""
     columns = ([getattr(part, name) for part in parts] for name in ("keys", "partition_paths", "default"))
     keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
     ordering: Iterator[Sequence[pa.Array]] = zip(*(part.ordering for part in parts), strict=True)
@@ -91,21 +92,22 @@ def encode(deletes: Deletes) -> bytes:
 
 
 def _encode_ordering(deletes: Deletes) -> Encoded:
-    chosen = pc.invert(deletes.default) if deletes.ordering else pa.array(np.zeros(len(deletes), dtype=np.bool_))
-    mask = chosen.to_numpy(zero_copy_only=False)
-    none = same(number(_INT) + number(0), int(len(mask) - mask.sum()))
-    values = [plain(array).filter(chosen) for array in deletes.ordering]
+    """Return each delete's ordering value: the integer 0 without an order, a list of several fields' values."""
+    is_ordered = pc.invert(deletes.default) if deletes.ordering else pa.array(np.zeros(len(deletes), dtype=np.bool_))
+    ordered_rows = is_ordered.to_numpy(zero_copy_only=False)
+    without_order = same(number(_INT) + number(0), int(len(ordered_rows) - ordered_rows.sum()))
+    values = [plain(array).filter(is_ordered) for array in deletes.ordering]
     if any(array.null_count for array in values):
         raise ValueError("a delete that asks for an order has no value for it")
-    if not mask.any():
-        return none
+    if not ordered_rows.any():
+        return without_order
     if len(values) == 1:
         encoded = _encode_values(values[0])
     else:
-        count = int(mask.sum())
-        before = same(number(_ARRAY) + number(1) + number(len(values)), count)
-        encoded = beside([before, *(_encode_values(array) for array in values), same(number(0), count)])
-    return beside([spread(none, ~mask), spread(encoded, mask)])
+        count = int(ordered_rows.sum())
+        list_head = same(number(_ARRAY) + number(1) + number(len(values)), count)
+        encoded = beside([list_head, *(_encode_values(array) for array in values), same(number(0), count)])
+    return beside([spread(without_order, ~ordered_rows), spread(encoded, ordered_rows)])
 
 
 def _encode_values(array: pa.Array) -> Encoded:
@@ -115,6 +117,7 @@ def _encode_values(array: pa.Array) -> Encoded:
 
 
 def _wrap(array: pa.Array) -> tuple[int, Encoded]:
+    """Return the number of the wrapper that Apache Hudi reads for a type, and the values as it holds them."""
     types, kind = pa.types, array.type
     if types.is_boolean(kind):
         return _BOOLEAN, fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
@@ -170,6 +173,7 @@ def count(content: bytes, size: int) -> int:
 
 
 def _counted(content: bytes, size: int) -> tuple[int, int]:
+    """Return the number of records in a block, and where the first begins."""
     if size < _HEAD.size:
         raise ValueError("it breaks off")
     version, length = _HEAD.unpack_from(content)
@@ -177,10 +181,10 @@ def _counted(content: bytes, size: int) -> tuple[int, int]:
         raise OldVersionError(version)
     if version != _VERSION or length != size - _HEAD.size:
         raise ValueError(f"its content has version {version} and {length} bytes, as it says")
-    records, at = read_number(content, _HEAD.size)
+    records, first_record = read_number(content, _HEAD.size)
     if not 0 <= records <= length // _LEAST_RECORD:
         raise ValueError(f"it says that it has {records} records")
-    return records, at
+    return records, first_record
 
 
 def _alike(body: bytes, count: int) -> list[pa.Array] | None:
@@ -189,11 +193,11 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     The bytes that they share separate each key from its value, and the next key follows. None unless every part between
     those bytes is exactly that, which leaves no other reading.
     """
-    alike = _first(body) if count else None
-    if alike is None:
+    layout = _first_record(body) if count else None
+    if layout is None:
         return None
-    key, between, path, position = alike
-    head, *parts = body.split(between)
+    key, shared, path, position = layout
+    head, *parts = body.split(shared)
     if head != number(1) + number(len(key)) + key or len(parts) != count or not parts[-1].endswith(number(0)):
         return None
     # Behind the last value the list ends; an empty key takes the place of the next key.
@@ -216,40 +220,42 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     return [pa.concat_arrays([first, keys[:-1]]), pa.repeat(paths[0], count), ordering]
 
 
-def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
+def _first_record(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
     """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number."""
     spans = []
-    at = 0
+    position = 0
     for _ in range(2):
-        branch, at = read_number(body, at)
-        length, at = read_number(body, at) if branch == 1 else (-1, at)
+        branch, position = read_number(body, position)
+        length, position = read_number(body, position) if branch == 1 else (-1, position)
         if length < 0:
             return None
-        spans.append((at, at + length))
-        at += length
+        spans.append((position, position + length))
+        position += length
     (key, end), (path, path_end) = spans
-    position, behind = read_number(body, path_end)
-    if not 0 < position <= len(_WRAPPED):
+    wrapper, end_of_shared = read_number(body, path_end)
+    if not 0 < wrapper <= len(_WRAPPED):
         return None
-    return body[key:end], body[end:behind], body[path:path_end], position
+    return body[key:end], body[end:end_of_shared], body[path:path_end], wrapper
 
 
 def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
+    """Return the columns of any deletes, decoded by fastavro."""
     chunks = [pa.array(records, _ROW) for records in _records(body, count)]
     columns: list[pa.Array] = plain(pa.chunked_array(chunks, type=_ROW)).flatten()
     return columns
 
 
 def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield all records of a block, some thousand at a time; ValueError if they do not end where it ends."""
     if count == 0:
         if body:
             raise ValueError("bytes follow its records")
         return
     # What ends the list reads as a key that is null: with two numbers more it is a record. Another record behind it
     # shows that no further bytes lie there.
-    ended = body + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
+    with_end = body + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
     waiting: list[dict[str, Any]] = []
-    for records in decoded(_AVRO, count + 2, ended):
+    for records in decoded(_AVRO, count + 2, with_end):
         waiting += records
         yield waiting[:-2]
         waiting = waiting[-2:]
@@ -277,13 +283,14 @@ def _ordering(
 
 
 def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
-    unwrapped = pa.nulls(len(wrapped), written)
+    """Return the values of one ordering field, whichever wrappers hold them, in the field's type."""
+    values_of_field = pa.nulls(len(wrapped), written)
     for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
         index = wrapped.type.get_field_index(name)
         values = None if index < 0 else pc.struct_field(wrapped, name)
         if values is not None and values.null_count < len(values):
-            unwrapped = pc.coalesce(unwrapped, _as_written(values, name, written, wanted.name))
-    return conform_array(unwrapped, wanted.with_nullable(True))
+            values_of_field = pc.coalesce(values_of_field, _as_written(values, name, written, wanted.name))
+    return conform_array(values_of_field, wanted.with_nullable(True))
 
 
 def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) -> pa.Array:

@@ -63,7 +63,7 @@ class LogArchive(Archive):
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
         by_identity = {
             instant.identity: instant
-            for part in self._with_files(self._held_by)
+            for part in self._with_files(self._instants_of_each)
             for instant in part
             if since <= instant.requested_time and (until is None or instant.requested_time <= until)
         }
@@ -88,11 +88,13 @@ class LogArchive(Archive):
             return {}
 
         def find(files: Sequence[FileInfo]) -> dict[Instant, bytes]:
-            held = dict(zip(files, self._held_by(files), strict=True))
-            holding = [file for file in files if not wanted.isdisjoint(held[file])]
+            instants_of_file = dict(zip(files, self._instants_of_each(files), strict=True))
+            holding = [file for file in files if not wanted.isdisjoint(instants_of_file[file])]
             return {
                 instant: body
-                for part in for_each(self.storage, lambda file: self._bodies(file, wanted & {*held[file]}), holding)
+                for part in for_each(
+                    self.storage, lambda file: self._bodies(file, wanted & {*instants_of_file[file]}), holding
+                )
                 for instant, body in part
             }
 
@@ -102,11 +104,14 @@ class LogArchive(Archive):
         return frozenset(split(file.path)[1] for file in self.files())
 
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
-        chosen, asked = frozenset(names), None if times is None else frozenset(times)
-        files = [file for file in self.files() if split(file.path)[1] in chosen]
-        for file, held in zip(files, self._held_by(files), strict=True):
+        wanted_names, wanted_times = frozenset(names), None if times is None else frozenset(times)
+        files = [file for file in self.files() if split(file.path)[1] in wanted_names]
+        for file, instants in zip(files, self._instants_of_each(files), strict=True):
             yield from self._bodies(
-                file, frozenset(each for each in held if asked is None or each.requested_time in asked)
+                file,
+                frozenset(
+                    instant for instant in instants if wanted_times is None or instant.requested_time in wanted_times
+                ),
             )
 
     def state(self) -> str:
@@ -124,6 +129,7 @@ class LogArchive(Archive):
         return sorted(files, key=lambda file: number_of(split(file.path)[1]))
 
     def instants_in(self, file: FileInfo) -> tuple[Instant, ...]:
+        """Return the completed instants of a file, which the process keeps."""
         key = (self.storage.path, file)
         instants = _INSTANTS.get(key)
         if instants is None:
@@ -138,11 +144,11 @@ class LogArchive(Archive):
     def note(self) -> None:
         """Note which instants each file holds, for processes that begin later."""
         files = self.files()
-        held = dict(zip(files, self._held_by(files), strict=True))
-        if held != read_note(self.storage):
-            write_note(self.storage, held)
+        instants_of_file = dict(zip(files, self._instants_of_each(files), strict=True))
+        if instants_of_file != read_note(self.storage):
+            write_note(self.storage, instants_of_file)
 
-    def _held_by(self, files: Sequence[FileInfo]) -> list[tuple[Instant, ...]]:
+    def _instants_of_each(self, files: Sequence[FileInfo]) -> list[tuple[Instant, ...]]:
         """Return the instants of each file, reading only files of which neither this process nor the note knows."""
         if any((self.storage.path, file) not in _INSTANTS for file in files):
             for file, instants in read_note(self.storage).items():
@@ -158,12 +164,14 @@ class LogArchive(Archive):
         times = [instant.requested_time.encode() for instant in wanted]
         entries = self._decode(file, lambda record: _COMPLETED in record and any(time in record for time in times))
         bodies = ((instant, entry.get(BODIES.get(instant.group, ""))) for instant, entry in _completed(entries))
-        return [(each, json.dumps(body).encode()) for each, body in bodies if body is not None and each in wanted]
+        return [
+            (instant, json.dumps(body).encode()) for instant, body in bodies if body is not None and instant in wanted
+        ]
 
     def _decode(
-        self, file: FileInfo, is_wanted: Callable[[bytes], bool], only: dict[str, Any] | None = None
+        self, file: FileInfo, is_wanted: Callable[[bytes], bool], reader_schema: dict[str, Any] | None = None
     ) -> list[Entry]:
-        """Return those records of a file whose bytes are wanted; with ``only``, the fields of that schema."""
+        """Return those records of a file whose bytes are wanted; with ``reader_schema``, the fields of that schema."""
         where = join(self.storage.path, file.path)
         try:
             data = self.storage.read(file.path)
@@ -176,7 +184,9 @@ class LogArchive(Archive):
                 entry
                 for block in blocks_in(data, file.path)
                 if (content := _content(block, data))
-                for entry in read_records(str(block.schema).encode(), filter(is_wanted, _records(content)), only)
+                for entry in read_records(
+                    str(block.schema).encode(), filter(is_wanted, _records(content)), reader_schema
+                )
             ]
         except (CorruptFileError, UnsupportedTableError) as error:
             raise _corrupt(where, error.what) from error
@@ -205,6 +215,7 @@ def is_log_archive_file(name: str) -> bool:
 
 
 def number_of(name: str) -> int:
+    """Return the number in a file's name; 0 for any other name."""
     match = _NAME.fullmatch(name)
     return 0 if match is None else int(match[1])
 
@@ -225,15 +236,15 @@ def _records(content: bytes) -> Iterator[bytes]:
     (version,), (count,) = _INT.unpack_from(content), _INT.unpack_from(content, _INT.size)
     if version not in _VERSIONS:
         raise ValueError(f"a block has the version {version}")
-    at = 2 * _INT.size
+    position = 2 * _INT.size
     for _ in range(count):
-        (length,) = _INT.unpack_from(content, at)
-        at += _INT.size
-        if not 0 <= length <= len(content) - at:
+        (length,) = _INT.unpack_from(content, position)
+        position += _INT.size
+        if not 0 <= length <= len(content) - position:
             raise ValueError("a record does not end within its block")
-        yield content[at : at + length]
-        at += length
-    if at != len(content):
+        yield content[position : position + length]
+        position += length
+    if position != len(content):
         raise ValueError("a block holds more than its records")
 
 

@@ -66,11 +66,15 @@ class LogArchiveWriter:
     zone: str
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
+        """Add the instants that the archive lacks, in one file, or in several if they are large."""
         archive = LogArchive(self.storage, self.folder)
         archived = archive.known_of(instants)
-        missing = [instant for instant in instants if instant not in archived]
+        not_archived = [instant for instant in instants if instant not in archived]
         # As Apache Hudi: cleans and rollbacks first.
-        ordered = [*(each for each in missing if not each.is_write), *(each for each in missing if each.is_write)]
+        ordered = [
+            *(instant for instant in not_archived if not instant.is_write),
+            *(instant for instant in not_archived if instant.is_write),
+        ]
         blocks: list[bytes] = []
         for block in self._blocks(ordered, files):
             blocks.append(block)
@@ -95,6 +99,7 @@ class LogArchiveWriter:
             number += 1
 
     def _blocks(self, instants: Sequence[Instant], files: InstantFiles) -> Iterator[bytes]:
+        """Yield blocks of a few records each."""
         waiting: list[bytes] = []
         for record in self._records(instants, files):
             waiting.append(record)
@@ -105,16 +110,19 @@ class LogArchiveWriter:
             yield _block(waiting)
 
     def _records(self, instants: Sequence[Instant], files: InstantFiles) -> Iterator[bytes]:
+        """Yield the records of instants, whose files are read some instants at a time."""
         states = _states_of(files)
         for start in range(0, len(instants), _AT_ONCE):
             part = [states.get(instant.identity, []) for instant in instants[start : start + _AT_ONCE]]
-            for records in for_each(self.storage, lambda each: self._states(each, files), part):
+            for records in for_each(
+                self.storage, lambda states_of_instant: self._states(states_of_instant, files), part
+            ):
                 yield from records
 
     def _states(self, states: _States, files: InstantFiles) -> list[bytes]:
         """Return the records of an instant; none if another process has taken the instant off the timeline."""
-        read = [(instant, info, self._read(info)) for instant, info in states]
-        present = [(instant, info, body) for instant, info, body in read if body is not None]
+        with_bodies = [(instant, info, self._read(info)) for instant, info in states]
+        present = [(instant, info, body) for instant, info, body in with_bodies if body is not None]
         if not any(instant.state == State.COMPLETED for instant, _, _ in present):
             return []
         plan = next((body for instant, _, body in present if instant.state == State.REQUESTED), None)
@@ -124,6 +132,7 @@ class LogArchiveWriter:
         ]
 
     def _read(self, info: FileInfo) -> InstantBody | None:
+        """Return the body in a file; None if another process has archived the instant."""
         try:
             return InstantBody(self.storage.read(info.path), join(self.storage.path, info.path))
         except FileNotFoundError:
@@ -161,6 +170,7 @@ def _record(
 
 
 def _what_was_done(instant: Instant, body: InstantBody, files: InstantFiles) -> _Field:
+    """Return the field that holds what a completed instant did; nothing for an empty file."""
     field = BODIES.get(instant.group)
     if field is not None and instant.is_write:
         return {field: files.decode_commit(instant, body).model_dump(by_alias=True)}
@@ -171,6 +181,7 @@ def _what_was_done(instant: Instant, body: InstantBody, files: InstantFiles) -> 
 def _what_was_planned(
     instant: Instant, body: InstantBody, requested: InstantBody | None, files: InstantFiles
 ) -> _Field:
+    """Return the field that holds the plan in a requested or inflight file; nothing for a file without one."""
     if instant.action == "clean" and not body.data:
         # Apache Hudi 1.x leaves the inflight file of a clean empty, and archives the plan with both states.
         body = requested or body
@@ -184,6 +195,7 @@ def _what_was_planned(
 
 
 def _encoded(record: Mapping[str, Any], body: InstantBody) -> bytes:
+    """Return a record's bytes; CorruptInstantError for a body that lacks fields of its kind."""
     import fastavro  # noqa: PLC0415 (slow to import)
 
     sink = pa.BufferOutputStream()
@@ -196,6 +208,7 @@ def _encoded(record: Mapping[str, Any], body: InstantBody) -> bytes:
 
 
 def _block(records: Sequence[bytes]) -> bytes:
+    """Return a block of the archive with some records."""
     content = [_INT.pack(_CONTENT_VERSION), _INT.pack(len(records))]
     for record in records:
         content += [_INT.pack(len(record)), record]

@@ -117,6 +117,8 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockHead:
+    """What comes before a block's content: its type and its headers."""
+
     type: BlockType
     headers: Mapping[Header, str]
 
@@ -128,10 +130,11 @@ class BlockHead:
         return b"".join((_VERSION_AND_TYPE.pack(VERSION, self.type), _INT.pack(len(texts)), entries))
 
     def framed(self, content: Sequence[Any]) -> list[Any]:
+        """Return the parts of a whole block: what comes before a content, the content, and the trailer."""
         described, size = self.described, sum(memoryview(part).nbytes for part in content)
         length = len(described) + _LENGTH.size + size + _TAIL.size
-        before = b"".join((MAGIC, _LENGTH.pack(length), described, _LENGTH.pack(size)))
-        return [before, *content, _TAIL.pack(0, len(before) + size + _INT.size)]
+        beginning = b"".join((MAGIC, _LENGTH.pack(length), described, _LENGTH.pack(size)))
+        return [beginning, *content, _TAIL.pack(0, len(beginning) + size + _INT.size)]
 
 
 def sound_end(read: Read, offset: int, size: int) -> int | None:
@@ -143,9 +146,9 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
     end: int = offset + PREFIX + length
     if length < _LEAST or end > size:
         return None
-    behind = read(end - _LENGTH.size, _LENGTH.size + len(MAGIC))
-    (trailer,) = _LENGTH.unpack_from(behind)
-    if trailer != length + len(MAGIC) or behind[_LENGTH.size :] not in (b"", MAGIC):
+    trailer_and_next = read(end - _LENGTH.size, _LENGTH.size + len(MAGIC))
+    (trailer,) = _LENGTH.unpack_from(trailer_and_next)
+    if trailer != length + len(MAGIC) or trailer_and_next[_LENGTH.size :] not in (b"", MAGIC):
         return None
     return end
 
@@ -162,15 +165,15 @@ class BlockParser:
 
     def parse(self) -> LogBlock:
         """Return the block; raises `CorruptFileError`, or `UnsupportedTableError` if a newer release wrote it."""
-        at = self.offset + PREFIX
-        version, ordinal = _VERSION_AND_TYPE.unpack(self.read(at, _VERSION_AND_TYPE.size))
+        position = self.offset + PREFIX
+        version, ordinal = _VERSION_AND_TYPE.unpack(self.read(position, _VERSION_AND_TYPE.size))
         if version != VERSION:
             raise self._unsupported(f"is of version {version} of the format of logs")
         if ordinal not in _TYPES:
             raise self._unsupported(f"is of the unknown type {ordinal}")
-        headers, at = self._headers(at + _VERSION_AND_TYPE.size)
-        (content_size,) = _LENGTH.unpack(self.read(at, _LENGTH.size))
-        content_offset, content_end = at + _LENGTH.size, self.end - _TAIL.size
+        headers, position = self._headers(position + _VERSION_AND_TYPE.size)
+        (content_size,) = _LENGTH.unpack(self.read(position, _LENGTH.size))
+        content_offset, content_end = position + _LENGTH.size, self.end - _TAIL.size
         if content_size != content_end - content_offset or self.read(content_end, _INT.size) != bytes(_INT.size):
             raise damaged(self, "its content does not end where the block does")
         if self.timed and not headers.get(Header.INSTANT_TIME):
@@ -182,28 +185,30 @@ class BlockParser:
             raise damaged(self, "it says that it replaces a block of no instant")
         return block
 
-    def _headers(self, at: int) -> tuple[dict[Header, str], int]:
-        most = self.end - _LENGTH.size - _TAIL.size
-        (count,) = _INT.unpack(self.read(at, _INT.size))
-        at += _INT.size
+    def _headers(self, position: int) -> tuple[dict[Header, str], int]:
+        """Return the headers, less the positions of rows, and where they end."""
+        end = self.end - _LENGTH.size - _TAIL.size
+        (count,) = _INT.unpack(self.read(position, _INT.size))
+        position += _INT.size
         if not 0 <= count <= len(Header):
             raise damaged(self, f"it has {count} headers")
         headers: dict[Header, str] = {}
         for _ in range(count):
-            if at + _ENTRY.size > most:
+            if position + _ENTRY.size > end:
                 raise damaged(self, "its headers do not end within it")
-            ordinal, length = _ENTRY.unpack(self.read(at, _ENTRY.size))
-            at += _ENTRY.size
-            if not 0 <= length <= most - at:
+            ordinal, length = _ENTRY.unpack(self.read(position, _ENTRY.size))
+            position += _ENTRY.size
+            if not 0 <= length <= end - position:
                 raise damaged(self, "its headers do not end within it")
             if ordinal not in _HEADERS:
                 raise self._unsupported(f"has the unknown header {ordinal}")
             if ordinal != Header.RECORD_POSITIONS:
-                headers[Header(ordinal)] = self._text(at, length)
-            at += length
-        return headers, at
+                headers[Header(ordinal)] = self._text(position, length)
+            position += length
+        return headers, position
 
     def _text(self, at: int, length: int) -> str:
+        """Return a header's text."""
         if length > MOST_OF_PROPERTIES:
             raise damaged(self, f"a header of it has {length} bytes")
         try:
@@ -219,6 +224,7 @@ class BlockParser:
 
 
 def damaged(block: LogBlock | BlockParser, reason: str) -> CorruptFileError:
+    """Return the error for a block that cannot be read."""
     return CorruptFileError(
         f"The block at byte {block.offset} of the log file {block.path} cannot be read: {reason}.",
         "Restore the file from a backup, or roll back the instant in its name.",

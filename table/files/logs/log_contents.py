@@ -88,19 +88,23 @@ class BlockContent:
     def deletes(self, ordering: Sequence[pa.Field] = ()) -> Deletes:
         """Return a delete block's deletes with the values of ``ordering``, the fields as the table has them now."""
         block = self.block
-        written = [field.type for field in ordering]
+        written_types = [field.type for field in ordering]
         if ordering and block.schema is not None:
             columns = columns_of(block)
             fields = [find_field(columns, field.name) for field in ordering]
-            written = [now.type if then is None else then.type for then, now in zip(fields, ordering, strict=True)]
+            written_types = [
+                field_now.type if field_then is None else field_then.type
+                for field_then, field_now in zip(fields, ordering, strict=True)
+            ]
         with self._opened() as source:
             check = block_checksum.BlockCheck(block, source.read)
             content = check.read(block.content_size)
         with repairable(self.storage, block.path), _parsing(block):
             check.end()
-            return delete_block.decode(content, written, ordering)
+            return delete_block.decode(content, written_types, ordering)
 
     def _avro_rows(self, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of an Avro block's rows that have these names, and check its checksum at the end."""
         block, columns = self.block, columns_of(self.block)
         with self._opened() as source, _parsing(block):
             check = block_checksum.BlockCheck(block, source.read)
@@ -109,6 +113,7 @@ class BlockContent:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
+        """Open the log file, unless a source is given, and go to the block's content."""
         path = self.block.path
         with storage_errors("read", path), ExitStack() as opened:
             source = self.source or opened.enter_context(open_log(self.storage, path))
@@ -117,6 +122,7 @@ class BlockContent:
 
     @contextmanager
     def _parquet(self, plain: Collection[str] | None) -> Iterator[BaseFileReader]:
+        """Open a Parquet block as a base file's reader opens a file."""
         block = self.block
         part = (block.content_offset, block.content_size)
         check = partial(block_checksum.check_parquet, block)

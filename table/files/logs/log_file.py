@@ -46,7 +46,7 @@ def read_blocks(
     size first.
     """
     with storage_errors("read", path), open_log(storage, path) as source:
-        blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
+        blocks = _BlockReader(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
         check_size(blocks.size)
         yield from blocks.all()
 
@@ -54,12 +54,12 @@ def read_blocks(
 def blocks_of(storage: Storage, path: str, source: Any) -> Iterator[LogBlock]:
     """Yield the blocks as `read_blocks` does, of a log file that is open; in between, others may read from it."""
     ahead = _AHEAD_REMOTE if storage.remote else _AHEAD
-    yield from _Blocks(source, path, ahead, passes_over_damage=False).all()
+    yield from _BlockReader(source, path, ahead, passes_over_damage=False).blocks()
 
 
 def blocks_in(data: bytes, path: str) -> Iterator[LogBlock]:
     """Yield the blocks of a file of the archive of table version 6, whose bytes were read: they are of no instant."""
-    yield from _Blocks(pa.BufferReader(data), path, _AHEAD, passes_over_damage=False, timed=False).all()
+    yield from _BlockReader(pa.BufferReader(data), path, _AHEAD, passes_over_damage=False, timed=False).blocks()
 
 
 def writers_in(storage: Storage, log: LogFile) -> frozenset[str]:
@@ -68,6 +68,7 @@ def writers_in(storage: Storage, log: LogFile) -> frozenset[str]:
 
 
 def open_log(storage: Storage, path: str) -> Any:
+    """Open a log file; StorageError, by which a query may be run again, if it is gone."""
     try:
         return storage.open_input(path)
     except FileNotFoundError as error:
@@ -78,7 +79,9 @@ def open_log(storage: Storage, path: str) -> Any:
         ) from error
 
 
-class _Blocks:
+class _BlockReader:
+    """Finds the blocks of a log file, and the next sound block behind a torn one."""
+
     def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool, *, timed: bool = True) -> None:
         self._passes_over_damage = passes_over_damage
         self._timed = timed
@@ -89,23 +92,28 @@ class _Blocks:
         self._window = b""
         self._window_at = 0
 
-    def all(self) -> Iterator[LogBlock]:
-        at = 0
-        while at < self.size:
-            if self.size - at == len(MAGIC) and self._read(at, len(MAGIC)) == MAGIC:
+    def blocks(self) -> Iterator[LogBlock]:
+        """Yield the blocks in their order, each torn or corrupt stretch as one block; it is logged."""
+        start = 0
+        while start < self.size:
+            if self.size - start == len(MAGIC) and self._read(start, len(MAGIC)) == MAGIC:
                 return  # a writer of Apache Hudi's that failed before its first block
-            end = sound_end(self._read, at, self.size)
+            end = sound_end(self._read, start, self.size)
             if end is None:
-                end = self._next_sound(at)
+                end = self._next_sound(start)
                 logger.warning(
-                    "%s has a corrupt or torn block at byte %s; %s bytes are passed over", self._path, at, end - at
+                    "%s has a corrupt or torn block at byte %s; %s bytes are passed over",
+                    self._path,
+                    start,
+                    end - start,
                 )
-                yield LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
+                yield LogBlock(self._path, start, BlockType.CORRUPT, {}, start, end - start)
             else:
-                yield self._parsed(at, end)
-            at = end
+                yield self._parsed(start, end)
+            start = end
 
     def _parsed(self, at: int, end: int) -> LogBlock:
+        """Return a sound block; one with invalid headers counts as corrupt if damage is passed over, or raises."""
         try:
             return BlockParser(self._read, self._path, at, end, self._timed).parse()
         except (CorruptFileError, UnsupportedTableError):
@@ -114,12 +122,14 @@ class _Blocks:
             return LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
 
     def _next_sound(self, at: int) -> int:
+        """Return where the next sound block begins, or the file's size if there is none."""
         while True:
             at = self._find_magic(at + 1)
             if at == self.size or sound_end(self._read, at, self.size) is not None:
                 return at
 
     def _find_magic(self, at: int) -> int:
+        """Return where the next magic bytes are, or the file's size."""
         while at < self.size:
             searched = self._read(at, _SEARCHED)
             offset = searched.find(MAGIC)
@@ -166,12 +176,13 @@ class LogFileWriter:
     _bounds: list[tuple[int, Sequence[ColumnBounds]]] = field(default_factory=list, init=False)
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows in the order in which they come; a full block is written."""
         if batch.num_rows == 0:
             return
         if self._content is None:
-            self._content = self._begin()
+            self._content = self._new_content()
         self._content.add(batch)
-        if self._content.given >= self.block_bytes:
+        if self._content.arrow_bytes >= self.block_bytes:
             self._end_rows()
 
     def add_deletes(self, deletes: Deletes) -> None:
@@ -180,8 +191,8 @@ class LogFileWriter:
         Deletes with an order and deletes without it get separate blocks: other readers take no block that has both.
         """
         self._end_rows()
-        for chosen in (pc.invert(deletes.default), deletes.default):
-            group = deletes.filter(chosen)
+        for of_kind in (pc.invert(deletes.default), deletes.default):
+            group = deletes.filter(of_kind)
             if len(group):
                 self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(group)])
 
@@ -191,27 +202,29 @@ class LogFileWriter:
 
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
         """Return the bounds of the columns that the output names in all data blocks; None if it names none."""
-        asked = self.output.statistics
-        absent = [ColumnBounds(name, None, None, None) for name in asked if name not in self.schema.names]
-        return (*of_parts(self._bounded, self._bounds), *absent) if asked else None
+        columns = self.output.statistics
+        absent = [ColumnBounds(name, None, None, None) for name in columns if name not in self.schema.names]
+        return (*of_parts(self._bounded_fields, self._bounds), *absent) if columns else None
 
     def abandon(self) -> None:
+        """Drop the rows that wait for their block, as the file will not be used."""
         if self._content is not None:
             self._content.abandon()
         self._content = None
 
-    def _begin(self) -> _ParquetContent | _AvroContent:
+    def _new_content(self) -> _ParquetContent | _AvroContent:
+        """Return the content of a new data block, which takes rows until it is full."""
         if self.data_format == BlockType.AVRO:
-            return _AvroContent(BoundsOfRows(self._bounded))
+            return _AvroContent(BoundsOfRows(self._bounded_fields))
         parts, notes = _WrittenParts(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
         sink = pa.PythonFile(parts, mode="w")
         writer = BaseFileWriter(sink, self.schema, self.avro_schema, self.output, notes=notes)
         return _ParquetContent(parts, writer, self._headers_of_rows)
 
     @property
-    def _bounded(self) -> list[pa.Field]:
-        asked = self.output.statistics
-        return [field for field in self.schema if field.name in asked and not pa.types.is_nested(field.type)]
+    def _bounded_fields(self) -> list[pa.Field]:
+        columns = self.output.statistics
+        return [field for field in self.schema if field.name in columns and not pa.types.is_nested(field.type)]
 
     @property
     def _headers(self) -> Mapping[Header, str]:
@@ -223,14 +236,16 @@ class LogFileWriter:
         return {**self._headers, Header.IS_PARTIAL: "true"} if self.partial else self._headers
 
     def _end_rows(self) -> None:
+        """Write the data block to which rows were added last, if any."""
         if self._content is None:
             return
-        ended, self._content = self._content, None
-        content = ended.end()
-        self._bounds.append((ended.rows, ended.bounds()))
+        ended_content, self._content = self._content, None
+        content = ended_content.end()
+        self._bounds.append((ended_content.rows, ended_content.bounds()))
         self._write(BlockHead(self.data_format, self._headers_of_rows), content)
 
     def _write(self, head: BlockHead, content: Sequence[Any]) -> None:
+        """Write a block; the checksum of a Parquet block is in its content already."""
         if head.type != BlockType.PARQUET:
             head = block_checksum.sealed(head, content)
         for part in head.framed(content):
@@ -241,14 +256,16 @@ class LogFileWriter:
 
 @dataclass(slots=True)
 class _ParquetContent:
+    """The rows of a Parquet block that is not full yet; ``arrow_bytes`` is their size in Arrow."""
+
     parts: _WrittenParts
     writer: BaseFileWriter
     headers: Mapping[Header, str]
-    given: int = 0
+    arrow_bytes: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.writer.write(batch)
-        self.given += batch.nbytes
+        self.arrow_bytes += batch.nbytes
 
     @property
     def rows(self) -> int:
@@ -285,17 +302,19 @@ class _WrittenParts:
 
 
 class _AvroContent:
+    """The rows of an Avro block that is not full yet; ``arrow_bytes`` is their size in Arrow."""
+
     def __init__(self, bounds: BoundsOfRows) -> None:
         self._encoded: list[bytes] = []
         self._bounds = bounds
         self.rows = 0
-        self.given = 0
+        self.arrow_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._encoded.extend(avro_rows.encode(batch))
         self._bounds.add(batch)
         self.rows += batch.num_rows
-        self.given += batch.nbytes
+        self.arrow_bytes += batch.nbytes
 
     def bounds(self) -> Sequence[ColumnBounds]:
         return self._bounds.bounds()

@@ -25,6 +25,7 @@ def effective_blocks(blocks_by_file: Iterable[Iterable[LogBlock]], upto: Callabl
 
 
 def _target(block: LogBlock) -> str:
+    """Return the instant that a command rolls back; UnsupportedTableError for any other command."""
     if not block.is_rollback or block.target_instant_time is None:
         raise UnsupportedTableError(
             f"{block.shown[:1].upper()}{block.shown[1:]} is a command that pyhudi does not know.",

@@ -36,9 +36,12 @@ def read_note(storage: Storage) -> Held:
         return {}
 
 
-def write_note(storage: Storage, held: Held) -> None:
+def write_note(storage: Storage, instants_of_file: Held) -> None:
     """Put a note in the place of the last; a process that cannot write it goes without."""
-    files = [[info.path, info.size, info.modified, [each.identity for each in held[info]]] for info in held]
+    files = [
+        [info.path, info.size, info.modified, [instant.identity for instant in instants_of_file[info]]]
+        for info in instants_of_file
+    ]
     text = json.dumps(formats.numbered({"files": files}, formats.ARCHIVED_INSTANTS), separators=(",", ":")).encode()
     try:
         storage.write(NOTE, b"%08x\n%b" % (zlib.crc32(text), text), durable=False)
@@ -47,6 +50,7 @@ def write_note(storage: Storage, held: Held) -> None:
 
 
 def _parsed(data: bytes) -> Held:
+    """Return the instants in a note; ValueError if it is damaged or of a newer release."""
     checksum, _, text = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(text):
         raise ValueError("it does not have the checksum that it states")

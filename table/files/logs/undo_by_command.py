@@ -40,17 +40,18 @@ class TakesBlocksBack(DeletesFiles):
     Plans and results of rollbacks are those of its version.
     """
 
-    def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
-        for instant_time, paths in left.items():
-            named = frozenset(paths)
-            logs = {path: log for path in named if (log := log_file(path, changes=True)) is not None}
+    def take_back(self, storage: Storage, left_files: Mapping[str, Iterable[str]]) -> None:
+        """Delete files of each instant alone, and append commands where its blocks are among those of others."""
+        for instant_time, paths in left_files.items():
+            left_paths = frozenset(paths)
+            logs = {path: log for path in left_paths if (log := log_file(path, changes=True)) is not None}
             slices = _logs_of_slices(storage, {_slice_named(log) for log in logs.values()})
-            alone = for_each(
+            deletable = for_each(
                 storage,
                 partial(_take_blocks_back, storage, instant_time, logs.keys()),
                 [slices[named_slice] for named_slice in sorted(slices)],
             )
-            storage.delete(*sorted(set(chain(named - logs.keys(), *alone))))
+            storage.delete(*sorted(set(chain(left_paths - logs.keys(), *deletable))))
 
     def adds_files(self, instant_time: str, paths: Iterable[str]) -> bool:
         logs = (log_file(path, changes=True) for path in paths)
@@ -129,16 +130,23 @@ def _logs_of_slices(storage: Storage, named_slices: Collection[_NamedSlice]) -> 
 
 
 def _take_blocks_back(
-    storage: Storage, instant_time: str, named: Collection[str], logs: Sequence[LogFile]
+    storage: Storage, instant_time: str, left_logs: Collection[str], logs: Sequence[LogFile]
 ) -> frozenset[str]:
     """Append a command to a slice if blocks of an instant need it, and return the log files that may then go.
 
-    ``logs`` are all log files of the slice: the writer may have continued in files of other names. ``named`` are log
-    files that it made. A file among them goes, too, if its writer tore the first block.
+    ``logs`` are all log files of the slice: the writer may have continued in files of other names. ``left_logs`` are
+    log files that it made. A file among them goes, too, if its writer tore the first block.
     """
     blocks = {log.path: [block for block in read_blocks(storage, log.path) if _is_sound(block)] for log in logs}
-    alone = {path for path, whole in blocks.items() if _is_alone(whole, instant_time, torn=path in named)}
-    if _still_counts((block for path, whole in blocks.items() if path not in alone for block in whole), instant_time):
+    deletable = {
+        path
+        for path, sound_blocks in blocks.items()
+        if _is_of_one_instant(sound_blocks, instant_time, torn=path in left_logs)
+    }
+    if _still_counts(
+        (block for path, sound_blocks in blocks.items() if path not in deletable for block in sound_blocks),
+        instant_time,
+    ):
         # Not the rollback's time: a reader of a moment before the rollback stops at a block of a later time.
         head = BlockHead(
             BlockType.COMMAND,
@@ -149,7 +157,7 @@ def _take_blocks_back(
             },
         )
         _append(storage, _slice_named(logs[0]), 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
-    return frozenset(alone)
+    return frozenset(deletable)
 
 
 def _append(storage: Storage, named_slice: _NamedSlice, version: int, data: bytes) -> None:
@@ -165,10 +173,10 @@ def _is_sound(block: LogBlock) -> bool:
     return block.type != BlockType.CORRUPT
 
 
-def _is_alone(blocks: list[LogBlock], instant_time: str, *, torn: bool) -> bool:
+def _is_of_one_instant(blocks: list[LogBlock], instant_time: str, *, torn: bool) -> bool:
     """Return whether a log file holds blocks of one instant alone, and no command; a ``torn`` file may hold none."""
-    same = (block.type != BlockType.COMMAND and block.instant_time == instant_time for block in blocks)
-    return all(same) if blocks else torn
+    is_of_instant = (block.type != BlockType.COMMAND and block.instant_time == instant_time for block in blocks)
+    return all(is_of_instant) if blocks else torn
 
 
 def _still_counts(blocks: Iterable[LogBlock], instant_time: str) -> bool:

@@ -31,18 +31,21 @@ def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
 
 @dataclass(frozen=True, slots=True)
 class _WholeLog:
+    """Reads a log file that an undamaged table has as its instant states it; CorruptFileError if it differs."""
+
     storage: Storage
     log: LogFile
     stated: StatedLog
 
     def blocks(self) -> Iterator[LogBlock]:
-        torn, last_is_torn, whole = 0, False, []
+        """Yield the blocks, and raise at the first sign that rows are lost."""
+        torn, last_is_torn, stated_blocks = 0, False, []
         for block in read_blocks(self.storage, self.log.path, self._check_size):
             last_is_torn = block.type == BlockType.CORRUPT
             if not last_is_torn:
                 self._check_instant(block)
                 if block.instant_time in self.stated.makers:
-                    whole.append(block)
+                    stated_blocks.append(block)
             elif self.stated.allows_torn_blocks:
                 torn += 1
             else:
@@ -51,7 +54,7 @@ class _WholeLog:
         if last_is_torn and not self.stated.shared:
             raise self._torn(block)
         if torn:
-            self._check_records(whole)
+            self._check_records(stated_blocks)
 
     def _check_size(self, size: int) -> None:
         if not self.stated.allows_size(size):
@@ -61,9 +64,9 @@ class _WholeLog:
         if block.instant_time not in self.stated.makers and not self.stated.shared:
             raise self._damaged(f"its block at byte {block.offset} names the instant {block.instant_time!r}")
 
-    def _check_records(self, whole: list[LogBlock]) -> None:
+    def _check_records(self, stated_blocks: list[LogBlock]) -> None:
         """Raise if torn blocks held records that no whole block holds again."""
-        counted = [block for block in whole if block.is_data or block.type == BlockType.DELETE]
+        counted = [block for block in stated_blocks if block.is_data or block.type == BlockType.DELETE]
         records = sum(BlockContent(self.storage, block).count() for block in counted)
         if records < self.stated.records:
             raise self._damaged(

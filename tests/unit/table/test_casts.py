@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyhudi.table.arrow.java_text import float_text
-from pyhudi.table.schema.casts import cast, exact, fits, keeps_values
+from pyhudi.table.schema.casts import as_exact_numbers, cast, fits, keeps_values
 
 NAN, INF = float("nan"), float("inf")
 
@@ -139,7 +139,7 @@ def test_the_least_and_the_greatest_number_have_a_place_beside_values_that_have_
 ) -> None:
     greatest = (1 << (bits - 1)) - 1
     numbers = [-greatest - 2, -greatest - 1, None, greatest, greatest + 1]
-    _, strange = exact(pa.array([None if one is None else str(one) for one in numbers]).cast(given), kind)
+    _, strange = as_exact_numbers(pa.array([None if one is None else str(one) for one in numbers]).cast(given), kind)
 
     assert strange is not None
     assert strange.to_pylist() == [True, False, False, False, True]

@@ -100,11 +100,11 @@ def test_what_was_archived_since_a_moment_is_new_unless_it_was_there(storage: St
     put(storage, "3_9_0.parquet", *gone)
 
     assert before != LsmArchive(storage, "history").state()
-    assert [one.requested_time for one in LsmArchive(storage, "history").since(now, Seen(mark))] == ["5", "7"]
+    assert [one.requested_time for one in LsmArchive(storage, "history").completed_since(now, Seen(mark))] == ["5", "7"]
     # Nobody looked at the archive then, or it has not changed since.
-    assert len(LsmArchive(storage, "history").since(now, Seen(replace(mark, archive="")))) == 2
+    assert len(LsmArchive(storage, "history").completed_since(now, Seen(replace(mark, archive="")))) == 2
     unchanged = Seen(replace(mark, archive=LsmArchive(storage, "history").state()))
-    assert LsmArchive(storage, "history").since(now, unchanged) == ()
+    assert LsmArchive(storage, "history").completed_since(now, unchanged) == ()
 
 
 def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Storage) -> None:

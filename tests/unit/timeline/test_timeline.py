@@ -44,7 +44,7 @@ def past_of(timeline: Timeline, mark: Watermark) -> Timeline:
 
 def seen_on(timeline: Timeline, mark: Watermark) -> Seen:
     """Return what a moment saw, by the active timeline alone."""
-    seen = mark.against(timeline.completed)
+    seen = mark.find_completed(timeline.completed)
     assert seen is not None
     return seen
 

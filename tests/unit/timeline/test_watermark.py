@@ -42,7 +42,7 @@ def test_what_completed_below_those_known_by_name_was_not_seen() -> None:
     mark = Watermark.of(there)
     late = done(15, 60)
 
-    seen = mark.against([*there, late])
+    seen = mark.find_completed([*there, late])
 
     assert seen is not None
     assert [one for one in [*there, late] if not seen.saw(one)] == [late]
@@ -51,7 +51,7 @@ def test_what_completed_below_those_known_by_name_was_not_seen() -> None:
 def test_where_its_clock_lags_nobody_can_tell_it_from_the_others() -> None:
     there = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
 
-    assert Watermark.of(there).against([*there, done(15, 16)]) is None
+    assert Watermark.of(there).find_completed([*there, done(15, 16)]) is None
 
 
 def test_what_left_the_timeline_is_looked_for_in_the_archive() -> None:
@@ -59,11 +59,11 @@ def test_what_left_the_timeline_is_looked_for_in_the_archive() -> None:
     mark = Watermark.of(there)
     archive = [done(5, 6), *there[:1], done(15, 70)]
 
-    seen = mark.against(there[1:], lambda: archive)
+    seen = mark.find_completed(there[1:], lambda: archive)
 
     assert seen is not None
     assert [one for one in archive if not seen.saw_archived(one)] == [done(15, 70)]
-    assert mark.against(there[1:], list) is None
+    assert mark.find_completed(there[1:], list) is None
 
 
 def test_the_archive_is_not_asked_where_the_timeline_tells() -> None:
@@ -72,8 +72,8 @@ def test_the_archive_is_not_asked_where_the_timeline_tells() -> None:
     def archived() -> list[Instant]:
         raise AssertionError
 
-    assert Watermark.of(there).against(there, archived) is not None
-    assert Watermark.of(there[:3]).against([], archived) is not None
+    assert Watermark.of(there).find_completed(there, archived) is not None
+    assert Watermark.of(there[:3]).find_completed([], archived) is not None
 
 
 def test_a_savepoint_is_no_instant_of_its_commits_time() -> None:
@@ -83,7 +83,7 @@ def test_a_savepoint_is_no_instant_of_its_commits_time() -> None:
     pending = Instant(t(50), "savepoint", I)
     mark = Watermark.of([*there, saved, pending])
 
-    seen = mark.against([*there, done(20, 90, "savepoint")])
+    seen = mark.find_completed([*there, done(20, 90, "savepoint")])
 
     assert seen is not None
     assert all(seen.saw(one) for one in [*there, saved])
@@ -93,7 +93,7 @@ def test_a_savepoint_is_no_instant_of_its_commits_time() -> None:
 def test_another_action_of_the_same_time_is_another_instant() -> None:
     mark = Watermark.of([done(10, 11, "clean"), done(20, 21)])
 
-    seen = mark.against([])
+    seen = mark.find_completed([])
 
     assert seen is not None
     assert seen.saw(done(10, 11, "clean"))
@@ -130,7 +130,7 @@ def test_what_completed_since_is_told_or_it_is_said_that_nobody_can_tell(seed: i
                 gone = loses and step > look
                 lost = lost or gone
                 archived += [] if gone else [oldest]
-    seen = mark.against(active, lambda: archived)
+    seen = mark.find_completed(active, lambda: archived)
 
     if seen is None:
         assert lost or lagged
