@@ -46,9 +46,9 @@ def read_blocks(
     size first.
     """
     with storage_errors("read", path), open_log(storage, path) as source:
-        blocks = _BlockReader(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
-        check_size(blocks.size)
-        yield from blocks.all()
+        reader = _BlockReader(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
+        check_size(reader.size)
+        yield from reader.blocks()
 
 
 def blocks_of(storage: Storage, path: str, source: Any) -> Iterator[LogBlock]:
