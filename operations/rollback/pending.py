@@ -222,7 +222,11 @@ class OtherWriters:
         known_beat: float | None = None,
         may_wait: bool = True,
     ) -> Liveness | None:
-        """Do what `refuse_living` does, by the signs of life alone; the error's text has `state` after the instant."""
+        """Return why the writer of a pending instant counts as dead; None if the instant keeps nothing out.
+
+        It goes by the signs of life alone, whether or not the write was given up. Raises `ConcurrentWriteError`
+        if the writer lives, or may live; `state` follows the instant in the error's text.
+        """
         liveness = self.suspect(instant).judge(known_beat, may_wait=may_wait)
         verdict = judge(replace(meeting, their_state=state_by_liveness(liveness)), rules_of(self.patience))
         if liveness.alive and verdict is Verdict.REFUSE:

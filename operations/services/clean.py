@@ -218,7 +218,11 @@ class _Run:
         return _Tally("", len(pending_paths) + len(own_paths), sum(plan.bytes for plan in pending_plans) + sizes)
 
     def advance(self, timeline: Timeline) -> bool:
-        """Finish the pending cleans, or make a clean if there are none; return whether the call is done."""
+        """Finish the pending cleans, or make a clean if there are none; return whether the call is done.
+
+        It is not done if pending cleans were finished, or if an instant that came in between forbids the plan:
+        then the caller calls again.
+        """
         _refuse_rollback_or_restore(timeline)
         pending_cleans = _pending_cleans(timeline)
         for instant in pending_cleans:

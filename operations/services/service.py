@@ -61,6 +61,7 @@ class TableService(ABC, Generic[Plan]):
         plans: list[Plan] = []
 
         def body(timeline: Timeline) -> InstantModel | None:
+            """Return the requested instant's body for a timeline, and keep its plan in `plans`; None for no plan."""
             plans[:] = [plan for plan in [find(timeline)] if plan is not None]
             return self.requested(plans[0]) if plans else None
 
@@ -82,6 +83,7 @@ def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Cal
     identity = (instant.requested_time, instant.action)
 
     def pending(timeline: Timeline) -> Outcome | None:
+        """Return the outcome for a timeline on which the instant is pending; None for any other."""
         pending_instants = {(instant.requested_time, instant.action) for instant in timeline.pending}
         return outcome(timeline) if identity in pending_instants else None
 

@@ -60,7 +60,10 @@ def compact_after_write(
 def compact_where_due(
     storage: Storage, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
-    """Call `compact_after_write` without a write; plans are carried out even if the settings let writes only plan."""
+    """Do what `compact_after_write` does in a round of services; return None if no plan was pending or due.
+
+    Plans are carried out even if the settings let writes only plan.
+    """
     if isinstance(settings, CompactionSettings):
         settings = replace(settings, inline=True)
     return compact_after_write(storage, open_table(storage).timeline(), settings, means)

@@ -207,7 +207,10 @@ class Repair(Compaction):
             )
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return the slices with the damaged log files; raises if a pending plan holds one of their file groups."""
+        """Return the slices with the damaged log files; None if none of them is free any more.
+
+        Raises `UnsupportedTableError` if a pending plan holds some of their file groups.
+        """
         partitions = {group.partition_path for group in self._groups}
         free_slices = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
         chosen_slices = tuple(file_slice for file_slice in free_slices if file_slice.group in self._groups)

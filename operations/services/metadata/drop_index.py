@@ -89,7 +89,7 @@ def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingInde
 
 
 def _remove_definitions(table: Table, names: Collection[str]) -> str:
-    """Remove the definitions of dropped indexes; if their file is damaged, return why they stay."""
+    """Remove the definitions of dropped indexes; return why they stay if their file is damaged, else an empty text."""
 
     def build(timeline: Timeline) -> MetadataSteps | None:
         """Return the step that removes the definitions; None if there are none to remove."""

@@ -131,7 +131,10 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
 
 
 def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
-    """Take a damaged partition out of use, with the partitions that need it, and return a warning for the user."""
+    """Take a damaged partition out of use, with the partitions that need it; return a warning for the user.
+
+    The warning is empty if the partition was out of use already.
+    """
     names = load_config(table.storage).metadata_partitions
     gone_names = gone_with(damage.name, names) if damage.name in names else ()
 

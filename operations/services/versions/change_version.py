@@ -143,7 +143,11 @@ class _VersionCall:
         return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
-        """Copy the timeline if the step needs that, and return the state in which it was copied."""
+        """Copy the timeline if the step needs that; return the copy and the state of the timeline before it.
+
+        Without a copy, it returns None and an empty state. Raises `BegunMeanwhileError` if log files have come
+        since the compaction.
+        """
         if not self.step.copies:
             return None, OldState(b"", b"")
         copy = TimelineCopy.planned(self.table, changes)
@@ -157,7 +161,7 @@ class _VersionCall:
     def _changes(
         self, spelling: str | None, copy: TimelineCopy | None, state: OldState, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
-        """Return the changes of the properties; raises if the timeline has changed since the copies."""
+        """Return the changes of the properties, None to remove one; raise if the timeline changed since the copies."""
         refuse_restoring(ROLLBACK, timeline)
         if has_unfinished_instants(timeline) or (
             copy is not None and not (copy.state().whole == state.whole and copy.is_whole())

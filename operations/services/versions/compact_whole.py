@@ -33,7 +33,10 @@ class WholeCompaction(Compaction):
     _before_plan: frozenset[str] = frozenset()
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return all slices with log files; raise `BegunMeanwhileError` if an instant has to be finished first."""
+        """Return all slices with log files, None for no slice.
+
+        Raises `BegunMeanwhileError` if an instant has to be finished first.
+        """
         if has_unfinished_instants(timeline):
             # A delta commit that was planned before may append to slices that the plan ends.
             raise BegunMeanwhileError

@@ -81,7 +81,11 @@ class VersionStep:
             )
 
     def properties(self, table: Table, stored: TableConfig, spelling: str | None) -> dict[str, str | None]:
-        """Return the changes of a table's stored properties; ``spelling`` notes how its keys are spelled."""
+        """Return the changes of a table's stored properties, None to remove one.
+
+        ``spelling`` is how the table's keys are spelled, for the property that notes that; None if no note is
+        needed.
+        """
         changes = dict(self.changes(stored))
         if spelling is not None:
             changes[key.COMPLEX_KEY_ENCODING] = spelling
