@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.logs.avro_bytes import Encoded, fixed, numbers, same, sized, texts
+from ..files.logs.avro_bytes import Encoded, fixed, numbers, repeated, sized, texts
 from ..files.logs.decimals import shortest, unscaled
 from .bounds_of_files import BoundedFiles, BoundsOfColumn, FileBounds, Integers, NamedFiles, by_partition
 from .encoding import (
@@ -148,10 +148,10 @@ def _records(
         "totalUncompressedSize": EncodedField(numbers(np.concatenate([each.uncompressed for each in bounds]))),
     }
     if tight:
-        fields["isTightBound"] = EncodedField(same(_TRUE, len(at)))
+        fields["isTightBound"] = EncodedField(repeated(_TRUE, len(at)))
     if typed:
         types = ((_type_of(group[0].least.type, typed=True)[1], count * len(group)) for group in by_type)
-        fields["valueType"] = StackedFields(tuple((EncodedField(same(told, many)), many) for told, many in types))
+        fields["valueType"] = StackedFields(tuple((EncodedField(repeated(told, many)), many) for told, many in types))
     keys = pc.binary_join_element_wise(hashes.take(of_column), key_ends.take(at), "")
     return Records(keys, encoded(schema, kind, {"ColumnStatsMetadata": fields}, len(at)))
 

@@ -12,7 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..files.logs.avro_bytes import Encoded, Integers, beside, fixed, numbers, same, sized, spread, texts, within
+from ..files.logs.avro_bytes import (
+    Encoded,
+    Integers,
+    fixed,
+    lists_of,
+    numbers,
+    repeated,
+    side_by_side,
+    sized,
+    spread,
+    texts,
+)
 from ..files.logs.decimals import shortest, unscaled
 from ..schema.types import children
 from .avro_schema import META, types_in, wrapped_name
@@ -34,11 +45,11 @@ def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
     for field in schema_of(schema).avro["fields"]:
         name, avro = field["name"], field["type"]
         if name == "key":
-            fields.append(same(_EMPTY_KEY, count))
+            fields.append(repeated(_EMPTY_KEY, count))
         else:
             array = records.field(name) if name in columns and not name.startswith(META) else None
             fields.append(_column(avro, array, count))
-    return binary_array(beside(fields))
+    return binary_array(side_by_side(fields))
 
 
 def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
@@ -49,7 +60,7 @@ def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
     if not isinstance(avro, list):
         return _default(avro, count) if array is None else _values(avro, array)
     if array is None:
-        return same(_avro_number(avro.index("null")), count)
+        return repeated(_avro_number(avro.index("null")), count)
     if len(types_in(avro)) > 1:
         return _wrapped_column(avro, array)
     chosen = types_in(avro)[0]
@@ -57,7 +68,7 @@ def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
         return _values(chosen, array)
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     branches = numbers(np.where(valid, avro.index(chosen), avro.index("null")))
-    return beside([branches, spread(_values(chosen, array.filter(array.is_valid())), valid)])
+    return side_by_side([branches, spread(_values(chosen, array.filter(array.is_valid())), valid)])
 
 
 def _wrapped_column(avro: list[Any], array: pa.StructArray) -> Encoded:
@@ -78,7 +89,7 @@ def _wrapped_column(avro: list[Any], array: pa.StructArray) -> Encoded:
         names.remove(name)
     if any(array.field(name).null_count < len(array) for name in names):
         raise ValueError(f"for its schema has no bounds of the types {', '.join(names)}")
-    return beside([numbers(branches), *columns])
+    return side_by_side([numbers(branches), *columns])
 
 
 def _values(avro: Any, array: pa.Array) -> Encoded:
@@ -86,7 +97,7 @@ def _values(avro: Any, array: pa.Array) -> Encoded:
     base = avro if isinstance(avro, str) else avro["type"]
     if base == "record":
         names = {field.name for field in children(array.type)}
-        return beside(
+        return side_by_side(
             [
                 _column(field["type"], array.field(field["name"]) if field["name"] in names else None, len(array))
                 for field in avro["fields"]
@@ -97,7 +108,7 @@ def _values(avro: Any, array: pa.Array) -> Encoded:
     if base == "map":
         starts = array.offsets.to_numpy()
         first, size = int(starts[0]), int(starts[-1] - starts[0])
-        entries = beside(
+        entries = side_by_side(
             [texts(array.keys.slice(first, size)), _values(avro["values"], array.items.slice(first, size))]
         )
         return _encoded_lists(np.diff(starts).astype(np.int64), entries)
@@ -128,7 +139,7 @@ def _encoded_lists(lengths: Integers, items: Encoded) -> Encoded:
     """Return lists, or maps, as Avro's blocks: a count, the items, and an end; an empty list is the end alone."""
     filled = lengths > 0
     counts = spread(numbers(lengths[filled]), filled)
-    return beside([counts, within(items, lengths), same(_END, len(lengths))])
+    return side_by_side([counts, lists_of(items, lengths), repeated(_END, len(lengths))])
 
 
 def _default(avro: Any, count: int) -> Encoded:
@@ -136,7 +147,7 @@ def _default(avro: Any, count: int) -> Encoded:
     base = avro if isinstance(avro, str) else avro["type"]
     if base not in _DEFAULTS:
         raise ValueError(f"for its records lack a field of the type {base}")
-    return same(_DEFAULTS[base], count)
+    return repeated(_DEFAULTS[base], count)
 
 
 def _avro_number(value: int) -> bytes:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.arrays import Mask
-from ..files.logs.avro_bytes import Encoded, Integers, beside, numbers, same, spread, stacked, texts, within
+from ..files.logs.avro_bytes import Encoded, Integers, lists_of, numbers, repeated, side_by_side, spread, stacked, texts
 from ..hfile.entries import Entries
 from .avro_schema import types_in, wrapped_name
 from .kinds import groups_of
@@ -97,7 +97,7 @@ def records_of_files(
     order = np.argsort(owners, kind="stable")
     counts = np.bincount(owners, minlength=len(paths.dictionary)).astype(np.int64)
     entries = _encoded_files(names.take(pa.array(order)), sizes[order], deleted[order])
-    maps = beside([numbers(counts), within(entries, counts), same(_END_OF_MAP, len(counts))])
+    maps = side_by_side([numbers(counts), lists_of(entries, counts), repeated(_END_OF_MAP, len(counts))])
     keys = pa.array([key_of_partition(path) for path in paths.dictionary.to_pylist()], pa.string())  # O(partitions)
     return Records(keys, encoded(schema, FILES_OF_PARTITION, {"filesystemMetadata": EncodedField(maps)}, len(keys)))
 
@@ -108,7 +108,7 @@ def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> R
     entries = _encoded_files(keys, np.zeros(len(keys), dtype=np.int64), deleted)
     head = b"" if not len(keys) else numbers(np.array([len(keys)])).data.tobytes()
     value = head + entries.data.tobytes() + _END_OF_MAP
-    fields = {"filesystemMetadata": EncodedField(same(value, 1))}
+    fields = {"filesystemMetadata": EncodedField(repeated(value, 1))}
     return Records(pa.array([PARTITIONS]), encoded(schema, ALL_PARTITIONS, fields, 1))
 
 
@@ -122,12 +122,12 @@ def encoded(
         if name.startswith(_META):
             columns.append(_encoded_nulls(avro, count))
         elif name == "key":
-            columns.append(same(b"\x00", count))
+            columns.append(repeated(b"\x00", count))
         elif name == "type":
-            columns.append(same(_avro_number(kind), count))
+            columns.append(repeated(_avro_number(kind), count))
         else:
             columns.append(_encoded_part(avro, parts.get(name), count))
-    return binary_array(beside(columns))
+    return binary_array(side_by_side(columns))
 
 
 def _encoded_part(
@@ -140,7 +140,7 @@ def _encoded_part(
         return _encoded_value(avro, part, count)
     record = types_in(avro)[0]
     inner = [_encoded_field(field, part.get(field["name"]), count) for field in record["fields"]]
-    return beside([same(_avro_number(avro.index(record)), count), *inner])
+    return side_by_side([repeated(_avro_number(avro.index(record)), count), *inner])
 
 
 def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields | None, count: int) -> Encoded:
@@ -151,7 +151,7 @@ def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields
     if given is not None:
         return _encoded_value(avro, given, count)
     if avro == "boolean":
-        return same(_FALSE, count)
+        return repeated(_FALSE, count)
     return _encoded_nulls(avro, count)
 
 
@@ -165,20 +165,24 @@ def _encoded_value(avro: Any, part: EncodedField, count: int) -> Encoded:
     types = types_in(avro)
     chosen = next(each for each in types if wrapped_name(each) == part.wrapper) if part.wrapper else types[0]
     branch = _avro_number(avro.index(chosen))
-    branched = beside([same(branch, len(part.values.lengths)), part.values])
+    branched = side_by_side([repeated(branch, len(part.values.lengths)), part.values])
     if part.valid is None:
         return branched
-    return beside([spread(branched, part.valid), spread(_encoded_nulls(avro, int((~part.valid).sum())), ~part.valid)])
+    return side_by_side(
+        [spread(branched, part.valid), spread(_encoded_nulls(avro, int((~part.valid).sum())), ~part.valid)]
+    )
 
 
 def _encoded_nulls(avro: Any, count: int) -> Encoded:
     """Return so many nulls of a union."""
-    return same(_avro_number(avro.index("null")), count)
+    return repeated(_avro_number(avro.index("null")), count)
 
 
 def _encoded_files(names: pa.StringArray, sizes: Integers, deleted: Mask) -> Encoded:
     """Return the entries of maps of files, each a name with its size and whether it is deleted."""
-    return beside([texts(names), numbers(sizes), Encoded(np.ones(len(sizes), np.int64), deleted.astype(np.uint8))])
+    return side_by_side(
+        [texts(names), numbers(sizes), Encoded(np.ones(len(sizes), np.int64), deleted.astype(np.uint8))]
+    )
 
 
 def _avro_number(value: int) -> bytes:

@@ -15,7 +15,7 @@ from ..config import TableConfig
 from ..config.java_properties import format_properties
 from ..config.property_keys import VERSION
 from ..config.table_config import checksum
-from ..files.logs.avro_bytes import beside, numbers, same, texts
+from ..files.logs.avro_bytes import numbers, repeated, side_by_side, texts
 from ..files.logs.log_blocks import BlockHead, BlockType, Header
 from ..files.names import BaseFileName, LogFileName, WriteToken
 from ..hfile.entries import Entries
@@ -93,7 +93,9 @@ def _content_of_deletes(keys: pa.BinaryArray, partition: str) -> bytes:
         return _SIZES.pack(_FORMAT_OF_DELETES, 1) + _END
     count = len(keys)
     encoded_partition = numbers(np.array([len(partition.encode())])).data.tobytes() + partition.encode()
-    encoded_keys = beside([same(_IS, count), texts(keys), same(_IS + encoded_partition + _NUMBER_ZERO, count)])
+    encoded_keys = side_by_side(
+        [repeated(_IS, count), texts(keys), repeated(_IS + encoded_partition + _NUMBER_ZERO, count)]
+    )
     content = numbers(np.array([count])).data.tobytes() + encoded_keys.data.tobytes() + _END
     return _SIZES.pack(_FORMAT_OF_DELETES, len(content)) + content
 

@@ -50,7 +50,7 @@ def fixed(rows: Octets) -> Encoded:
     return Encoded(np.full(rows.shape[0], rows.shape[1], dtype=np.int64), rows.reshape(-1))
 
 
-def same(value: bytes, count: int) -> Encoded:
+def repeated(value: bytes, count: int) -> Encoded:
     """Return one value ``count`` times; ``value`` is its encoding."""
     encoded = np.frombuffer(value, dtype=np.uint8)
     return fixed(np.broadcast_to(encoded, (count, len(encoded))))
@@ -63,7 +63,7 @@ def texts(array: pa.Array) -> Encoded:
 
 def sized(values: Encoded) -> Encoded:
     """Return values with their lengths in front."""
-    return beside([numbers(values.lengths), values])
+    return side_by_side([numbers(values.lengths), values])
 
 
 def slices(array: pa.Array) -> Encoded:
@@ -76,7 +76,7 @@ def slices(array: pa.Array) -> Encoded:
     return Encoded(np.diff(ends), octets[ends[0] : ends[-1]])
 
 
-def beside(columns: Sequence[Encoded]) -> Encoded:
+def side_by_side(columns: Sequence[Encoded]) -> Encoded:
     """Return rows that have their value of the first column, then that of the second, and so on."""
     if len(columns) == 1:
         return columns[0]
@@ -104,7 +104,7 @@ def total_lengths(columns: Sequence[Encoded]) -> Integers:
     return total
 
 
-def within(values: Encoded, counts: Integers) -> Encoded:
+def lists_of(values: Encoded, counts: Integers) -> Encoded:
     """Return lists of values, given how many values each list has."""
     ends = np.concatenate(([0], np.cumsum(values.lengths)))
     list_ends = np.cumsum(counts)

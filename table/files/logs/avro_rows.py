@@ -19,7 +19,18 @@ from ....storage.bounds import parse_json
 from ...arrow.arrays import list_array, plain, struct_array, without_nulls
 from ...schema.types import children, decimal_bytes
 from . import avro_columns
-from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, total_lengths, within
+from .avro_bytes import (
+    Encoded,
+    Integers,
+    fixed,
+    lists_of,
+    numbers,
+    repeated,
+    side_by_side,
+    spread,
+    texts,
+    total_lengths,
+)
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
@@ -49,7 +60,7 @@ def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
         part = batch.slice(first_row, rows)
         columns = [_nullable(part.column(i), field.nullable) for i, field in enumerate(part.schema)]
         lengths = fixed(total_lengths(columns).astype(">i4").view(np.uint8).reshape(-1, _ROW_LENGTH))
-        yield beside([lengths, *columns]).data.tobytes()
+        yield side_by_side([lengths, *columns]).data.tobytes()
         first_row += rows
 
 
@@ -59,9 +70,9 @@ def _nullable(array: pa.Array, nullable: bool) -> Encoded:
     if not nullable:
         return _values(array)
     if array.null_count == 0:
-        return beside([same(number(1), len(array)), _values(array)])
+        return side_by_side([repeated(number(1), len(array)), _values(array)])
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    return beside([numbers(valid.astype(np.int64)), spread(_values(array.drop_null()), valid)])
+    return side_by_side([numbers(valid.astype(np.int64)), spread(_values(array.drop_null()), valid)])
 
 
 def _values(array: pa.Array) -> Encoded:
@@ -84,11 +95,11 @@ def _values(array: pa.Array) -> Encoded:
         return fixed(unscaled(array)[:, _LONGEST_DECIMAL - decimal_bytes(kind.precision) :])
     if types.is_struct(kind):
         parts = zip(array.flatten(), children(kind), strict=True)
-        return beside([_nullable(part, field.nullable) for part, field in parts])
+        return side_by_side([_nullable(part, field.nullable) for part, field in parts])
     if types.is_map(kind):
         ends = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
         keys, items = (part.slice(ends[0], ends[-1] - ends[0]) for part in (array.keys, array.items))
-        return _lists(np.diff(ends), beside([texts(keys), _nullable(items, kind.item_field.nullable)]))
+        return _lists(np.diff(ends), side_by_side([texts(keys), _nullable(items, kind.item_field.nullable)]))
     if types.is_list(kind):
         counts = pc.list_value_length(array).to_numpy().astype(np.int64)
         return _lists(counts, _nullable(array.flatten(), kind.value_field.nullable))
@@ -98,7 +109,9 @@ def _values(array: pa.Array) -> Encoded:
 def _lists(counts: Integers, items: Encoded) -> Encoded:
     """Return lists: the number of items unless it is 0, the items, and a 0 that ends the list."""
     filled = counts > 0
-    return beside([spread(numbers(counts[filled]), filled), within(items, counts), same(number(0), len(counts))])
+    return side_by_side(
+        [spread(numbers(counts[filled]), filled), lists_of(items, counts), repeated(number(0), len(counts))]
+    )
 
 
 def count(content: bytes, size: int) -> int:

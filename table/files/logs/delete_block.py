@@ -19,7 +19,7 @@ from ....errors import SchemaMismatchError, UnsupportedTypeError
 from ...arrow.arrays import plain, struct_array
 from ...schema.casts import cast, fits
 from ...schema.conform import conform_array
-from .avro_bytes import Encoded, beside, fixed, numbers, same, sized, slices, spread, texts
+from .avro_bytes import Encoded, fixed, numbers, repeated, side_by_side, sized, slices, spread, texts
 from .avro_columns import AvroPositions
 from .avro_records import decoded, number, read_number
 from .decimals import decimals, shortest, unscaled
@@ -84,10 +84,10 @@ def joined(parts: Sequence[Deletes]) -> Deletes:
 def encode(deletes: Deletes) -> bytes:
     """Return a delete block's content; `UnsupportedTypeError` if Apache Hudi has no place for an ordering value."""
     count = len(deletes)
-    string = same(number(1), count)
+    string = repeated(number(1), count)
     names = texts(plain(deletes.keys)), texts(plain(deletes.partition_paths))
     columns = [string, names[0], string, names[1], _encode_ordering(deletes)]
-    body = number(count) + beside(columns).data.tobytes() + number(0) if count else number(0)
+    body = number(count) + side_by_side(columns).data.tobytes() + number(0) if count else number(0)
     return _HEAD.pack(_VERSION, len(body)) + body
 
 
@@ -95,7 +95,7 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
     """Return each delete's ordering value: the integer 0 without an order, a list of several fields' values."""
     is_ordered = pc.invert(deletes.default) if deletes.ordering else pa.array(np.zeros(len(deletes), dtype=np.bool_))
     ordered_rows = is_ordered.to_numpy(zero_copy_only=False)
-    without_order = same(number(_INT) + number(0), int(len(ordered_rows) - ordered_rows.sum()))
+    without_order = repeated(number(_INT) + number(0), int(len(ordered_rows) - ordered_rows.sum()))
     values = [plain(array).filter(is_ordered) for array in deletes.ordering]
     if any(array.null_count for array in values):
         raise ValueError("a delete that asks for an order has no value for it")
@@ -105,15 +105,15 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
         encoded = _encode_values(values[0])
     else:
         count = int(ordered_rows.sum())
-        list_head = same(number(_ARRAY) + number(1) + number(len(values)), count)
-        encoded = beside([list_head, *(_encode_values(array) for array in values), same(number(0), count)])
-    return beside([spread(without_order, ~ordered_rows), spread(encoded, ordered_rows)])
+        list_head = repeated(number(_ARRAY) + number(1) + number(len(values)), count)
+        encoded = side_by_side([list_head, *(_encode_values(array) for array in values), repeated(number(0), count)])
+    return side_by_side([spread(without_order, ~ordered_rows), spread(encoded, ordered_rows)])
 
 
 def _encode_values(array: pa.Array) -> Encoded:
     """Return ordering values, none of them null, each with the number of its wrapper in front."""
     wrapper, values = _wrap(array)
-    return beside([same(number(wrapper), len(array)), values])
+    return side_by_side([repeated(number(wrapper), len(array)), values])
 
 
 def _wrap(array: pa.Array) -> tuple[int, Encoded]:
