@@ -227,10 +227,10 @@ class _ClauseRows:
         differs = _differ(made_keys, keys) if table.is_global else _differ(made_keys, keys) | _differ(made_paths, paths)
         if differs.any():
             position = int(np.flatnonzero(differs)[0])
-            places = ((keys, paths), (made_keys, made_paths))
             stored_place, computed_place = (
-                RowPlace(key[position].as_py(), path[position].as_py() or "") for key, path in places
-            )  # one value each
+                RowPlace(key[position].as_py(), path[position].as_py() or "")  # one value each
+                for key, path in ((keys, paths), (made_keys, made_paths))
+            )
             raise DuplicateKeyError(
                 f"The table {table.path} holds a row with {stored_place}, but its columns make {computed_place}. A "
                 "change of this row would leave it as it is and add another row.",

@@ -46,9 +46,7 @@ def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) ->
         end = bisect_left(positions, True, key=lambda position: ordered[position].as_py() > greatest)  # O(log n)
     start = 0
     if least is not None:
-        start = bisect_left(
-            positions, True, hi=end, key=lambda position: ordered[position].as_py() >= least
-        )  # O(log n)
+        start = bisect_left(positions, True, hi=end, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
     return start, end
 
 

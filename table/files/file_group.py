@@ -83,6 +83,10 @@ class LogFile:
     def named_time(self) -> str:
         return self.name.named_time
 
+    def is_counted(self, counts: Callable[[str], bool]) -> bool:
+        """Return whether the instant in the name counts, by a function of its time."""
+        return counts(self.named_time)
+
     @property
     def kind(self) -> str:
         return "log file"

@@ -199,9 +199,8 @@ class _StatedBounds:
         if bounds_in_bytes.null_count == len(bounds_in_bytes):
             return bounds
         decimal_types = _field(_child(self.records, "valueType"), "additionalInfo", pa.string())
-        for text in (
-            decimal_types.filter(bounds_in_bytes.is_valid()).unique().to_pylist()
-        ):  # O(decimal types that a column had)
+        types_of_bounds = decimal_types.filter(bounds_in_bytes.is_valid()).unique()
+        for text in types_of_bounds.to_pylist():  # O(decimal types that a column had)
             scale = _scale(text)
             if scale is not None:
                 of_type = pc.if_else(pc.equal(decimal_types, text), bounds_in_bytes, None)

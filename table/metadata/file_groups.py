@@ -208,7 +208,7 @@ class GroupReader:
         instant.
         """
         is_whole = blocks and all(block.type != BlockType.CORRUPT for block in blocks)
-        return not is_whole and self.counts(log.named_time) and not self.file_slice.has_another(log)
+        return not is_whole and log.is_counted(self.counts) and not self.file_slice.has_another(log)
 
     def _records_of_block(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
         """Return the wanted records of a block, or the wanted keys that it deletes.

@@ -61,7 +61,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "formats by version": "table.format:_FORMATS",
     "table services": (
         "operations.upkeep.after_write:SERVICES",
-        "operations.upkeep.after_write:SERVICES",
         "operations.upkeep.service_round:SERVICES",
         "connector.command.parser:SERVICES",
         "connector.command.changing:SERVICES",

@@ -50,7 +50,7 @@ def test_the_package_takes_its_version_from_the_only_place_that_says_it() -> Non
 def test_pages_name_the_wheel_of_this_version() -> None:
     pages = made.pages_with_wheels(ROOT)
 
-    assert ROOT / "README.md" in pages
+    assert ROOT / "docs" / "places.md" in pages
     assert {version for page in pages for version in made.wheels_on(page.read_text(encoding="utf-8"))} == {VERSION}
 
 

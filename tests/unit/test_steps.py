@@ -13,10 +13,12 @@ from support.faults.touched import touched
 # Folders whose modules take steps, but for those that name, count or measure.
 TAKE_STEPS = (
     "operations/following",
+    "operations/meeting",
     "operations/rollback",
     "operations/services",
     "operations/streams",
     "operations/transaction",
+    "operations/upkeep",
     "operations/write",
     "timeline/archive",
     "timeline/writers",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,8 @@ from ....table.files.names import FileGroupId
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ....writer.buffer import Gathered, RowBuffers
-from ....writer.data_files import BaseOutput, DataFiles, FileFormat
+from ....writer.cut_files import write_cut_files
+from ....writer.data_files import DataFiles
 from ....writer.foreign import check_spelling
 from ....writer.routes import Numbers, Route
 from ....writer.rows import cut
@@ -29,41 +30,6 @@ from ....writer.written_file import WrittenFile
 from ..compaction.slice_worker import is_foreign, unread_columns
 from ..unit_execution import FileWorker
 from .units import RescaleUnit
-
-
-def write_cut_files(
-    files: DataFiles,
-    groups: Mapping[int, FileGroupId],
-    form: FileFormat,
-    pieces: Iterable[tuple[int, pa.RecordBatch]],
-    *,
-    in_order: bool,
-) -> list[WrittenFile]:
-    """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
-
-    Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
-    holds the rows of a row group in memory. If rows are sorted, the sorters of the files share the bound of memory.
-    """
-    if not in_order:
-        form = replace(form, sorters=max(len(groups), 1))
-    with ExitStack() as opened:
-        growing: dict[int, BaseOutput] = {}
-        written: list[WrittenFile] = []
-        for number, rows in pieces:
-            if number not in growing:
-                if in_order:
-                    written += _publish_all(growing)
-                growing[number] = opened.enter_context(BaseOutput(files, groups[number], form, None))
-            growing[number].keep(rows)
-        return written + _publish_all(growing)
-
-
-def _publish_all(growing: dict[int, BaseOutput]) -> list[WrittenFile]:
-    """Publish the finished files of new file groups."""
-    outputs = list(growing.values())
-    growing.clear()
-    return [output.publish(None) for output in outputs]
-
 
 BucketRows = Iterator[tuple[int, pa.RecordBatch]]
 # The share of a task's memory for rows that wait to be written or spilled; a merge of log files may take the rest.

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 # How an instant begins, is decided, carried out and undone; what an instant that is planned adds; how files are made.
 _INSTANTS = (
     "operations/following",
+    "operations/meeting",
     "operations/rollback",
     "operations/transaction",
     "timeline/instant_files.py",
@@ -50,7 +51,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         "operations/services/rescale",
     ),
     "sort": (*_INSTANTS, *_PLANNED, *_FILES, "operations/services/sorting"),
-    "stream": (*_INSTANTS, *_FILES, "operations/streams", "operations/write"),
+    "stream": (*_INSTANTS, *_FILES, "operations/streams", "operations/upkeep", "operations/write"),
     "undo": (
         *_INSTANTS,
         *(f"operations/services/{one}.py" for one in ("restore", "rollback", "savepoint", "service", "target_times")),
@@ -62,7 +63,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         "timeline/old_layout.py",
         "operations/services/versions",
     ),
-    "write": (*_INSTANTS, *_FILES, "operations/write"),
+    "write": (*_INSTANTS, *_FILES, "operations/upkeep", "operations/write"),
 }
 # The protocols of which all steps are tried, by a comma between them.
 ALL_OF = frozenset(filter(None, os.environ.get("PYHUDI_ALL_STEPS", "").split(",")))
