@@ -49,7 +49,7 @@ class ReadOptions(OptionPart):
     meta: bool = option(
         True,
         "Show Hudi's five meta columns in a read that does not name `columns`. Without them a temporary view takes "
-        "`INSERT INTO view VALUES (…)`."
+        "`INSERT INTO view VALUES (…)`.",
         "hoodie.pyhudi.read.meta",
         "meta",
     )
