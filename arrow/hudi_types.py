@@ -98,6 +98,7 @@ def _has_zoneless(data_type: pa.DataType) -> bool:
 
 def _value_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of the values behind a dictionary, runs or an extension."""
+    # An extension whose storage is int8, though its values are booleans.
     if data_type == pa.bool8():
         return pa.bool_()
     if isinstance(data_type, pa.BaseExtensionType):

@@ -42,7 +42,7 @@ class Index(Protocol):
         ...
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return the positions of the keys that do not belong to a file group which holds them.
+        """Return the positions of the keys that the index would put into another file group.
 
         Args:
             record_keys: n record keys of one file group, none null.

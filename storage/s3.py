@@ -329,7 +329,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _wait_for_part(self) -> None:
-        """Wait for the oldest part under way, and note its tag."""
+        """Wait for the oldest part under way, and add its tag: tags are in the order of parts. Raises if it failed."""
         with self._client.own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 

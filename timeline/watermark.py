@@ -116,6 +116,7 @@ class Seen:
 
     def saw(self, instant: Instant) -> bool:
         """Return whether an instant was complete at that moment."""
+        # No moment names savepoints, so their time decides.
         if instant.action == _SAVEPOINT:
             return instant.visible_since <= self.watermark.completed_until
         return self._names(instant.identity)

@@ -21,8 +21,9 @@ def write_cut_files(
     *,
     in_order: bool,
 ) -> list[WrittenFile]:
-    """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
+    """Write and publish a base file for each file group that gets rows.
 
+    Pieces name file groups by their numbers in ``groups``, such as the new buckets of a rescale.
     Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
     holds the rows of a row group in memory. If rows are sorted, the sorters of the files share the bound of memory.
     """

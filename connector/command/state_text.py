@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[str] | str]:
-    """Return what `show` prints, by the names of its lines."""
+    """Return what `show` prints: by the name of a line its text, or its texts, one below the other."""
     dead = f", {size_text(state.dead_bytes)} dead" if state.dead_bytes else ""
     unfinished = f", {size_text(state.unfinished_bytes)} of unfinished writes" if state.unfinished_bytes else ""
     facts: dict[str, Sequence[str] | str] = {

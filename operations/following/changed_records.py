@@ -190,7 +190,10 @@ def _stated_bounds(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -
 
 
 def _read_bounds(storage: Storage, file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds:
-    """Return the bounds in a published file, such as a file whose writer began before the columns were indexed."""
+    """Return the bounds in a published file, such as a file whose writer began before the columns were indexed.
+
+    A log file is partial if it lacks columns, or if the table's partial update mode ``mixes`` its rows with older rows.
+    """
     place = file.group.partition_path, split(file.path)[1]
     if not file.is_log:
         return FileBounds(*place, *bounds_of_base_file(storage, file.path, indexed.fields))

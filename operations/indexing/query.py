@@ -21,6 +21,7 @@ def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known_keys: KeysOf
     Raises `CommitConflictError` if the index knows file groups that another write made meanwhile, and
     `IndexMisfitError` for an answer that does not fit this table.
     """
+    # The table's own index again, which reads only the slices whose keys are not in memory.
     if known_keys is not None:
         return known_keys.tag(rows, seen)
     if seen.table.config.index_type in LOOKUP_INDEXES:

@@ -72,7 +72,7 @@ class KeyReadings:
         return rows
 
     def is_refused(self, field: str, text: str | None) -> bool:
-        """Return whether `refused` finds a value of a key column."""
+        """Return whether this value makes its record key ambiguous, by `refused`; an error names such columns."""
         later_fields = self.fields[self.fields.index(field) + 1 :]
         return text in {NULL_KEY, EMPTY_KEY} or any(_next_column_text(name) in (text or "") for name in later_fields)
 

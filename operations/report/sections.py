@@ -16,7 +16,7 @@ def section(title: str, text: str, *parts: str) -> str:
 
 
 def figure(pictures: Sequence[str], rows: str, caption: str = "", *, kind: str) -> str:
-    """Return pictures with the table whose rows they draw."""
+    """Return pictures above a folded table of their numbers; ``pictures``, ``rows`` and ``caption`` are markup."""
     drawn = "".join(f'<div class="scroll">{picture}</div>' for picture in pictures)
     note = f"<figcaption>{caption}</figcaption>" if caption else ""
     return f'<figure data-figure="{kind}">{note}{drawn}<details><summary>The numbers</summary>{rows}</details></figure>'

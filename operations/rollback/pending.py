@@ -298,7 +298,10 @@ def restoring_error(timeline: Timeline, restore: Instant) -> ConcurrentWriteErro
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:
-    """Return whether a pending write of pyhudi was given up; its process may live, and may be this process."""
+    """Return whether a pending write of pyhudi was given up, so that it counts as dead at once.
+
+    Its process may live, and may be this process. False for an instant of another engine.
+    """
     if owner.Claim(storage, instant_time).owner() is None:
         return False
     return Reserve(storage, instant_time).is_released() or owner.Seal(storage, instant_time).is_given_up()

@@ -103,8 +103,9 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 
 
 def first_pending(timeline: Timeline) -> str:
-    """Return the requested time of the first pending write or clustering, "" for none.
+    """Return the requested time of the first pending write or clustering; "" for none.
 
+    From this time on a clean keeps what the write may read.
     Compactions do not count: their plans name the slices that they need.
     """
     kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending if instant.is_write)

@@ -107,6 +107,7 @@ def take_back(table: Table, instant: Instant) -> None:
         # The seal stops the processes at work on the plan, and tells the process that finishes this rollback to delete
         # the plan, too.
         owner.Seal(table.storage, instant.requested_time).set_for_good()
+        # The claim stays: the rollback deletes it (`_undo_execution`).
         if instant.requested_time in pending_rollbacks(timeline):
             return None
         process = owner.Claim(table.storage, instant.requested_time).owner()

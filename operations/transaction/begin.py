@@ -187,7 +187,7 @@ def _take_back_if_given_up(work: Transaction) -> bool:
 def _refuse_completed(work: Transaction, instant: Instant | None) -> None:
     """Raise `WriteSealedError` for a late task of a completed write, whose seal may be gone.
 
-    Without the seal, the task may have claimed the write's time again.
+    Without the seal, the task may have claimed the write's time again; that claim is deleted first.
     """
     if instant is not None and instant.state == State.COMPLETED:
         forget(work.storage, work.instant_time)

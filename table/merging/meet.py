@@ -194,7 +194,10 @@ class Encounter:
         copies.check(self.where)
 
     def _laid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
-        """Yield base rows under partial rows, then new rows, or raise if only known keys may be updated."""
+        """Yield the base rows that stay, with the values of partial rows laid over them, then the rows of new keys.
+
+        Raises for a new key if only known keys may be updated.
+        """
         for batch, changed in overlay.survivors(base):
             yield Met(batch, arrived=changed)
         arrivals = overlay.arrivals()

@@ -48,7 +48,7 @@ class HeartbeatThread:
     """Touches an instant's heartbeat at once and then at every interval, until the block ends.
 
     It logs a store's failure and tries again: the write itself will meet the failure where it can report it. ``sign``
-    gives another sign of life than the heartbeat.
+    gives another sign of life than the heartbeat, as of a ticket, whose name is then the ``instant_time``.
     """
 
     def __init__(

@@ -200,7 +200,8 @@ class _Compaction:
         if self.plan is None:
             return slices
         named_groups = {(operation.partition_path, operation.file_id) for operation in self.plan.operations}
-        # If a plan comes back after it was carried out, none of its file groups has log files older than the plan.
+        # Empty if a plan comes back after it was carried out, because no log file of its file groups is older than the
+        # plan; the caller then takes the plan back.
         return [(name, file_slice) for name, file_slice in slices if (name, file_slice.file_id) in named_groups]
 
     @property

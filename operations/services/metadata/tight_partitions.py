@@ -83,7 +83,7 @@ def tight_bounds(
 def _numbered(
     records: pa.StructArray, files: Mapping[str, Sequence[str]], owners: Integers, columns: Sequence[str]
 ) -> tuple[Integers, Integers]:
-    """Return which records are of the files and columns, and of each the number of its partition and column."""
+    """Return numbers and rows: for each record of the files and columns its partition and column, and its row."""
     paths = pa.array(list(files), pa.string()).take(pa.array(owners))
     key_ends = places_of(paths, pa.array([name for names in files.values() for name in names], pa.string()))
     keys, key_begins = records.field(KEY), pa.array(map(hash_of_column, columns), pa.string())
