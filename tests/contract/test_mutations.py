@@ -111,7 +111,7 @@ def tombstones_win_always(patch: Patch) -> None:
         gone = self._incoming.column(RECORD_KEY).filter(pa.array(self._deleted))
         for batch in original(self, base):
             yield batch.filter(pc.invert(pc.is_in(batch.column(RECORD_KEY), gone)))
-        self._lost[self._deleted] = False
+        self._outdone[self._deleted] = False
 
     patch_seam(patch, "rows that survive a merge", survivors)
 

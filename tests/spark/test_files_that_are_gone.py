@@ -60,8 +60,8 @@ class MeetsAClean(HudiTable):
 
     waiting = True
 
-    def _opened(self, given: Any) -> Any:
-        target = super()._opened(given)
+    def _open_target(self, given: Any) -> Any:
+        target = super()._open_target(given)
         if self.waiting:
             self.waiting = False
             HudiTable(self._spark, self.path).upsert(self._spark.createDataFrame([("k", 5)], "id string, n long"))

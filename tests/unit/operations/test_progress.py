@@ -19,7 +19,7 @@ def test_each_finished_unit_is_told_once_with_the_bytes_of_all() -> None:
 
     assert execute_here(lambda unit: unit * 2, [5, 3, 2], steps.add) == [10, 6, 4]
 
-    assert [one.done for one in told] == [1, 2, 3]
+    assert [one.finished for one in told] == [1, 2, 3]
     assert told[-1] == Progress("compaction", 3, 3, 10)
 
 
