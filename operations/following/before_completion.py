@@ -49,7 +49,8 @@ def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) ->
 def file_step(storage: Storage, instant_time: str, path: str, content: bytes, *, other_files: int = 0) -> Step:
     """Return the step that makes a file: the decision holds a small file, a large file waits in the working folder.
 
-    ``other_files`` is the number of other files of the same follower, which share its part of the decision's size.
+    ``other_files`` is the number of other files of the same follower. All of them together may take half of what a
+    decision may hold, and each an eighth.
     """
     if len(content) > min(_MOST_OF_ONE, MOST_TO_MAKE // 2 // (1 + other_files)):
         return set_aside(storage, instant_time, path, content)

@@ -50,7 +50,8 @@ def changed_bounds(
 ) -> ChangedRecords:
     """Return what an instant writes to ``column_stats`` and ``partition_stats``, if they are in use.
 
-    ``emptied`` are the partitions of the table that have no file any more.
+    ``emptied`` are the partitions of the table that have no file any more. A partition of bounds that pyhudi cannot
+    keep right goes out of use, with a warning.
     """
     names = tuple(name for name in BOUNDED if name in metadata.names)
     if not names:
@@ -112,6 +113,7 @@ def _changed_file_bounds(
         metadata.partition(COLUMN_STATS).file_ids,
         _keys_of_bounds([field.name for field in indexed.fields], whole_files.files.places),
         partial(bounds_in_parts, whole_files, typed=indexed.typed),
+        # A removed file may also have bounds of columns that get none any more.
         _keys_of_bounds(indexed.names, deleted_places),
     )
 
@@ -123,6 +125,7 @@ def _changed_partition_bounds(
     touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
 
     def records(schema: str) -> list[Records]:
+        # Bounds of new files alone add to the earlier bounds of their partitions, so they are not tight.
         partition_bounds = records_of_partition_bounds(
             bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False
         )
@@ -150,6 +153,7 @@ def _bounds_of_new_files(
 ) -> BoundedFiles:
     """Return the bounds of new files: from their writers if they state them, else from the files."""
     files = [file for file in written if file.path and not _is_change_data(file.path)]
+    # Then a value of a row may come from the stored row, which a log file lacks.
     mixes_columns = config.partial_update_mode is not None
     parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
     file_bounds = (bounds for part in parts for bounds in _bounds_of_files(storage, indexed, part, mixes=mixes_columns))
@@ -159,7 +163,10 @@ def _bounds_of_new_files(
 def _bounds_of_files(
     storage: Storage, indexed: IndexedColumns, files: Sequence[WrittenFile], *, mixes: bool
 ) -> Iterator[FileBounds]:
-    """Yield the bounds of some new files in their order: those that writers state, else those in the files."""
+    """Yield the bounds of some new files in their order: those that writers state, else those in the files.
+
+    ``mixes`` says that the table's partial update mode mixes rows with older rows, whose values a log file lacks.
+    """
     stated_bounds = [_stated_bounds(file, indexed, mixes=mixes) for file in files]
     unread = [file for file, bounds in zip(files, stated_bounds, strict=True) if bounds is None]
     read_bounds = iter(
@@ -175,7 +182,10 @@ def _is_change_data(path: str) -> bool:
 
 
 def _stated_bounds(file: WrittenFile, indexed: IndexedColumns, *, mixes: bool) -> FileBounds | None:
-    """Return the bounds that the writer of a file states; None if some are missing, or of values of another type."""
+    """Return the bounds that the writer of a file states; None if some are missing, or of values of another type.
+
+    Then the file itself is read. A log file may lack a column, so its bounds may come without a number of nulls.
+    """
     bounds_by_column = {bounds.column: bounds for bounds in file.statistics or ()}
     columns = []
     for field in indexed.fields:
@@ -251,6 +261,7 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
 def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Collection[str]) -> ChangedPartition:
     """Return the records of ``files``: the new and removed files of each partition, and the partitions themselves."""
     added_files = [(file.group.partition_path, split(file.path)[1], file.size) for file in changes.written if file.path]
+    # The record of an emptied partition is deleted as a whole.
     removed_files = [(*place, 0) for path in changes.removed if (place := split(path))[0] not in emptied]
     partitions, names, sizes = ([row[at] for row in (*added_files, *removed_files)] for at in range(3))
     paths, is_deleted = (

@@ -56,6 +56,7 @@ def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
         if not file_ids:
             raise DamagedPartitionError(name, f"the metadata table has no file of {name} that counts.")
         numbers = [int(match[1]) for match in map(_GROUP.fullmatch, file_ids) if match is not None]
+        # File groups with names of another form have no numbers that could show a gap.
         if len(numbers) == len(file_ids) and sorted(numbers) != [*range(len(numbers))]:
             # The hash of a key would name another file group than before.
             raise DamagedPartitionError(name, f"a file group of {name} is gone from the metadata table.")

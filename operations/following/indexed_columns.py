@@ -77,6 +77,7 @@ def columns_of(
     schema = seen.schema if newest_commit is None else newest_commit[1]
     columns_before = with_meta(pa.schema([]) if schema is None else schema)
     written_columns = with_meta(arrow_schema(changes.columns)) if changes.columns else columns_before
+    # The table keeps the columns of the write with the greatest requested time.
     is_older = newest_commit is not None and newest_commit[0].requested_time > instant.requested_time
     columns_after = columns_before if instant.action in _KEEP_COLUMNS or is_older else written_columns
     typed = is_typed(seen.table.config, definition)

@@ -63,7 +63,8 @@ class KeptMetadataTable:
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
         """Prepare the delta commit of an instant, or to take an unreadable metadata table out of use.
 
-        Raises `UnsupportedTableError` if the metadata table has partitions that pyhudi does not keep.
+        For a delta commit it first deletes what writes left pending there that the table no longer has. Raises
+        `UnsupportedTableError` if the metadata table has partitions that pyhudi does not keep.
         """
         config = load_config(seen.storage)
         names = written_partitions(config)

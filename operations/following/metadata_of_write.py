@@ -24,7 +24,7 @@ _UNKNOWN_REASON = "the log of the process that completed the write says more."
 
 
 def metadata_of_write(table: Table, time: str, partitions_before: Collection[str]) -> MetadataWritten | None:
-    """Return what the write of a requested time wrote to the metadata table; None if there was no metadata table.
+    """Return what the write of a requested time wrote to the metadata table; None without one, or if it is unknown.
 
     ``partitions_before`` are the partitions of the metadata table at the plan of the write. The seconds are unknown.
     """
@@ -32,6 +32,7 @@ def metadata_of_write(table: Table, time: str, partitions_before: Collection[str
         return None
     body = _commit_at(table, time)
     if body is None:
+        # The write may have taken partitions out of use instead, or others have done so since.
         gone_names = {*partitions_before} - {*written_partitions(table.config)}
         return MetadataWritten(warnings=(warning_of(gone_names, _UNKNOWN_REASON),)) if gone_names else None
     stats = [stat for of_partition in body.partition_to_write_stats.values() for stat in of_partition]

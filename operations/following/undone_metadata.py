@@ -48,6 +48,7 @@ def take_back(table: Table, times: Collection[str]) -> None:
         return
     states_of_undone = [states for time in sorted(times) if (states := paths.get(f"{time}.{ACTION}"))]
     if not states_of_undone:
+        # These instants wrote nothing there.
         return
     newest_instants = {
         identity: files.layout.parse(split(states[max(states)][0])[1]) for identity, states in paths.items()
@@ -87,6 +88,7 @@ def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
         (each for each in metadata.completed if (each.requested_time, each.action) == (time, ACTION)), None
     )
     if own_commit is None:
+        # The commit of a completed write may be archived there.
         victim = timeline.write_at(time)
         return victim is not None and victim.state == State.COMPLETED
     return any(moment > own_commit.visible_since for moment in _moments_of_bases(metadata, timeline))

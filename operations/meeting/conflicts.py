@@ -135,6 +135,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             changed_by_writes.update(their_groups)
     check_columns_since(since_plan, changes.columns)
     _check_pending(since_plan, changes)
+    # The requested times of the instants that wrote the files which this write merged or appended to.
     bases = work.table.format.makers(changes.bases, timeline)
     _check_undone(since_plan, changes, bases)
     _check_times(work, timeline, bases, changes.merged_logs)
@@ -317,6 +318,7 @@ def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None
             if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, their_state=Known.PENDING, asked=asked):
                 reads_plans = True
         elif kind is not CLUSTERING:
+            # At a commit the rules ask only for compactions and clusterings when theirs was requested.
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, their_state=Known.PENDING, asked=asked):
             what = f"The {instant.action} {instant.requested_time} was requested meanwhile"
@@ -376,6 +378,7 @@ def _check_new_keys(
                 for write in since_plan.writes
                 if twin.group in _file_groups(metadata := since_plan.read(write))
             ),
+            # An earlier check has compared the other write, and skipped the keys of these log files.
             ("Another write", ""),
         )
         raise work.conflict(

@@ -76,6 +76,7 @@ def find_twin(
 ) -> Twin | None:
     """Return a key that this write and a write at one of `times` added to different file groups; None for none."""
     scopes: dict[str | None, list[str]] = {}
+    # If keys are unique in the whole table, the scope is None: all partitions.
     for path in sorted(our_keys.files):
         scopes.setdefault(None if our_keys.anywhere else split(path)[0], []).append(path)
     view: FileView | None = None

@@ -74,7 +74,10 @@ class _Meeting:
     may_hold: Callable[[DataFile], bool]
 
     def changed_places(self, metadata: CommitMetadata) -> Iterator[str]:
-        """Yield files of the other write with a row that was read, and partitions from which it took rows."""
+        """Yield files of the other write with a row that was read, and partitions from which it took rows.
+
+        Rows that are gone count only with `ReadRows.absence`.
+        """
         for partition, stats in metadata.partition_to_write_stats.items():
             if self.pruning.partition_may_match(partition):
                 for stat in stats:
@@ -119,6 +122,7 @@ class _Meeting:
 
     def _base_file_has(self, file: BaseFile) -> bool:
         with open_base(self.work.storage, file) as reader:
+            # No row groups: by its footer the file has no row that satisfies the predicates.
             groups = self.search.row_groups(reader.parquet, file.path)
             return (
                 any(map(self._holds_row, reader.batches(self._compared_columns, row_groups=groups)))
@@ -128,6 +132,7 @@ class _Meeting:
 
     def _log_file_has(self, file: LogFile) -> bool:
         for block in read_log(self.work.storage, file):
+            # A partial block lacks values of the stored rows, so any row of it may count.
             if block.is_data and (
                 block.is_partial
                 or any(map(self._holds_row, BlockContent(self.work.storage, block).rows(self._compared_columns)))

@@ -126,6 +126,7 @@ class InstantsSincePlan:
         bodies = [self.timeline.files.read_clean(instant) for instant in cleans]
         archived = [instant for instant in self.archived if instant.action == "clean"]
         bodies += [self._read_archived(CleanMetadata, instant) for instant in archived]
+        # An empty file names no files, nor does a plan that is gone.
         return files_of(clean for clean in bodies if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
@@ -138,6 +139,7 @@ class InstantsSincePlan:
         instants = {*self.active, *self.pending}
         for instant in sorted(instants, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
+            # An empty plan names no write.
             if plan is not None and plan.instant_to_rollback is not None:
                 yield _undone_write(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415

@@ -114,6 +114,7 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
         for name in names
     )
     taken = next((taken for taken in candidates if taken is not None), None)
+    # Callers trust an instant less that was only in an error's text, so pass that on.
     return taken if taken is None or met is None else replace(taken, met=replace(taken.met, from_text=met.from_text))
 
 
@@ -128,7 +129,8 @@ def _missing_names(error: Exception) -> Iterable[str]:
 def _file_taken(table: Table, current_timeline: Timeline, name: str, *, is_rolled_back: bool) -> Taken | None:
     """Return the rollback, or the write and the clean, that took a data file.
 
-    None if the name is of no data file, or if the table still needs the file.
+    None if the name is of no data file, or if the table still needs the file. ``is_rolled_back`` is what the error says
+    of the file.
     """
     file = data_file(name)
     if file is None:

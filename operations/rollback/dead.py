@@ -32,13 +32,15 @@ def undo_dead(
     """Roll back the writes of a timeline whose writers are dead, one after another, and wait for no writer.
 
     The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
-    pending writes: None for each that was undone, and for each other the reason why it stays.
+    pending writes: None for each that was undone, and for each other the reason why it stays. During a restore it
+    looks at none, because the restore leaves half-undone writes that look pending.
     """
     pending_writes: dict[Instant, Liveness | None] = {}
     if pending_restore(timeline) is not None:
         return pending_writes
     for instant in timeline.pending:
         requested = instant.requested_time
+        # A clustering with a plan may have the action of an overwrite.
         is_write = kind_of(instant.action) is WRITE and requested != own_time
         if not is_write or says_what_it_holds(timeline, instant):
             continue

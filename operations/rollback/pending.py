@@ -150,6 +150,7 @@ class OtherWriters:
                 liveness = self.refuse_living(instant)
                 dead_writes += [] if liveness is None else [(instant, liveness.beat)]
                 continue
+            # A clustering with a plan may have the action of an overwrite.
             kind = CLUSTERING if names_groups else kind
             names_none = kind is CLUSTERING and not names_groups
             if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
@@ -184,6 +185,7 @@ class OtherWriters:
         holds_all = rescale.partitions is None or (not fields and rescale.holds(""))
         meeting = Meeting(WRITE, RESCALE, shared=frozenset({Shared.PARTITION}))
         try:
+            # Beside a rescale of some partitions the write may begin, so it does not wait for a verdict.
             return self.refuse_living(instant, meeting, may_wait=holds_all)
         except ConcurrentWriteError as error:
             if self.waits or not holds_all:
@@ -205,7 +207,7 @@ class OtherWriters:
         """Return why the writer of a pending instant counts as dead; None if the instant keeps nothing out.
 
         Raises `ConcurrentWriteError` if the writer lives, or may live. `known_beat` is a heartbeat that was overdue at
-        an earlier look.
+        an earlier look. With ``may_wait`` it watches an overdue heartbeat until its tolerance is over.
         """
         if is_given_up(self.table.storage, instant.requested_time):
             given_up = Liveness(False, "it was given up")

@@ -13,7 +13,10 @@ from .sweep import sweep
 
 
 def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Sequence[PlannedRollback]) -> Swept:
-    """Carry out the rollbacks, sweep, and return what the sweep read; `timeline` was listed right before."""
+    """Carry out the rollbacks, sweep, and return what the sweep read; `timeline` was listed right before.
+
+    A rollback outdates the timeline, so then the sweep lists it again.
+    """
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()

@@ -42,7 +42,10 @@ GIVEN_UP_S = 3600.0
 
 
 def roll_back(other_writers: OtherWriters, planned: PlannedRollback) -> None:
-    """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
+    """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives.
+
+    Nor does this process take the steps of a rollback at which another process shows that it is at work.
+    """
     # A commit looks for rollbacks that name it. So the victim cannot complete after this decision, however long it
     # stalled, and before the decision the rollback deletes none of its files.
     table = other_writers.table
@@ -80,6 +83,7 @@ def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
             delete_rule(table, victim)
             take_back_metadata(table, [info.commit_time])
             take_off(table, files_of_instants, victim)
+        # The completed rollback also names the files that were made after the plan.
         plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         # Another engine may have died before it undid the victim in the metadata table.
@@ -93,6 +97,7 @@ def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
     ):
         _complete_rollback(table, rollback_time, plan, time.monotonic() - began)
     if not shared:
+        # A process may execute a compaction's plan again under the same time, with the same working folder.
         forget(table.storage, info.commit_time)
     logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
 

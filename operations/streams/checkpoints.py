@@ -31,7 +31,8 @@ def refuse_other_offsets(
 ) -> None:
     """Raise `OptionConflictError` if an instant has another batch with that number.
 
-    If an older release made the commit, it lacks the offsets, and counts as the same batch.
+    ``offsets`` is called for the batch's offsets if it has none. If these are unknown, or an older release made the
+    commit, which then lacks them, it counts as the same batch.
     """
     batch_offsets = batch.offsets or (offsets() if offsets is not None else "")
     noted_offsets = _offsets_of(seen, instant_time) if batch_offsets else ""
@@ -101,6 +102,7 @@ class Checkpoints:
     def followed_by(self, instant: Instant, texts: StreamTexts) -> Checkpoints:
         """Return the checkpoints after a write that completed later, of pyhudi or of Apache Hudi."""
         if texts.streams:
+            # The entry of pyhudi also has what its writer found under Apache Hudi's key.
             written_checkpoints = _parse_checkpoints(texts.streams)
             return Checkpoints(
                 {**self.queries, **written_checkpoints.queries}, {**self.identifiers, **written_checkpoints.identifiers}
@@ -146,6 +148,7 @@ class Checkpoints:
             return None
         if of_query is not None and batch.batch_id == of_query.batch_id == greatest:
             return of_query.instant
+        # The first batch of a query is not the first batch of a stream of Apache Hudi with the same identifier.
         if (
             of_identifier is not None
             and batch.batch_id == of_identifier.batch_id == greatest

@@ -24,7 +24,10 @@ logger = logging.getLogger("pyhudi")
 
 
 def abort_begun(work: Transaction) -> Timeline | None:
-    """Undo all instants that a write began, by its notes, and keep its tasks from beginning another; as `abort`."""
+    """Undo all instants that a write began, by its notes, and keep its tasks from beginning another.
+
+    Returns the timeline from before the last undo, as `abort`; None if no instant was of this write.
+    """
     timeline = None
     for number in count(1):
         noted_time = work.notes.find(number)
@@ -35,6 +38,7 @@ def abort_begun(work: Transaction) -> Timeline | None:
         if not noted_time:
             # Another call has given the write up.
             break
+        # If another write has the noted time, this write has no instant there.
         claim_owner = work.at(noted_time).claim.owner()
         if claim_owner is None or work.is_of(claim_owner):
             timeline = abort(work.at(noted_time)) or timeline
@@ -50,6 +54,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     good.
     """
     planned_work, storage, work = work, work.storage, _in_version_of_now(work)
+    # If the claim is gone, make it again, so that no other write takes the time during the undo.
     made_claim = work.claim.make(work.owner)
     if not made_claim and not _is_ours(work):
         return None
@@ -86,7 +91,10 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
 
 
 def _in_version_of_now(work: Transaction) -> Transaction:
-    """Return the work by the table's current version: an upgrade by Apache Hudi moves pending instants, too."""
+    """Return the work by the table's current version: an upgrade by Apache Hudi moves pending instants, too.
+
+    If the table has no properties yet, the work stays as it is.
+    """
     try:
         config = stored_config(work.storage)
     except TableError:

@@ -85,6 +85,7 @@ def begun(
                 yield BegunWork(noted_work, timeline)
                 return
         except _PassedError:
+            # The next note names a later time.
             forget(noted_work.storage, noted_work.instant_time)
         except WriteSealedError:
             # The process that sealed the write has removed all its files but this heartbeat.
@@ -100,7 +101,7 @@ def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, T
     """Return the time that a note of the write names, by which all its tasks find their instant.
 
     Without a note of that number, this makes it, for a time after all instants and ``last_noted``, and also returns the
-    timeline by which it chose the time. Raises `WriteSealedError` if the write was given up.
+    timeline by which it chose the time, else None. Raises `WriteSealedError` if the write was given up.
     """
     instant_time, newest_timeline = work.notes.find(number), None
     if instant_time is None:
@@ -132,16 +133,17 @@ def _claim_noted_time(work: Transaction) -> bool | None:
         return is_first
     if is_first:
         forget(work.storage, work.instant_time)
+    # A seal without a key may be of this write, too.
     if sealed_by in {work.key, ""}:
         raise sealed_error(work)
     return None
 
 
 def _begun_timeline(work: Transaction) -> Timeline | None:
-    """Wait for the first task to put the write on the timeline, and return that; None if the task died before.
+    """Wait for the first task to put the write on the timeline, and return that; None if that takes too long.
 
-    Each step of the first task creates a file if it is absent, so another task can repeat it. Raises `_PassedError` if
-    the first task dropped the time, and `WriteSealedError` if the write is over.
+    Then the caller takes the steps: each creates a file if it is absent, so another task can repeat it. Raises
+    `_PassedError` if the first task dropped the time, and `WriteSealedError` if the write is over.
     """
     deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
@@ -198,6 +200,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     """Return whether all other writes are younger, or a process announced an archiving up to this time or beyond.
 
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
+    ``announced_until`` is empty without an announcement.
     """
     writes = [instant.requested_time for instant in timeline.instants if instant.is_write]
     oldest_other = min((time for time in writes if time != work.instant_time), default="")

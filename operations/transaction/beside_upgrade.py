@@ -34,6 +34,7 @@ def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: 
         time.sleep(_POLL_S)
     if not is_completed_now(table, completed):
         table.storage.delete(files.path(completed))
+        # The table has another version now, so this raises.
         refuse_other_version(table)
 
 

@@ -40,7 +40,7 @@ def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
     """
     rule, java_reads_rules = numbers.rule, table.format.bucket_rules
     if rule is None or (numbers.by_rule and (not java_reads_rules or any(file.for_java for file in rule_files(table)))):
-        # Apache Hudi has a rule to read, or reads none in this version.
+        # The number is unknown, or Apache Hudi has a rule to read, or reads none in this version.
         return
     write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
     if not numbers.by_rule:

@@ -55,6 +55,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
         if not states or State.COMPLETED in states or not timeline.files.layout.is_whole(instant):
             return True
         return instant.is_write and instant.requested_time in on_the_way_out(timeline)
+    # To request an instant: any file of the instant shows that its requested file was made.
     return bool(states)
 
 
@@ -100,6 +101,7 @@ def carry_out(held_lock: HeldLock, decision: Decision, timeline: Timeline) -> No
             start_s, steps = time.monotonic(), first_steps_of(table, decision)
             for first_steps in steps:
                 _take_first_steps(table, decision, first_steps)
+            # In version 6 Apache Hudi may be moving the instant to another version, so that its files seem gone.
             is_late = bool(steps) and time.monotonic() - start_s >= LATE_S and timeline.files.layout.next is None
             if is_late and is_undone(timeline.reload(), instant):
                 # Another process carried this out, and undid or archived the instant, which must not come back.
@@ -118,7 +120,10 @@ def is_undone(timeline: Timeline, instant: Instant) -> bool:
 
 
 def _is_taken(storage: Storage, first_steps: FirstSteps) -> bool:
-    """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone."""
+    """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone.
+
+    Steps are taken in their order, so the last step shows that all are taken.
+    """
     if first_steps.paths:
         return storage.exists(first_steps.paths[-1])
     deleted_paths = [step.path for step in first_steps.steps if isinstance(step, DeleteFile)]
@@ -134,7 +139,10 @@ def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
 
 
 def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
-    """Return whether other software has changed the state of the timeline on which a change of properties depends."""
+    """Return whether other software has changed the state of the timeline on which a change of properties depends.
+
+    The body of such a decision is that state; it is empty if the change depends on none.
+    """
     # A write that begins later gives way to the change. If its instant outdated the decision, another process would
     # skip the decision while its maker carries it out.
     files = timeline.files

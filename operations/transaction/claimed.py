@@ -38,10 +38,11 @@ def begin_claimed(
     plan: Callable[[Timeline], InstantModel],
     steps_before: Callable[[Timeline, Instant], tuple[FirstSteps, ...]] = lambda _, __: (),
 ) -> Transaction:
-    """Claim a time, and request an instant at it; `plan`, `steps_before` and errors are those of `begin`.
+    """Claim a time, request an instant at it, and return the work of that instant. Raises as `begin`.
 
-    The claim names this process as the instant's owner. Without it, other processes would take the instant for another
-    engine's.
+    `plan` returns the content of the requested file, and `steps_before` the steps right before that file, both by a
+    timeline; they run again after each lost race. The claim names this process as the instant's owner. Without it,
+    other processes would take the instant for another engine's.
     """
     # By the key, a late task of another write that noted this time finds that the seal is not its own.
     owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))

@@ -55,7 +55,10 @@ class Completed:
 
 
 def time_after(table: Table, timeline: Timeline, later_than: str = "") -> str:
-    """Return a time for an instant to be requested or completed: now, or right after a timeline and ``later_than``."""
+    """Return a time for an instant to be requested or completed: now, or right after a timeline and ``later_than``.
+
+    It is odd, because writes take even times while decisions are made.
+    """
     now_ms = int(time.time() * 1000)
     greatest = max(timeline.greatest_time() or "", later_than)
     return next_time(now_ms, greatest or None, table.config.timezone, parity=Parity.ODD)
@@ -132,8 +135,8 @@ def complete(
 
     `outcome` returns what the instant changes, by a timeline, or None if it is over. It runs again after each lost
     race, and raises if the instant must not complete. With ``starts`` each round makes the inflight file, too.
-    `make_room` is that of `decide`. Followers of the table prepare before the race, and again if instants that
-    completed meanwhile change what they prepared. Otherwise as `decide`.
+    `make_room` frees space that this process holds on a full store. Followers of the table prepare before the race, and
+    again if instants that completed meanwhile change what they prepared. Raises as `decide`.
     """
     followers, uses_lock = followers_of(table), has_lock(table)
     for attempts_left in reversed(range(_PREPARATIONS)):
@@ -147,7 +150,8 @@ def complete(
             if followers and expected_outcome.followed:
                 prepared = prepare(followers, SeenTable(table, timeline_before), pending, expected_outcome)
         try:
-            # Data files of newer writes are read without the lock, too, except in the last attempt.
+            # Data files of newer writes are read without the lock, too, except in the last attempt, which checks newer
+            # writes under the lock instead of beginning anew.
             unchanged_since = timeline_before if uses_lock and attempts_left else None
             return _complete_once(table, pending, outcome, prepared, unchanged_since, make_room, starts=starts)
         except _OutdatedError:
@@ -190,10 +194,12 @@ def _complete_once(
         current_outcome = outcome(timeline)
         if current_outcome is None:
             return None
+        # Another process may have deleted files that the instant needs, such as metafiles of its partitions.
         current_outcome.restore()
         if starts:
             timeline.files.start(pending)
         properties, own_preparation = current_outcome.properties, current_outcome.own
+        # A table that this instant makes has no properties yet, and so no followers.
         config = None if properties.new_table else properties.current or stored_config(table.storage)
         after_time = ""
         if config is not None and current_outcome.followed:
@@ -230,7 +236,10 @@ def _complete_once(
 def _ready_after(
     table: Table, prepared: Prepared | None, timeline: Timeline, config: TableConfig, outcome: Outcome
 ) -> str:
-    """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew."""
+    """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew.
+
+    The time is empty if the followers need none.
+    """
     prepared_followers = () if prepared is None else prepared.followers
     if any(follower not in prepared_followers for follower in followers_of(replace(table, config=config))):
         raise _OutdatedError
@@ -288,5 +297,6 @@ def prepare_followers(table: Table, instant: Instant) -> None:
             DecisionKind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes
         )
 
+    # Mostly nothing changes, and then no decision is needed.
     if changed_properties(table):
         decide(table, build)

@@ -41,6 +41,7 @@ def take_back_late_steps(table: Table, decision: Decision) -> None:
         # The metadata table was dropped.
         is_over = True
     else:
+        # It is over, too, if the metadata table was built anew after it.
         archived_instants = metadata.timeline.files.archive.instants(instant_time, instant_time)
         is_over = metadata.files_begun() > instant_time or any(
             each.requested_time == instant_time for each in archived_instants
@@ -127,7 +128,10 @@ def _numbers(storage: Storage) -> list[int]:
 
 
 def _read_decision(table: Table, number: int) -> Decision | None:
-    """Return a decision; None if it is deleted because a newer one exists, or if its file stays incomplete."""
+    """Return a decision; None if it is deleted because a newer one exists, or if its file stays incomplete.
+
+    Then there is nothing to carry out.
+    """
     storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
         try:
@@ -155,6 +159,7 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
         return storage.create(path, content)
     except StorageError as error:
         if is_unflushed(error):
+            # The file is there, but may be gone after a power cut.
             raise
         try:
             stored = storage.read(path)
@@ -189,6 +194,7 @@ def _carry_out_with_retries(
             return
         except (StorageError, ConcurrentWriteError) as error:
             if isinstance(error, StorageError) and is_unflushed(error):
+                # A second flush would report success and prove nothing.
                 raise
             if attempt == _TRIES:
                 raise _unfinished_error(decision, error) from error
@@ -250,7 +256,10 @@ def _unfinished_error(decision: Decision, error: PyHudiError) -> StorageError:
 
 
 def _delete_old(storage: Storage, numbers: list[int]) -> None:
-    """Delete all but the newest `KEPT` decisions once there are twice as many; a failure is only logged."""
+    """Delete all but the newest `KEPT` decisions once there are twice as many; a failure is only logged.
+
+    The first of the ``numbers`` is 0, of no decision.
+    """
     if len(numbers) <= 2 * KEPT:
         return
     try:

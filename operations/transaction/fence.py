@@ -46,6 +46,7 @@ class Fence:
             if self.work.shared:
                 self.work.markers.create(new_markers.values())
             elif new_markers:
+                # One file has all markers of this task attempt, so write it with the earlier markers, too.
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:

@@ -19,9 +19,10 @@ FOLLOWERS: tuple[Follower, ...] = (KeptMetadataTable(), RetiredMetadataTable())
 
 
 def changed_properties(table: Table, config: TableConfig | None = None) -> dict[str, str | None]:
-    """Return the properties that the followers of a table want to change; none for a table without properties.
+    """Return the properties that the followers of a table want to change, None to remove one.
 
-    Without ``config`` it reads the properties anew. Raises as `refuse_other_version`.
+    A table that its first write has not made yet has no properties, and nothing to change. Without ``config`` it reads
+    the properties anew. Raises `CommitConflictError` if the table has another version by now.
     """
     if config is None:
         if not has_config(table.storage):

@@ -87,6 +87,7 @@ def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
     states = paths.get(victim.identity, {})
     with hold(table):
         for state in (State.INFLIGHT, State.REQUESTED):
+            # `hide` may have made this file since the listing; a clustering's pending files have another action.
             pending = table.instants.path(victim.at(state))
             table.storage.delete(*{pending, *states.get(state, ())})
 

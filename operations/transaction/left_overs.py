@@ -33,7 +33,10 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
 
 
 def _close_unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
-    """Return the decision to close those partitions that only this instant opened and no write used; None for none."""
+    """Return the decision to close those partitions that only this instant opened and no write used; None for none.
+
+    It runs in each round of `decide`, because a write may begin to use a partition.
+    """
     flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
     unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
     return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None
@@ -63,7 +66,10 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
 
 
 def by_maker(table: Table, timeline: Timeline, listed_files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    """Return the data files among listed files, change data included, by the requested times of their makers."""
+    """Return the data files among listed files, change data included, by the requested times of their makers.
+
+    Several instants may have appended to a log file of version 6.
+    """
     parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed_files)
     files = [(info, file) for info, file in parsed if file is not None]
     makers = table.format.makers_of_each([file for _, file in files], timeline)
@@ -97,7 +103,10 @@ def try_to_forget(storage: Storage, instant_time: str) -> None:
 
 
 def forget_attempt(storage: Storage, instant_time: str) -> None:
-    """Delete the left-overs of an instant except its spills and its signs of life, for the commit's next attempt."""
+    """Delete the left-overs of an instant except its spills and its signs of life, for the commit's next attempt.
+
+    That attempt has another instant, and reads the spills here.
+    """
     Markers(storage, instant_time).delete()
     claim = owner.Claim(storage, instant_time)
     listing = storage.look(claim.folder)

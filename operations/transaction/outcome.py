@@ -41,7 +41,7 @@ class CommitBody:
         return self._encoded_with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
 
     def _encoded_with(self, checkpoints: Mapping[str, str]) -> bytes:
-        """Return the encoded content with some checkpoints."""
+        """Return the encoded content with some checkpoints; it is encoded again only if these have changed."""
         if self._encoded is None or self._encoded[0] != checkpoints:
             metadata = self.metadata
             extra = {**metadata.extra_metadata, **checkpoints}

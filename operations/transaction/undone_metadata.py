@@ -35,6 +35,7 @@ def prepare_undo(table: Table, timeline: Timeline, time: str, paths: Collection[
     """
     if not _partitions_in_use(table):
         return ()
+    # In a table that came out of version 6 the undo may append log files, which the metadata table would lack.
     must_go = table.format.undo.adds_files(time, paths)
     if not must_go and is_in_base_files(table, timeline, time):
         # If another process undoes the same instant at the same time, the instant seems to have written nothing.
@@ -55,6 +56,7 @@ def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[
         return ()
     try:
         metadata = MetadataTable.with_partitions(current_table, current_table.timeline(), [FILES])
+        # No instant has the time "", so the removal of any log file may add files.
         is_named = table.format.undo.adds_files("", paths) or lists_any(metadata.partition(FILES), paths)
     except DAMAGE:
         is_named = True
@@ -78,6 +80,7 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     for _ in range(_ROUNDS):
         if not _partitions_in_use(table):
             break
+        # This sets nothing if other software changes the properties at the same moment, so look again.
         set_properties(table, action, _without_partitions)
     else:
         raise ConcurrentWriteError(

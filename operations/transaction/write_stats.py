@@ -62,6 +62,7 @@ def _write_stat(file: WrittenFile, instant_time: str) -> WriteStat:
     fields: dict[str, Any] = {
         "file_id": file.group.file_id,
         "path": file.path,
+        # Apache Hudi's word for a new file group is "null".
         "prev_commit": "null" if file.previous is None else file.previous.base_time,
         "prev_base_file": None if file.is_log or base is None else base.name,
         "num_writes": file.rows,

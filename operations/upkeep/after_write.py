@@ -71,7 +71,10 @@ def run_within(
 
 
 def _with_rest(result: ServiceResult) -> ServiceResult:
-    """Return the result of a service, with a sentence about file groups if the seconds were too few for them."""
+    """Return the result of a service, with a sentence about file groups if the seconds were too few for them.
+
+    This process remembers what the newest plan of the service left out.
+    """
     waiting_rest = rest_of(result.path, result.service)
     if result.skipped or not result.changed or not waiting_rest.delta_commits:
         return result
@@ -109,7 +112,8 @@ def _run_due_services(
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
     """Warn once of a table whose file groups wait for a compaction with more than `MUCH` delta commits."""
-    # The most delta commits of a file group that waits for a compaction.
+    # The most delta commits of a file group that waits for a compaction: that the newest plan left out, or that changed
+    # since the last compaction.
     waiting_commits = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
     if waiting_commits > MUCH and not _WARNED.get(path):
         logger.warning(_MUCH, path, waiting_commits, MUCH, path)

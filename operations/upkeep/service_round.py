@@ -32,6 +32,7 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
         raise InvalidOptionError(
             f"A round of services has no {unknown_names[0]!r}.", f"Choose among {', '.join(offered)}."
         )
+    # Without a table this raises; each service would report that as a failure of its own.
     open_table(call.storage)
     results = tuple(_run_if_due(SERVICES[name], call) for name in offered if not names or name in names)
     warnings = tuple(f"The {run.service} failed: {run.error}" for run in results if run.error)
@@ -45,7 +46,7 @@ def names_of_a_round() -> tuple[str, ...]:
 def run_logged(
     storage: Storage, name: str, run: Callable[[], ServiceResult | None], skipped: str, failed: str
 ) -> ServiceResult | None:
-    """Run a service and return its result with its seconds; an error is logged, and part of the result.
+    """Run a service and return its result with its seconds, None without work; an error is logged, and part of it.
 
     ``skipped`` and ``failed`` are texts of log lines with "%s" for the table's path, the service and the error.
     """
@@ -69,6 +70,7 @@ def _text_of(error: Exception) -> str:
 
 def _run_if_due(service: Service, call: Call) -> ServiceResult:
     """Run a service of a round, and return its result; it is empty if the service had no work."""
+    # The result has the name that it has after a write, such as compaction for compact.
     name = service.name if service.after_write is None else service.after_write.name
     nothing, due = ServiceResult(call.storage.path, name), service.due
     run = (lambda: nothing) if due is None else partial(due, call)

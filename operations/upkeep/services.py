@@ -43,6 +43,7 @@ def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **ho
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep = call.upkeep()
+    # Instants that the metadata table still needs stay until it is merged.
     settings, merge = upkeep.archive.keeping(keep), partial(keep_metadata, call)
     return archive(call.storage, settings, upkeep.clean, dry_run=dry_run, merge_metadata=merge, **how)
 

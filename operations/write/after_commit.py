@@ -36,6 +36,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     The timeline may be of any moment since the plan of the write.
     """
     try_to_forget(plan.storage, plan.instant_time)
+    # An index outside of the table learns of the commit, so that the next write need not bring it up to date.
     tell(plan.table, plan.settings.lookup, plan.instant_time)
     if plan.creates_table:
         tables.info("%s", describe(plan.config, plan.path))

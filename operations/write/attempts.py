@@ -146,12 +146,17 @@ class Attempt:
         except CommitConflictError:
             self.is_last = True
             raise
+        # What this process knew was about another table or another index.
         if first_plan.creates_table or plan.config.index_type != first_plan.config.index_type:
             self.known_keys = _known_keys(plan)
 
     @property
     def merges_again(self) -> bool:
-        """Whether the commit can merge the rows again."""
+        """Whether the commit can merge the rows again.
+
+        It cannot if the first plan's view of the table went into them: tasks wrote files, rows name their file groups,
+        or rows were made of stored rows.
+        """
         settings = self.first.settings
         from_table = settings.origin.based_on or settings.origin.counted is not None
         made_elsewhere = self.tasks_wrote or self.first.names_places or from_table
@@ -358,7 +363,10 @@ class Attempts:
         return True
 
     def _completed_now(self, instant_time: str) -> Committed | None:
-        """Return the write of a time if the table has it in its current version; None if it has not."""
+        """Return the write of a time if the table has it in its current version; None if it has not.
+
+        An upgrade may have moved the completed write there.
+        """
         timeline = open_table(self.first.storage).timeline()
         write = timeline.write_at(instant_time)
         if write is None or write.state != State.COMPLETED:
@@ -366,9 +374,10 @@ class Attempts:
         return Committed(self.first, result_of(timeline, write), timeline)
 
     def _replayed(self) -> Committed | None:
-        """Return the write if a replay of it completed meanwhile."""
+        """Return the write if a replay of it completed meanwhile; None for none."""
         table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
         if write_id.startswith(GENERATED_ID):
+            # No replay can have an id that this write generated.
             return None
         seen = SeenTable.now(table)
         if batch is not None and find_batch(seen, batch) is None:

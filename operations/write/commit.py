@@ -76,6 +76,7 @@ def build_metadata(
         DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
+        # The commit looked keys up, or a lookup before the write placed its rows.
         **_lookup_entry(merged.figures or plan.settings.origin.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
@@ -211,10 +212,12 @@ def _merge_and_complete(
             }
             check_spelling_of_others(plan, seen.view, partitions_without_match)
         if not written:
+            # The file groups of rows were checked for this when the rows found them.
             check_new_properties(plan, seen)
         touched_partitions = {file.group.partition_path for file in written}.union(
             *(result.partitions for result in results)
         )
+        # The write has no rows in the partitions of these file groups, so these do not count as touched.
         written += merged.gone
         replacement = Replacement(plan, touched_partitions)
         replaced = _replaced_groups(plan, replacement)

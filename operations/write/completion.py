@@ -81,7 +81,8 @@ class Completion:
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(self.body.size)
-        # Read data files before the race, so that each of its rounds looks only at what came since.
+        # Read data files before the race, so that each of its rounds looks only at what came since. These rounds find
+        # out whether the write is complete already.
         if self._changes_to_check.reads_files:
             self.is_free(work.table.timeline())
 
@@ -195,6 +196,7 @@ def _new_keys(plan: WritePlan, written: Sequence[WrittenFile], touched: Collecti
     for file in written:
         if file.is_log and file.path and file.rows:
             logs.setdefault(file.group, {})[file.path] = file.rows
+    # A table that says nothing of its index is searched in all partitions.
     anywhere = plan.lookup.is_global or plan.settings.lookup.unnoted
     return NewKeys(files, anywhere, logs, frozenset(touched))
 

@@ -61,6 +61,7 @@ def add_written_keys(
         return
     keys_after: KeySet | None = None
     if written[0].is_log:
+        # Appended rows of keys that the slice has add no key to it.
         keys_after = keys_before if keys_before.holds(_all_keys(rows)).all() else None
     elif not (job.file_slice and job.file_slice.logs):
         keys_after = _merged(plan, keys_before, rows, written[0])
@@ -134,6 +135,7 @@ def merge_spills(
         PlacementError: The spills and the base files that they touch exceed the bound.
     """
     if known_keys is not None:
+        # An earlier attempt may have added keys of files that are gone.
         known_keys.written.clear()
     if not spilled.rows:
         return Merged()

@@ -56,7 +56,7 @@ class Metric:
 
 
 def report_commit(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> None:
-    """Report a completed commit; a failure is only logged."""
+    """Report a completed commit to the file and to the gateway, if the settings name one; a failure is only logged."""
     for target, report in ((settings.file, write_file), (settings.gateway, push)):
         try:
             if target:
@@ -113,7 +113,7 @@ def metrics_of(
 
 
 def _service_metrics(prefix: str, service: ServiceResult) -> Iterator[Metric]:
-    """Yield the figures of one service after the commit; none if it changed nothing."""
+    """Yield the figures of one service after the commit; none if it changed nothing, or failed."""
     if not service.changed or service.error:
         return
     yield Metric(f"{prefix}.{service.service}.duration", round(service.seconds * 1000), "Milliseconds of the service.")

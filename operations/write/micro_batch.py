@@ -57,13 +57,14 @@ def run_batch_task(
     token: WriteToken,
     offsets: Callable[[], str] | None = None,
 ) -> BatchResult:
-    """Run one task of a micro-batch; it takes no rows if the table has the batch.
+    """Run one task of a micro-batch; it takes no rows if the table has the batch, because the plan is then a replay.
 
     ``offsets`` is called for `StreamBatch.offsets` if the table has a batch of that number.
     """
     with_rows = (rows for rows in batches if rows.num_rows)
     first_batch = next(with_rows, None)
     plan = as_batch(plan, batch)
+    # Once a task has noted the instant, it has found that the table lacks the batch.
     if first_batch is not None and plan.transaction.notes.find(1) is None:
         plan = resolve_batch(plan, batch, offsets)
     rows = iter(()) if first_batch is None else chain([first_batch], with_rows)
@@ -91,6 +92,7 @@ def commit_batch(
     replayed_tasks = [task for task in results if task.plan.replays is not None]
     batch_result = (tasks_with_rows or replayed_tasks or list(results))[0]
     plan = batch_result.plan
+    # Tasks without rows have not looked whether the table has the batch.
     if not tasks_with_rows and not replayed_tasks and batch_result.batch.query_id:
         plan = resolve_batch(plan, replace(batch_result.batch, offsets=offsets))
     if tasks_with_rows and replayed_tasks:
@@ -113,6 +115,7 @@ def _expire_seals(plan: WritePlan, batch_result: BatchResult, result: CommitResu
     seal_paths = seals.of_write(times, plan.transaction.notes, result.attempts)
     keep(_ENDED, query, (batch_result.batch.batch_id, seal_paths), _MOST_QUERIES)
     if previous_batch >= batch_result.batch.batch_id:
+        # This process completed no earlier batch of the query.
         return
     try:
         plan.storage.delete(*previous_paths, durable=False)
@@ -139,6 +142,7 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
     table = find_table(storage)
     if table is None:
         return
+    # If its completion was decided, this completes the batch, which is then no longer pending.
     timeline = settle(table)
     for instant, owner in pending_batches(SeenTable(table, timeline), query_id):
         if owner.batch_id == str(batch_id):

@@ -27,6 +27,7 @@ class Replacement:
         self._touched = frozenset(touched)
         self.warnings: tuple[str, ...] = ()
         partition_names = plan.settings.replacement.partitions_to_delete or ()
+        # A write with rows replaces the partitions of its rows, or the whole table.
         self._patterns = [] if plan.takes_rows else [*map(_pattern, partition_names)]
 
     def covers(self, partition_path: str) -> bool:

@@ -128,7 +128,7 @@ class Retries:
         )
 
     def _places_of(self, met: MetInstant | None) -> Places:
-        """Return the place of the file group at which two writes met; nothing if the conflict names none.
+        """Return the bucket or partition of the file group at which two writes met; nothing if the conflict names none.
 
         An error here does not end the write.
         """

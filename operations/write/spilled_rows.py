@@ -121,6 +121,7 @@ def _key_terms(plan: WritePlan) -> tuple[object, ...]:
     """Return what decides the keys, partitions and routes of rows, except for the numbers of buckets."""
     config, index = plan.config, plan.index
     keys = config.record_key_fields, bool(config.names_key_field), config.generates_keys
+    # Before a lookup, the number of a route is a share of the keys, whichever index looks them up.
     routes = "lookup" if index.needs_lookup else (config.index_type, config.hash_fields)
     return keys, _spelling_types(plan, config.record_key_fields), *_path_terms(plan), routes
 
@@ -144,6 +145,7 @@ def _refuse_new_keys(plan: WritePlan, previous_plan: WritePlan) -> None:
 
     Rows with equal keys have one route, and so an order, only if their keys by ``previous_plan`` were equal, too.
     """
+    # A write that only deletes need not keep the columns of other keys.
     lacks_columns = previous_plan.spec.deletes
     has_other_keys = (
         plan.config.record_key_fields != previous_plan.config.record_key_fields

@@ -68,7 +68,10 @@ class OwnGroups:
         return self._writers.appends(self._groups.job(route))
 
     def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
-        """Append rows that exceed the memory; return False, without effect, if they cannot be appended yet."""
+        """Append rows that exceed the memory; return False, without effect, if they cannot be appended yet.
+
+        Then the buffers spill them.
+        """
         if not self.appends(route):
             return False
         handle = self._handles.get(route)
@@ -133,7 +136,10 @@ class TaskResult:
 
 
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
-    """Run one task of a write, on batches with the columns of the request's schema."""
+    """Run one task of a write, on batches with the columns of the request's schema.
+
+    It takes no rows if the plan is a replay, because the table has them.
+    """
     batches = (batch for batch in batches if batch.num_rows)
     first_batch = next(batches, None) if plan.takes_rows else None
     if first_batch is None or plan.replays is not None:
@@ -158,7 +164,10 @@ class _Task:
         self.missing: Mapping[str, int] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
-        """Write the file groups of the rows, or hand rows over to the commit if other tasks may share their groups."""
+        """Write the file groups of the rows, or hand rows over to the commit.
+
+        The commit gets them if other tasks may share their file groups, or a lookup has to find these.
+        """
         plan = self._plan
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
@@ -243,6 +252,7 @@ class _Task:
         small_bytes = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         small_appends: list[tuple[Route, GroupRows]] = []
 
+        # The loop below writes these jobs; small appends are put aside meanwhile, and come after it.
         def jobs() -> Iterator[tuple[Route, GroupRows]]:
             for route in routes:
                 group_rows = rows_of_route(route)
@@ -295,6 +305,7 @@ class _Task:
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` numbers rows: the partition in the upper bits, the position in it in the lower 33 bits.
         partition = self._token.partition
+        # No row may take the key of a row with other values in its key columns.
         check = SharedKeys.of(self._plan, self._seen)
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
         with self.phases.phase("gather") as facts:

@@ -109,6 +109,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             laying=partial_merge,
             known_keys=_stored_rows(plan, slices),
             stored=_stored_order(plan, slices),
+            # For rows that say that they are new it reads the deletes of log files.
             slices=slices if plan.arriving else None,
         )
     counted = CountedKeys(slices) if plan.counts_copies and plan.writing_rules.of_stored else None
@@ -152,7 +153,10 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
 
 
 def _stored_rows(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
-    """Return the lookup of stored rows for a partial update; None if rows are whole."""
+    """Return the lookup of stored rows for a partial update; None if rows are whole.
+
+    Partial blocks need only the check that keys are stored; otherwise stored rows complete the new rows.
+    """
     if plan.partial_columns is None:
         return None
     if plan.partial_blocks:
