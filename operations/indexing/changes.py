@@ -73,6 +73,7 @@ def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | Non
         seen = archive.seen_at(timeline, mark)
     except UnreadableTimeError:
         return None, ()
+    # Archiving takes instants off the timeline, too, and undoes nothing.
     undone = tuple(identity for identity in timeline.vanished(seen) if not archive.holds(identity))
     archived = archive.completed_since(timeline, seen)
     instants_since = (*timeline.completed_since(seen), *archived)
@@ -85,7 +86,7 @@ def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | Non
 def _writes(
     archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
-    """Return the metadata of the writes since a moment, None if the archive lacks some of it."""
+    """Return the metadata of the writes since a moment; None if the archive lacks some, so that all groups are news."""
     active = [
         timeline.files.read_commit(instant)
         for instant in timeline.completed_since(seen)

@@ -174,18 +174,19 @@ class KeysOfWrite:
         KNOWN_SLICES.keep(self.table, {**self.read, **self.written}, self.index.settings.cache_bytes)
 
     def hits(self, units: Sequence[Unit]) -> dict[int, Hits]:
-        """Return the hits of the units with known slices, by the positions of the units."""
+        """Return the hits of the units with known slices, by the positions of the units; the others have to be read."""
         hits: dict[int, Hits] = {}
         hashes: dict[int, _Ordered] = {}
         for number, (wanted_keys, file_slice) in enumerate(units):
             keys = self.keys_of(file_slice)
             if keys is not None:
+                # The units of one search share their array of keys, so it is ordered once.
                 of_search = hashes.get(id(wanted_keys)) or hashes.setdefault(id(wanted_keys), _Ordered.of(wanted_keys))
                 hits[number] = of_search.hits(keys)
         return hits
 
     def add_read(self, file_slice: FileSlice, hits: Hits) -> None:
-        """Add the keys of a slice that a lookup read, if the lookup gathered all keys."""
+        """Add the keys of a slice that a lookup read, if the lookup was to gather them and there was room for all."""
         if hits.all_keys is not None:
             self.read[SliceName.of(file_slice)] = hits.all_keys
 
@@ -227,6 +228,7 @@ class _Ordered:
 def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = False) -> KeysOfWrite | None:
     """Return what a write knows of the table's keys; None if it knows none and is not to keep any.
 
+    It keeps none if the index does not look keys up in the table's files, or if the settings leave no bytes for keys.
     ``fills`` is True for a batch of a stream, because another batch follows, and ``is_new`` if the write makes the
     table.
     """

@@ -36,6 +36,7 @@ def catch_up(index: Index, table: Table) -> None:
         if news is None:
             return
         take_note = index.rolled_back if news.undone else index.committed
+        # False: another process updated the index meanwhile, so that the next news begin at another position.
         if asking(table, partial(take_note, news)):
             return
     raise ConcurrentWriteError(

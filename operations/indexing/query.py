@@ -24,6 +24,7 @@ def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known_keys: KeysOf
     # The table's own index again, which reads only the slices whose keys are not in memory.
     if known_keys is not None:
         return known_keys.tag(rows, seen)
+    # An index of pyhudi looks into the table's own files, so its answer needs no check.
     if seen.table.config.index_type in LOOKUP_INDEXES:
         return index.tag(rows, seen.view, seen.storage)
     tags = asking(seen.table, lambda: index.tag(rows, seen.view, seen.storage))

@@ -35,7 +35,10 @@ _ROWS_LOOKED_AT = 1000
 
 
 def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
-    """Raise if rows of some files, of any partition, contradict the properties that the write adds."""
+    """Raise if rows of some files, of any partition, contradict the properties that the write adds.
+
+    An overwrite of the table replaces all rows, so it need not agree with them.
+    """
     times = any(option in plan.config_changes for option in (*TIME_OPTIONS, PARTITION_TYPES))
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
@@ -70,6 +73,7 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     )
     keys = KeyGenerator(plan.config, plan.schema)
     paths = sorted(partitions)
+    # Under an index of the whole table, a missing key may be in any partition.
     if paths and plan.lookup.is_global:
         paths = view.partitions()
     slices = (file_slice for path in paths for file_slice in view.slices(path).values())

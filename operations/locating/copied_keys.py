@@ -18,6 +18,7 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: Old
     ``incoming`` are all rows of the write, ``rows`` the rows that were looked up.
     """
     anywhere = index.is_global
+    # The last element is for keys that the table lacks, whose code is -1.
     repeating = np.zeros(len(tags.groups) + 1, np.bool_)
     # An index of another package does not tell how often a file group holds a key.
     repeating[[*tags.repeating] if isinstance(index, TableLookup) else slice(len(tags.groups))] = True

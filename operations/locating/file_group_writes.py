@@ -94,7 +94,11 @@ def refuse_clustered(
     group: FileGroupId,
     shared: Shared = Shared.FILE_GROUP,
 ) -> None:
-    """Refuse to change a file group that a pending clustering replaces."""
+    """Refuse to change a file group that a pending clustering replaces, if the rules of concurrency forbid it.
+
+    ``clustered`` has the pending clustering of each file group, and ``shared`` is what the write and the clustering
+    share.
+    """
     holder = clustered.get((group.partition_path, group.file_id))
     if holder is None:
         return
@@ -108,7 +112,8 @@ def jobs_of(
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the file groups that the write changes, each with its rows with found and with new keys.
 
-    A file group that gets new keys, or holds a key several times, is rewritten instead of appended to.
+    A file group that gets new keys, or holds a key several times, is rewritten instead of appended to: an index that
+    reads base files would not find new keys in log files, and Apache Hudi merges log entries with one row of a key.
     """
     rows_by_group: dict[FileGroupId, GroupRows] = dict(rows.matched)
     groups_to_rewrite: set[FileGroupId] = set()

@@ -36,8 +36,9 @@ class FoldTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of each key and partition path, with whether it counts (``goes``) and whether it is a delete.
 
-        If no row of a key and partition path counts, it yields the first. The batches have record key, partition path
-        and the deciding columns, sorted by the first two.
+        If no row of a key and partition path counts, it yields the first, so that the write learns that these rows go
+        nowhere: it refuses rows of which it learns nothing. The batches have record key, partition path and the
+        deciding columns, sorted by the first two.
         """
         tagger = self.tagger
         for rows in whole_runs(batches, 1):

@@ -113,7 +113,7 @@ class FileGroups(Routing):
         """Return the work for the rows of one route, whose file group may be new."""
 
     def _slices_of(self, partition_path: str) -> tuple[FileSlice, ...]:
-        """Return the newest slices of a partition, in the order of their file ids."""
+        """Return the newest slices of a partition, in the order of their file ids; none if all file groups are new."""
         if not self._looks:
             return ()
         if partition_path not in self._slices:
@@ -158,6 +158,7 @@ class Bucketed(FileGroups):
         """
         if partition_path not in self._numbered:
             buckets: dict[int, FileSlice] = {}
+            # If the number is unknown, no file group of the partition is a bucket.
             count = self._index.count_of(partition_path) or 0
             for file_slice in self._slices_of(partition_path):
                 bucket = self._index.number_of(file_slice.group)
@@ -205,6 +206,9 @@ class Located(FileGroups):
     def number_of(self, partition_path: str, name: str) -> int:
         """Return the number of a file group by its name in placed rows of the partition.
 
+        The name is a file id. `NEW_GROUP` before it says that the group takes new keys, too, and so is rewritten;
+        `NEW_GROUP` and a number name a new file group.
+
         Raises `PlacementError` if rows of one file group contradict each other, and `CommitConflictError` if the table
         has no such file group.
         """
@@ -230,6 +234,7 @@ class Located(FileGroups):
     def _number_of_file(self, partition_path: str, name: str) -> int:
         """Return the number of a file group by the name of the file from which rows were read."""
         file = base_file(name)
+        # Rows of log files have the file id in place of a file's name.
         file_id = name if file is None else file.file_id
         position = self._position_by_file_id(partition_path).get(file_id)
         if position is None:

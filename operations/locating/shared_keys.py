@@ -150,9 +150,11 @@ class SharedKeys:
         Rows that are right only if the stored row of their key has the same values wait for `finish`.
         """
         texts = self.keys.texts(rows, self.texts)
+        # In an operation that only adds rows, rows with a delete flag are no deletes.
         if self.plan.rules.meeting is not RowMeeting.MERGE:
             deletes = np.zeros(rows.num_rows, np.bool_)
         refused = self.readings.refused(texts)
+        # A merge or an update, which read the table, has counted its rows.
         is_of_table = self.plan.settings.origin.counted is not None
         if refused is not None and not is_of_table and (refused & ~deletes).any():
             raise self._refusal(self.keys.texts(rows, self.readings.fields), int(np.flatnonzero(refused & ~deletes)[0]))

@@ -181,6 +181,7 @@ def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wante
         if share and (slices == size or pairs + len(wanted_keys) > keys):
             yield share
             share, last_wanted, slices, pairs = [], None, 0, 0
+        # The units of one search share their array of keys and come together, so that a task gets the array once.
         if wanted_keys is last_wanted:
             share[-1] = (share[-1][0], (*share[-1][1], file_slice))
         else:

@@ -86,6 +86,7 @@ def tag_rows(
     nowhere, figures = MergeCounts(), None
     if searched is not None:
         catch_up(plan.lookup, plan.table)
+    # Under a global index, even a write without a lookup folds the rows of a key from all partitions.
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _rows_without_lookup(spilled)
     else:
@@ -227,6 +228,7 @@ class _Lookup:
             absent = resolved.new[positions]
             new = absent[self._count_new(path, rows.take(pa.array(absent)))]
             targets[winners[new]] = self._number(Route(path, _NEW))
+        # A row with several places has the first as its target, and goes to the others as a copy.
         first_of_key = np.unique(resolved.rows, return_index=True)[1]
         targets[winners[resolved.rows[first_of_key]]] = numbers[resolved.codes[first_of_key]]
         further_of_key = np.delete(np.arange(len(resolved.rows)), first_of_key)
@@ -360,6 +362,7 @@ class CopiesElsewhere:
 
         Raises DuplicateKeyError if such a file group exists and the options do not let the write delete the copies.
         """
+        # A fold leaves one row of each key.
         if not self._plan.folds:
             self._refuse_key_of_two_partitions(keyed)
         tags = self._tagger.tag(keyed)

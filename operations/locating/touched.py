@@ -25,7 +25,10 @@ class Touched:
 
 
 def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch], most_groups: int) -> Touched | None:
-    """Return what rows touch; None if there are more than ``most_groups`` file groups. Raises errors of bad keys."""
+    """Return what rows touch, by which the caller decides whether one process writes them.
+
+    None stands for more than ``most_groups`` file groups. Raises errors of bad keys.
+    """
     routing = routing_of(plan, lambda: seen)
     routes = _routes_of(routing.router(0), batches)
     if isinstance(routing, FileGroups):

@@ -49,6 +49,7 @@ class AdoptedTable(TableTerms):
         if marker is not None and config.delete_marker is None:
             # The marker is for this write alone, as in Apache Hudi.
             config = config.with_delete_marker(marker)
+        # Options about buckets name the bucket index, too.
         named_index = self.settings.index_type or (
             BUCKET if self.settings.bucket_count is not None or self.settings.hash_fields else None
         )
@@ -74,6 +75,7 @@ class AdoptedTable(TableTerms):
             if asked_value is None or not term.compared:
                 continue
             stored = getattr(config, name)
+            # A property that not every table has contradicts nothing where it is absent.
             if asked_value != stored and (term.noted or stored is not None):
                 conflicts.append(f"{term.option} is {shown(asked_value)} here and {shown(stored)} in the table")
         marker = self.marker(config.delete_marker)
@@ -119,6 +121,7 @@ class AdoptedTable(TableTerms):
         if PartitionType.TIMESTAMP not in config.partition_types:
             return {}
         time_options = config.time_options
+        # This raises if an option is missing or invalid.
         TimeOptions({**time_options, **self.settings.time_options}, self.path).partitions()
         return {option: text for option, text in self.settings.time_options.items() if option not in time_options}
 

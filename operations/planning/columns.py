@@ -34,7 +34,10 @@ logger = logging.getLogger("pyhudi")
 
 
 def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
-    """Refuse a write whose rows lack a column of the record key, the partition or the order."""
+    """Refuse a write whose rows lack a column of the record key, the partition or the order.
+
+    A delete needs no order, and a delete of partitions no key.
+    """
     needed = {
         "record key column": () if operation == DELETE_PARTITION else config.record_key_fields,
         "partition column": config.partition_fields,

@@ -18,6 +18,8 @@ from .changed_rows import ChangedRows, RowPlace
 
 # What a changed row does at a place: it updates the row there, deletes it, moves it away, or enters.
 STAYS, GOES, LEAVES, COMES = range(4)
+# OPEN: a value of the row makes a partial update keep the stored value. UNPROVEN: the row comes to a place at which the
+# table may have a row. SHIFTED: the row changes its partition and, under a global index, keeps its place.
 COLUMNS = ("role", "key", "path", "row", "older", "open", "unproven", "shifted")
 ROLE, KEY, PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED = COLUMNS
 # Numbers in the order of the ordering values, for rows that enter the places of others.
@@ -123,6 +125,7 @@ class ChangedPlaces:
         }
         totals = {name: int(sums[name].sum()) for name in _SUMMED}
         totals |= {"deleted": int(deleted.sum()), "replaced": int(np.count_nonzero(replaced))}
+        # At a replaced place, this write takes away the stored row that would be in the way.
         totals |= {"again": int(np.count_nonzero(self.deleted_often)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
         return ChangedRows.of(totals, {name: self._first_place(places) for name, places in forbidden.items()})
 

@@ -58,6 +58,7 @@ class NewTable(TableTerms):
         version = self.settings.or_default("version")
         self._check_merging(version)
         class_marker = self.settings.payload.delete_marker if self.settings.payload else None
+        # Where the class alone decides, the table keeps its delete marker as that class.
         marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else class_marker)
         return TableConfig.new(
             replace(
@@ -297,5 +298,6 @@ class NewTable(TableTerms):
             return {}
         options = dict(self.settings.time_options)
         options |= {option: "UTC" for option in TimeOptions(options, self.path).missing() if option in TIME_ZONES}
+        # This raises if an option is missing or invalid.
         TimeOptions(options, self.path).partitions()
         return options

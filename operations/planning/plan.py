@@ -59,7 +59,10 @@ class WritePlan(RowPlan):
         return replace(self, transaction=self.transaction.at(instant_time))
 
     def replaced_by(self, later: WritePlan) -> WritePlan:
-        """Return a later plan of this write, with the ids and the micro-batch of this plan."""
+        """Return the plan that a later attempt of this write made, with the ids and the micro-batch of this plan.
+
+        The rollbacks and the commit's extra metadata stay those of this plan, too.
+        """
         work = replace(
             self.transaction,
             table=later.table,
@@ -122,6 +125,7 @@ def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, Seen
     notices = (*target.notices, *check_numbers(request, target, numbers))
     rows = plan_rows(request, target, columns, numbers)
     replays = None
+    # No caller gives a generated id again, so no earlier write has it.
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         completed = find_write(table, timeline, request.write_id)
         replays = None if completed is None else completed.instant

@@ -300,6 +300,7 @@ def _columns(config: TableConfig, stored_columns: pa.Schema | None, request: Wri
         check_located(request.schema, request.path)
         return table_schema(stored_columns, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)
+    # `partial_columns` checks the columns of a partial update, which adds and widens none.
     if stored_columns is not None and request.write.partial_update:
         return stored_columns
     schema = table_schema(stored_columns, incoming, config, request, operation)

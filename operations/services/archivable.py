@@ -38,8 +38,8 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    Cleaning keeps what readers may ask for from the time `retained` on. An archiving process put the instants `held`
-    into the archive before it died.
+    Cleaning keeps what readers may ask for from the time `retained` on. An archiving process put the instants
+    `archived_already` into the archive before it died, so writes up to these are candidates, too.
     """
     writes = timeline.writes
     kept_writes = max(settings.min_commits, 1)
@@ -47,6 +47,7 @@ def candidates(
         kept_writes = max(
             kept_writes, sum(instant.requested_time >= retained for instant in writes) + _MORE_THAN_RETAINED
         )
+    # However many writes stay, the difference of the two settings comes on top of them before archiving begins.
     most_writes = settings.max_commits + kept_writes - max(settings.min_commits, 1)
     archived_until = (
         writes[len(writes) - kept_writes - 1].requested_time if len(writes) > max(most_writes, kept_writes) else ""
@@ -69,6 +70,7 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
         return ""
     if len(counted.since) >= max(delta_commits, 1):
         return counted.since[-max(delta_commits, 1)]
+    # Fewer have come, so all of them still count, and the compaction before them.
     return counted.last or counted.since[0]
 
 
@@ -79,6 +81,7 @@ def archivable_prefix(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[In
     """
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
+    # A half-done upgrade leaves instants whose files' names lack a completion time, or have one too many.
     wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
     obstacles = [instant.requested_time for instant in timeline.instants if _stays(instant, wanted)]
     obstacles += _completed_since_an_indexing(timeline)

@@ -42,7 +42,8 @@ from .archivable import archivable_prefix, before_replaced_files, candidates, re
 def merged_in_metadata(table: Table, timeline: Timeline, instants: Iterable[Instant]) -> tuple[Instant, ...]:
     """Return the instants that completed before the newest compaction of the metadata table.
 
-    Returns all without a metadata table. Raises `TableConfigError` if the properties of the metadata table are missing.
+    Until then, readers look up the instants of its log blocks on the timeline, so the others must wait. Returns all
+    without a metadata table. Raises `TableConfigError` if the properties of the metadata table are missing.
     """
     # If other software builds a partition meanwhile, it begins with all complete instants.
     may_have_partitions = written_partitions(table.config) or any(
@@ -97,6 +98,7 @@ def archive(
     may_wait = _MOST_WAITING if timeline is not None else 0
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
+    # An announcement may be that of a process which died before it took the instants off the timeline.
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
     archived_already = _archived_already(table, timeline, announced)
@@ -182,6 +184,7 @@ class _Round:
         self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
+        # A lookup of a write by its id reads this note instead of the archive.
         note_write_ids(self.table, noted=noted)
         count = self._take_off(instants, lock)
         self._merge_archive_files()

@@ -82,6 +82,7 @@ def make_survey(
 ) -> Survey:
     """List the partitions in which files were replaced, and read what a clean of them has to know.
 
+    If the policy keeps everything, it lists and reads nothing.
     `listed` has the files of all partitions, if the caller has listed them after the timeline.
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
@@ -180,6 +181,7 @@ def _partitions_to_look_at(
         for instant in timeline.instants
         if instant.is_write and instant.requested_time not in savepoints
     )
+    # Archiving took writes that the last clean kept, or a savepoint was deleted: their files may be in any partition.
     if progress.earliest < next(active_times, "") or not savepoints.issuperset(progress.savepoints):
         return None
     window = [

@@ -74,6 +74,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         else:
             liveness = _refuse_living_owner(OtherWriters(table, patience), pending, process)
             if liveness is not None:
+                # The next round carries this rollback out.
                 begin(table, "rollback", partial(_plan_to_undo_work, table, pending, process, patience, liveness.beat))
     raise ConcurrentWriteError(
         f"Other processes began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
@@ -281,6 +282,7 @@ def _plan_to_undo_work(
     current = owner.Claim(table.storage, instant.requested_time).owner()
     if current is None and pending.state == State.REQUESTED:
         return None
+    # A process that stops itself goes by the inflight file, even if its claim is gone.
     if current != process and not (current is None and patience is None):
         # Another process is at work on the plan by now.
         return None

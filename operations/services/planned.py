@@ -296,6 +296,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         try:
             plan = self.read_plan(timeline, instant)
         except PyHudiError:
+            # If another process completed the plan or took it back meanwhile, there is nothing to carry out.
             if instant.identity in {other.identity for other in self.table.timeline().pending}:
                 raise
             return None

@@ -127,10 +127,12 @@ def dead_writes(
     """Return rollbacks for the pending writes requested after a time, all of them dead.
 
     `asked` SINCE_PLAN means that the service has looked for these writes before, so it does not wait for heartbeats.
-    Raises `ConcurrentWriteError` if a writer lives, or may live.
+    Raises `ConcurrentWriteError` if a writer lives, or may live, or if a write requested before that time is pending
+    and the rules of concurrency forbid that.
     """
     rollbacks = []
     for instant in timeline.pending:
+        # A pending plan, whose action differs from its group, is no write at work.
         if not instant.is_write or instant.action != instant.group:
             continue
         if instant.requested_time <= after_time:
@@ -167,6 +169,7 @@ def slices_at(
     lost_paths = [file.path for file in slice_filter.lost(files, as_of)]
     cleaned_paths = [path for file_slice in slices for path in file_slice.files if split(path)[1] in cleaned_names]
     cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
+    # If no clean is pending, completed cleans name these paths.
     if not cleans or forbids(Meeting(mine, CLEAN, shared=all_shared({Shared.FILES: cleaned_paths}))):
         lost_paths += cleaned_paths
         if cleans and not cleaned_paths:

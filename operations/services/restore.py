@@ -176,6 +176,7 @@ class _Restore:
         timeline = table.timeline()
         pending = pending_restore(timeline)
         if pending is None:
+            # This raises if a writer lives, or may live.
             dead_writes(RESTORE, self.other_writers, timeline, self.to)
             plan = self._plan(timeline, asked=Asked.BEFORE_PLAN)
         else:
@@ -231,6 +232,7 @@ class _Restore:
         ):
             raise try_again_error(table, what)
         refuse_savepoints(RESTORE, now, to, what, itself=False)
+        # This raises if a file that readers would need is gone, or a clean will delete it.
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
         undone = [
             InstantInfo(commit_time=instant.requested_time, action=instant.action)

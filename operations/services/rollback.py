@@ -98,8 +98,10 @@ class _Rollback:
             now = now.reload()
         result = rollback_of(table, now, instant_time)
         if result is None:
+            # This raises if there is no such write.
             completed_write(ROLLBACK, now, instant_time)
             raise try_again_error(table, f"The rollback of {instant_time}")
+        # The write may have been a rescale, whose undo deletes a rule.
         if victim is None or victim.group == REPLACE_COMMIT:
             result = replace(result, todo=match_property_to_rules(table))
         return result
@@ -116,6 +118,7 @@ class _Rollback:
         if victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
             plan = plan_of(table, victim, files_of(table, timeline, instant_time))
         else:
+            # These raise if there is no such write, or a later writer lives or may live.
             completed_write(ROLLBACK, timeline, instant_time)
             dead_writes(ROLLBACK, self.other_writers, timeline, instant_time)
             decided_plan = self._plan(timeline, asked=Asked.BEFORE_PLAN)
@@ -166,7 +169,10 @@ def _is_undone(instant: Instant) -> bool:
 
 
 def _depends_on(later: Instant) -> bool:
-    """Return whether a later instant may build on the write: a completed write, or a planned clustering."""
+    """Return whether a later instant may build on the write: a completed write, or a planned clustering.
+
+    `dead_writes` decides on writes at work.
+    """
     if not later.is_write or (later.state != State.COMPLETED and later.action == later.group):
         return False
     meeting = Meeting(ROLLBACK, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))

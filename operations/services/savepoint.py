@@ -43,6 +43,7 @@ def savepoint(
     at = _newest_write(timeline) if named_time is None else named_time
     if _find_savepoint(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, timeline)
+        # This raises if there is no such write.
         completed_write(SAVEPOINT, timeline, at)
         if dry_run:
             slices = _slices_to_keep(table, timeline, at)
@@ -58,6 +59,7 @@ def savepoint(
         try:
             complete(table, pending, partial(_outcome, table, at, empty))
         except PyHudiError:
+            # Another process that made the file may complete the savepoint.
             if is_new:
                 with suppress(StorageError):
                     remove_pending(table, pending)

@@ -56,7 +56,8 @@ class TableService(ABC, Generic[Plan]):
         """Make a plan the table's next decision; if this process dies, the next process puts it on the timeline.
 
         `find` returns the plan for a timeline, and runs again whenever another process decides first. `at` returns the
-        requested time of the plan that `find` returned last, None for a time after the whole timeline.
+        requested time of the plan that `find` returned last, None for a time after the whole timeline. Returns the
+        instant and its plan; None if `find` returned no plan.
         """
         plans: list[Plan] = []
 
@@ -69,7 +70,7 @@ class TableService(ABC, Generic[Plan]):
         return None if instant is None else (instant, plans[0])
 
     def start(self, instant: Instant) -> bool:
-        """Make an instant's inflight file; False if the instant is complete by now and archived."""
+        """Make an instant's inflight file; False if the instant is complete by now and archived, and needs no work."""
         prepare_followers(self.table, instant)
         start(self.table, instant)
         if self.table.storage.exists(self.table.instants.path(instant.at(State.REQUESTED))):

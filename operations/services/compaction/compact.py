@@ -42,6 +42,7 @@ def compact_after_write(
         action, plans_alone = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
     if means.within_s is not None:
+        # At the last look no unit fitted into the seconds, so some calls pass without a look.
         if in_backoff(storage.path, action):
             return None
         due = partial(_is_due_again, rest_of(storage.path, action), settings, due)

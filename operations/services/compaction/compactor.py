@@ -142,5 +142,6 @@ def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[Fil
     writes = [instant for instant in timeline.writes if instant.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
     pairs = zip(writes, bodies, strict=True)
+    # Each write of pyhudi notes its id.
     own_times = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
     return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= own_times)

@@ -69,6 +69,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
         plan: Plan | None = None
+        # Without a free time before the first write at work, the plan has to wait for that write.
         if self.at is not None or not at_work:
             slices = self.slices.find(timeline)
             if self.at is not None:
@@ -206,6 +207,7 @@ class LogCompactor(SliceWorker):
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
     """Return the blocks of a slice's log files that count, without rolled back and already joined blocks."""
+    # A slice names complete log files only, so the blocks of all instants count.
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 

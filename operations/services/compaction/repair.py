@@ -123,7 +123,7 @@ class _Examiner:
         return True
 
     def _count(self, block: LogBlock, makers: frozenset[str]) -> int | None:
-        """Return how many rows or deletes a block holds; None if it cannot be read as a whole."""
+        """Return how many rows or deletes a block holds; None if it is of no maker, or cannot be read as a whole."""
         if block.type == BlockType.CORRUPT or block.instant_time not in makers:
             return None
         try:

@@ -67,7 +67,10 @@ def unread_columns(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
 
 
 def is_foreign(storage: Storage, file_slice: FileSlice, foreign: Container[FileGroupId]) -> bool:
-    """Return whether other engines may have written rows of a slice, as log files of the ``foreign`` groups."""
+    """Return whether other engines may have written rows of a slice, as log files of the ``foreign`` groups.
+
+    A base file without pyhudi's stamp may be another engine's, too.
+    """
     if file_slice.group in foreign or file_slice.base is None:
         return file_slice.group in foreign
     with open_base(storage, file_slice.base) as base:

@@ -91,7 +91,8 @@ class _Reader:
     """Reads the bounds of units; an engine gets it with every task.
 
     Attributes:
-        mixes: Whether log files may leave values of older rows, whatever their columns are.
+        typed: Whether records say the types of their values.
+        mixes: Whether log files may leave values of older rows, whatever their columns are, as in partial updates.
     """
 
     storage: Storage
@@ -106,6 +107,7 @@ class _Reader:
             for partition, name, is_newest in unit.files
             if (bounds := self._bounds_of_file(partition, name)) is not None
         ]
+        # Partial bounds say nothing of a slice by themselves. A partition's bounds cover the slice's other files, too.
         complete_bounds = [bounds for bounds, _ in bounds_of_files if not bounds.is_partial]
         records = (
             bounds_records(complete_bounds, self.columns, record_schema(), typed=self.typed)
@@ -157,6 +159,7 @@ class _Reader:
 
 def _bounds_or_nulls(bounds: ColumnBounds | None, name: str, rows: int) -> ColumnBounds:
     """Return the bounds of a column in a file; those of nulls alone if the file lacks the column."""
+    # The nulls are unknown of a column that a log file lacks.
     return ColumnBounds(name, None, None, rows) if bounds is None or bounds.nulls is None else bounds
 
 
@@ -165,7 +168,7 @@ class BoundsOfTable:
     """The bounds of columns in the data files of a table, read once for both partitions of the metadata table.
 
     Attributes:
-        counts: Whether the bounds are for ``partition_stats``, too, in which only files of newest slices count.
+        for_partitions: Whether the bounds are for ``partition_stats``, too, in which only files of newest slices count.
     """
 
     seen: SeenTable

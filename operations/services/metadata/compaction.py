@@ -222,6 +222,7 @@ class _Compaction:
         with LongWork(storage, self.time):
             bases = self._bases()
             decided = take_metadata_steps(self.table, lambda timeline: self._steps(timeline, bases))
+        # Base files that the decision did not hold itself waited in this folder.
         storage.delete_folder(Claim(storage, self.time).folder)
         if decided is None:
             return None
@@ -258,6 +259,7 @@ class _Compaction:
         for name, file_slice in self.merged:
             kind = kind_of(name)
             adds_up = kind is not None and kind.adds_up
+            # The new base file would lose what a torn log file said, so that is damage.
             reader = GroupReader(
                 self.table.storage, file_slice, self.slices.metadata.counts, adds_up, may_be_torn=False
             )

@@ -69,6 +69,7 @@ def tight_bounds(
     order = np.lexsort((_wrapper_of(bounds, _LEAST) >= 0, numbers))
     numbers, bounds = numbers[order], bounds.take(pa.array(order))
     last_rows = np.flatnonzero(np.diff(numbers, append=-1))
+    # A tight record would begin the sum anew, so none counts as tight before the sum.
     partition_bounds = added_up(_with_columns(bounds, {_TIGHT: _repeated(False, len(bounds))}), numbers, last_rows)
     of_partition, of_column = numbers[last_rows] // len(columns), numbers[last_rows] % len(columns)
     names = pa.array(map(key_of_partition, paths), pa.string()).take(pa.array(of_partition))

@@ -136,6 +136,7 @@ def find_orphans(storage: Storage) -> FoundOrphans:
     for finding in sorted(orphans, key=lambda finding: finding.file):
         if finding.file in savepoint_by_path:
             reasons.append(f"{finding.file} stays, as the savepoint {savepoint_by_path[finding.file]} keeps it")
+        # Readers take each instant for committed that is older than the timeline.
         elif subject.timeline.is_committed(finding.instant) and not (
             first_archived and first_archived < finding.instant
         ):
@@ -267,6 +268,7 @@ class _Repair:
         if self.removed is not None:
             self.removed.add(reasons)
             return self.removed
+        # Another repair may have reserved the time: then take the next millisecond.
         for now in count(int(time.time() * 1000)):
             removed = RemovedFiles(self.table.storage, format_time(now, self.table.config.timezone))
             if removed.reserve():

@@ -86,6 +86,7 @@ class _Undo:
         if file is None or path.startswith(_OWN_FOLDER):
             return "no repair has moved it"
         makers = self.table.format.makers([file], timeline, opens=True)
+        # Readers showed the rows of such an orphan before the repair, too.
         if any(map(timeline.is_committed, makers)) and reasons.get(path) != ORPHAN_SHOWN.code:
             return "archiving has passed its instant since, so that readers would show its rows"
         return "" if may_come_back(self.removed, path) else "the table has another file of this name"

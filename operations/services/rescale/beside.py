@@ -52,7 +52,7 @@ class InstantsBeside:
 
     Attributes:
         wait_s: For how long it waits for writes that were at work when it was requested, and for compactions.
-        own: Its requested time; empty before it has one.
+        own_time: Its requested time; empty before it has one.
     """
 
     other_writers: OtherWriters

@@ -215,6 +215,7 @@ class RescaleInstant:
         from ....timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         instants_beside.refuse(timeline)
+        # Apache Hudi fails if it finds no rule but that of a pending rescale.
         show_rule(self.wanted.table, timeline, self.wanted.numbers(timeline))
         return RequestedReplaceMetadata(operation_type=PENDING_OPERATION, extra_metadata={KEY: rescale.spell()})
 
@@ -229,6 +230,7 @@ class RescaleInstant:
         work = replace(work, watermark=timeline.watermark())
         slices, changes = self.wanted.slices_and_changes(timeline, rescale.partitions)
         sources = [file_slice for path in changes for file_slice in slices[path]]
+        # Without rows to divide, the table may have no columns yet.
         schema_of = columns_of if sources else partial(latest_schema, writing=True)
         schema = schema_of(work.config, timeline) or pa.schema([])
         units = [

@@ -132,6 +132,7 @@ class _RescaleCall:
                 for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
                     self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), partitions))
             # A writer may have added partitions meanwhile, so look again.
+        # `_total_result` says what the user has to do then.
         match_property_to_rules(self.table)
         return self._total_result()
 

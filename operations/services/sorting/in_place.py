@@ -148,7 +148,10 @@ class UnsortedSlices:
         self.slices = FreeSlices(self.storage, self.mine)
 
     def find(self, timeline: Timeline) -> list[FileSlice]:
-        """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id."""
+        """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id.
+
+        Each slice with log files counts as unsorted.
+        """
         slices = self.slices.find(timeline, self._wanted_partitions, lambda _: True)
         bases = [file_slice.base for file_slice in slices if file_slice.base is not None and not file_slice.logs]
         unread_bases = [base for base in bases if base.path not in self._sorted_by_path]

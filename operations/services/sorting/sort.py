@@ -63,6 +63,7 @@ def sort(
     began = time.monotonic()
     table = open_for_service(storage)
     if is_unnoted(table.config):
+        # This raises for consistent hashing, whose tables pyhudi does not write.
         has_bucket_rules(storage)
     if by is not None and not by:
         _note_order(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
@@ -182,6 +183,7 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
             f"The table {table.path} is to be sorted by {', '.join(columns)}, which names a column twice.",
             "Name each column once.",
         )
+    # Another writer may have dropped a column of the table's order since; a column that the call names must exist.
     check_sortable(
         columns if table_columns is None else [name for name in columns if name in schema.names],
         schema,

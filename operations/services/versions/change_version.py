@@ -101,6 +101,7 @@ class _VersionCall:
         table = self.table
         timeline = table.timeline()
         self._decode(timeline)
+        # This raises, before anything changes, if an instant cannot be finished.
         self.unfinished.find(timeline)
         spelling = spelling_of(table)
         changes = self.step.properties(table, table.config, spelling)

@@ -92,7 +92,7 @@ class UnfinishedInstants:
         return [*undone, *plans, *clustered]
 
     def finish(self) -> list[str]:
-        """Do what `find` returns, and return its sentences."""
+        """Do what `find` returns, and return its sentences; raise if one of these instants stays pending."""
         table = self.table
         to_finish = self.find(table.timeline())
         if any(unfinished.way is WayToFinish.ROLL_BACK for unfinished in to_finish):
@@ -119,6 +119,7 @@ class UnfinishedInstants:
     def _refuse_living_plans(self, timeline: Timeline) -> None:
         """Raise `ConcurrentWriteError` if a process is at work on an indexing or a plan."""
         for instant in timeline.pending:
+            # An indexing is in the way whether or not its process lives.
             is_at_work = instant.action == INDEXING
             is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
             if instant.state == State.INFLIGHT and is_planned:
