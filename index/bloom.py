@@ -53,6 +53,7 @@ class BloomIndex(TableLookup):
                     possible = footer.possible(wanted.filtered, by_range=by_range)
             if not len(possible):
                 return Hits.none(base.parquet.metadata.serialized_size)
+            # A part of the keys needs a probe of its own; the probe of all is there already.
             if 2 * len(possible) > len(wanted):
                 return hits_of_base(base, file, wanted, keys.gathered)
             return hits_of_base(base, file, wanted.part(possible), keys.gathered).at(possible)

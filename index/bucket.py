@@ -100,7 +100,10 @@ class BucketIndex:
     def rescaled(
         self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
     ) -> Buckets:
-        """Return the new bucket of each key of a file group whose partition has ``old`` buckets and gets ``new``."""
+        """Return the new bucket of each key of a file group whose partition has ``old`` buckets and gets ``new``.
+
+        ``source`` and ``old`` decide only in `ParsedTwiceIndex`, where two releases may hash a key differently.
+        """
         return hashes_to_buckets(self.hashes(record_keys, parts), new)
 
     def hashes(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Hashes:
@@ -198,6 +201,7 @@ def java_list_hash(lists: pa.LargeListArray) -> Buckets:
     longest = int(lengths.max(initial=0))
     if longest and longest * len(lengths) == len(hashes):
         return combined_hash([hashes[position::longest].view(np.int32) for position in range(longest)])
+    # An element is multiplied by 31 once for each element behind it; a list's sum is a difference of running sums.
     powers = np.full(longest + 1, 31, np.uint32)
     powers[0] = 1
     powers = np.multiply.accumulate(powers, dtype=np.uint32)

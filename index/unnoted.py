@@ -53,6 +53,7 @@ class UnnotedIndex(SimpleIndex):
         at = pa.array(absent)
         keys, _ = unique_in_order(rows.record_keys.take(at))
         own_partitions = set(rows.paths.take(at).unique().dictionary_decode().to_pylist())  # O(partitions)
+        # If the rows are of several partitions, each of these may hold keys of the others.
         slices = [file_slice for file_slice in view.all_slices() if own_partitions != {file_slice.partition_path}]
         candidates = self._candidates(keys, slices, view)
         if len(candidates) > self.settings.most_elsewhere:
@@ -64,6 +65,7 @@ class UnnotedIndex(SimpleIndex):
                 row = pc.index(rows.record_keys.take(at), key).as_py()  # O(1)
                 path = rows.paths[int(absent[row])].as_py()  # one value, for the error
                 raise self.key_elsewhere(key, path, file_slice.partition_path, view)
+        # None of these slices holds a key, so each that was read is a false positive.
         slices_read = sum(hits.was_read for hits in looks)
         return LookupFigures(len(slices), len(candidates), slices_read, sum(hits.bytes for hits in looks))
 

@@ -103,7 +103,10 @@ def _time(argument: CallArgument) -> str | date:
 
 
 def _texts(argument: CallArgument) -> Any:
-    """Return texts as a list or tuple, each checked by `text`. A single text is refused: it is no list."""
+    """Return texts, each checked by `text`; an iterable that may end at its first use becomes a list.
+
+    A single text is refused: it is no list.
+    """
     value = argument.value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise argument.wrong("Give a list of texts.")
@@ -133,7 +136,7 @@ def _mapping(argument: CallArgument) -> Any:
 
 
 def _bytes_or_rows(argument: CallArgument) -> Any:
-    """Return a number of bytes after a check, and any other value, such as a DataFrame, as it is."""
+    """Return a number of bytes after a check that refuses texts and None, and a value such as a DataFrame as it is."""
     value = _plain(argument.value)
     countable = isinstance(value, int | float | str | bytes) or value is None
     return whole_number(argument, MOST_BYTES) if countable else value
@@ -199,6 +202,7 @@ def checked(call: Called) -> Called:
             value = bound.arguments[key]
             if parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
                 bound.arguments[key] = tuple(check(CallArgument(shown, key, each)) for each in value)
+            # None stands for an argument that is left out, if None is the default.
             elif value is not None or parameters[key].default is not None:
                 bound.arguments[key] = check(CallArgument(shown, key, value))
         return call(*bound.args, **bound.kwargs)

@@ -33,7 +33,10 @@ def is_bounded(data_type: pa.DataType) -> bool:
 
 
 def predicates_of(name: str, values: pa.ChunkedArray) -> list[Predicate]:
-    """Return predicates that hold if a bounded column has one of some values; none if nulls match, too."""
+    """Return predicates that hold if a bounded column has one of some values.
+
+    If nulls or NaN are among these, there are no predicates, and the column narrows nothing.
+    """
     if values.null_count:
         return []
     if has_one_spelling(values.type):

@@ -169,7 +169,7 @@ class ServiceResult:
         return bool(self.instant or self._counted())
 
     def _counted(self) -> list[tuple[int, tuple[str, str]]]:
-        """Return the counts that are not zero, each with the words of this service for it."""
+        """Return the counts that are not zero, each with the words of this service, by default those of deleting."""
         counted = _DONE.get(self.service, _DELETED)
         counts = [(getattr(self, name), words) for name, words in counted.items()]
         return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]

@@ -92,6 +92,7 @@ def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: Noted
     if updated != noted:
         fields = {"files": sorted(updated.files), "ids": dict(sorted(updated.ids.items()))}
         content = formats.numbered(fields, formats.WRITE_IDS)
+        # After a power cut without the note, a lookup reads the files.
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 

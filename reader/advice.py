@@ -16,7 +16,10 @@ _ADVISED: set[str] = set()
 
 
 def advise_condition(snapshot: Snapshot, files: int, how: str) -> None:
-    """Log once per process and table that a read without a condition opens many files; ``how`` says how to give one."""
+    """Log once per process and table that a read without a condition opens many files; ``how`` says how to give one.
+
+    A query of the past or of changes gets no advice.
+    """
     path = snapshot.storage.path
     if files <= MOST_FILES or snapshot.query is not None or path in _ADVISED:
         return

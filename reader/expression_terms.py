@@ -56,7 +56,10 @@ def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predica
 
 
 def equal_columns(expression: pc.Expression) -> list[tuple[str, str]]:
-    """Return pairs of columns that are equal, by pyarrow's rules, in every row for which an expression holds."""
+    """Return pairs of columns that are equal, by pyarrow's rules, in every row for which an expression holds.
+
+    An expression that is not understood gives none, as with `necessary_for`.
+    """
     try:
         return list(_equal_columns(_read_tree(expression)))
     except (pa.ArrowException, IndexError, KeyError, RecursionError, TypeError, ValueError):

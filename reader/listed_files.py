@@ -73,6 +73,7 @@ class ListedFiles:
         """
         listing = listing or StoreListing(seen.storage)
         if partitions is None:
+            # A folder that commits name is a partition without a look into it.
             named = frozenset() if needed is None else frozenset(read_written(seen.timeline).partitions)
             listed = listing.partitions(None if needed is None else Needed(needed, named))
         else:
@@ -93,7 +94,10 @@ class ListedFiles:
         return read_written(timeline).count_groups(self.listings) if self.everything else 0
 
     def other_sizes(self) -> Iterator[str]:
-        """Yield the base files that are listed with another size than their writes state."""
+        """Yield the base files that are listed with another size than their writes state.
+
+        If the metadata table listed them, the size is a sign that it is wrong.
+        """
         for partition, bases in read_written(self.seen.timeline).newest.items():
             listed = {info.path: info.size for info in self.listings.get(partition, ())}
             folder_prefix = f"{partition}/" if partition else ""

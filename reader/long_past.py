@@ -37,8 +37,10 @@ def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     if not times:
         return None
     try:
+        # Such a write was archived and undone before it left the timeline.
         if not undone(history).isdisjoint(times):
             return None
+        # Raises SilentArchiveError if the archive lacks the body of a write.
         read_written(shown_timeline)
     except SilentArchiveError:
         return None

@@ -86,7 +86,11 @@ class ShownSlices:
     def _listed_files(
         self, partitions: frozenset[str] | None, wanted: SliceFilter
     ) -> tuple[ListedFiles, Sequence[DataFile]]:
-        """Return the files, and the lost files; only the store can tell that a file is lost."""
+        """Return the files, and the lost files; only the store can tell that a file is lost.
+
+        If the metadata table lacks a file or has another size, the store lists the files, and the metadata table is
+        doubted, unless the file is gone.
+        """
         list_files = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
         listing = self._metadata_listing()
         files = list_files(listing)
@@ -141,6 +145,7 @@ class ShownSlices:
                 if not lost:
                     return self._wanted_slices(files)
                 reason = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
+                # Raises if a file is gone for another reason than a clean, or the archive does not say.
                 files.removed_by_cleans(lost, moment, files.now)
                 reason, met_instant = _cleaning_text(lost), met_at_file(lost[0].path)
         except SilentArchiveError as error:

@@ -98,6 +98,7 @@ class ExpressionFilter:
         """Return the filter of an expression; InvalidOptionError if it does not fit the columns."""
         empty = schema.empty_table()
         try:
+            # Without rows, Arrow only compares the expression with the columns.
             empty.filter(expression)
         except pa.ArrowException as error:
             raise InvalidOptionError(
@@ -121,6 +122,7 @@ def expression_values(expression: pc.Expression, rows: pa.RecordBatch) -> pa.Arr
 
 def needed_columns(expression: pc.Expression, empty: pa.Table) -> frozenset[str]:
     """Return the columns of a table without rows that an expression is about; raises pa.ArrowException."""
+    # A filter takes only truth values; an expression of any type is null or not.
     condition = expression.is_valid()
     empty.filter(condition)
     return frozenset(name for name in empty.column_names if _needs(condition, empty, name))
@@ -129,6 +131,7 @@ def needed_columns(expression: pc.Expression, empty: pa.Table) -> frozenset[str]
 def _needs(condition: pc.Expression, empty: pa.Table, name: str) -> bool:
     """Return whether a condition is about a column; Arrow does not list the columns of an expression."""
     try:
+        # Arrow raises if the condition names a column that is not there.
         empty.drop_columns([name]).filter(condition)
     except pa.ArrowException:
         return True

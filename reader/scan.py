@@ -75,6 +75,7 @@ def scan(
     filters += [] if where is None else [where]
     compared = selected(snapshot, sorted({name for each in filters for name in each.columns}))
     for each in filters:
+        # Raises for a value that cannot be compared with its column, before any file is opened.
         each.holds(pa.RecordBatch.from_pylist([], compared))
     all_predicates = tuple(predicate for each in filters for predicate in each.predicates)
     columns_read = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])

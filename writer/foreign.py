@@ -23,7 +23,10 @@ from ..table.schema.columns import RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class ForeignRows:
-    """Checks rows of files of other engines; `keys` is None if the table generates its keys."""
+    """Checks rows of files of other engines.
+
+    `index` is None if the table notes none, `keys` if the table generates its keys.
+    """
 
     index: Index | None
     keys: KeyGenerator | None

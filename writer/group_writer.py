@@ -82,6 +82,7 @@ class GroupWriter:
                     (output.arrive if met.arrived else output.keep)(met.rows)
             counts = encounter.counts
             if not counts.changed:
+                # The stored rows stay as they are, so the new file is given up.
                 return WrittenFile(job.group, FileKind.BASE, job.file_slice, counts=counts)
             return output.publish(job.file_slice, counts)
 
@@ -95,6 +96,7 @@ class GroupWriter:
             self.slices.open_spill,
             self.files.where(job.group),
             join=None if laying is None else laying.together,
+            # If no two rows are merged, no row is laid over a stored row.
             lay=None if laying is None or self.rules.meeting is not RowMeeting.MERGE else laying.over,
         )
 

@@ -161,6 +161,7 @@ class LogHandle:
         slices = self._writer.slices
         if slices is None or self._file_slice is None or not self._file_slice.logs:
             return live
+        # Each row says whether it stays here, is inserted, or moved here.
         arrivals = live.column(ARRIVES).to_numpy()
         new = np.flatnonzero(arrivals != STAYS)
         outdone = new[slices.merged(self._file_slice).deletes.outdone(live.take(pa.array(new)))]

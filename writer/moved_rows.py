@@ -156,6 +156,7 @@ class OldRows:
             file_slices = {code: self.slice_of(groups[code]) for code in np.unique(codes).tolist()}
             for code, file_slice in file_slices.items():
                 states.since[codes == code] = int(file_slice.base_time)
+            # Without log files each key that was found is live; the rows are read only to compare ordering values.
             wanted = [(code, file_slice) for code, file_slice in file_slices.items() if ordering or file_slice.logs]
             pairs_of_slices = [np.flatnonzero(codes == code) for code, _ in wanted]
 

@@ -108,6 +108,7 @@ class IncomingRowReader:
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
         names = paths.dictionary.to_pylist()  # O(partitions)
+        # Equal paths get one code: the dictionary of a `PlacedRouter` may have a path twice.
         first_of = {name: code for code, name in reversed(list(enumerate(names)))}
         same_name = np.array([first_of[name] for name in names], dtype=np.int64)
         width = int(routes.groups.max(initial=0)) + 1

@@ -62,6 +62,7 @@ def _instants_of_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...
     def instants(file: ArchiveFile) -> tuple[Instant, ...]:
         with findings.turning(ARCHIVE_FILE_CORRUPT, file=join(folder, file.name)):
             return LsmArchive(storage, folder).instants_in([file])
+        # The file could not be read, which is a finding.
         return ()
 
     by_identity = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
@@ -81,6 +82,7 @@ def _instants_of_logs(archive: Archive, findings: Findings) -> tuple[Instant, ..
     def instants(file: FileInfo) -> tuple[Instant, ...]:
         with findings.turning(ARCHIVE_FILE_CORRUPT, file=file.path):
             return reader.check(file)
+        # The file could not be read, which is a finding.
         return ()
 
     files = [info for info in content.files if is_log_archive_file(split(info.path)[1])]

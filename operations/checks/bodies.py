@@ -95,7 +95,7 @@ def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Fin
 
 
 def read_archived_statements(subject: Subject, writes: Sequence[Instant]) -> None:
-    """Add what archived writes state to ``subject.statements``; archived writes that do not parse are noted as such."""
+    """Add what archived writes state to ``subject.statements``; those without a readable body are noted as such."""
     codec = subject.timeline.files.codec
     for part in _parts(writes):
         bodies: Mapping[Instant, bytes] = {}
@@ -136,6 +136,7 @@ def undone_instants(subject: Subject) -> Mapping[str, Instant]:
         if instant.action in {"rollback", "restore"}:
             with subject.turning(TORN_INSTANT, instant):
                 record = read_record(subject.timeline, instant)
+                # A rollback has the first field, a restore the second.
                 victim_times = record.get("commitsRollback") or record.get("instantsToRollback") or ()
                 victims |= {str(time): instant for time in victim_times}
     return victims
@@ -219,7 +220,7 @@ class _BodyReader:
     statements: WriteStatements = field(default_factory=WriteStatements)
 
     def read(self, instant: Instant) -> Mapping[str, Any] | None:
-        """Return the record of a completed write; None if it cannot be parsed, and for every other instant."""
+        """Return the record of a completed write; None if its file is gone or holds none, and for other instants."""
         path, record = self.timeline.files.path(instant), None
         if not _has_body(instant):
             return None
@@ -283,7 +284,10 @@ class _BodyReader:
                 self._report(NO_SIZE, instant, f"does not say how large {file} is", file)
 
     def check_newest(self) -> None:
-        """Check that the newest completed write names the table's columns: Apache Hudi and hudi-rs read them there."""
+        """Check that the newest completed write names the table's columns, or files that have them.
+
+        Apache Hudi and hudi-rs read the columns there.
+        """
         newest = self.timeline.writes[-1] if self.timeline.writes else None
         if newest is None or newest.requested_time in self.statements.unparsable:
             return

@@ -103,7 +103,10 @@ def _joined_facts(facts: ColumnFacts, other_facts: ColumnFacts) -> ColumnFacts:
 
 
 def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
-    """Return what a footer states of a column; None if the footer lacks a part of it, or may have cut a bound."""
+    """Return what a footer states of a column; None if the footer lacks a part of it, or may have cut a bound.
+
+    The caller then reads the rows.
+    """
     metadata: Any = reader.parquet.metadata
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
     stored = reader.parquet.schema_arrow.field(field.name).type

@@ -138,7 +138,7 @@ class _Scope:
                 subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:
-        """Return whether a write may have added rows without looking their keys up."""
+        """Return whether a write may have added rows without looking their keys up; True if that is unknown."""
         if self.subject.config.generates_keys or time is None:
             return True
         operation = self.subject.statements.operations.get(time, "").removesuffix("_PREPPED")

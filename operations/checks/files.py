@@ -94,6 +94,7 @@ def check_files(subject: Subject) -> None:
     on_timeline = {instant.identity for instant in subject.timeline.instants}
     writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
     times = {subject.maker(info.path) for info in _data_files(subject)}
+    # A check that is not deep reads only archived writes that replaced file groups, or whose files are there.
     read_archived_statements(
         subject, [write for write in writes if subject.deep or write.replaces or write.requested_time in times]
     )

@@ -51,7 +51,10 @@ def check_footers(subject: Subject) -> None:
 
 
 def differs(stated: str, actual: str) -> bool:
-    """Return whether a footer's bound of record keys is wrong both in Java's order of strings and in that of bytes."""
+    """Return whether a footer's bound of record keys is wrong both in Java's order of strings and in that of bytes.
+
+    If a bound has a character whose place differs between the two, nothing is proved.
+    """
     return (
         stated != actual and max(stated, default="") < _FIRST_SURROGATE and max(actual, default="") < _FIRST_SURROGATE
     )
@@ -147,7 +150,7 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
 def check_bounds(
     subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
 ) -> None:
-    """Compare the bounds of record keys in a footer with those of the keys."""
+    """Compare the bounds of record keys in a footer with ``bounds``, those of the keys; None if these are unknown."""
     stated = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
     if (stated[0] is None) is not (stated[1] is None):
         what = f"{file.path} has only one of {MIN_KEY} and {MAX_KEY} in its footer."

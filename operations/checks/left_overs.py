@@ -33,6 +33,7 @@ def check_left_overs(subject: Subject) -> None:
     for noun, (root, names) in listings.items():
         for time in names:
             path = join(root, time)
+            # Only a name of digits is the time of an instant.
             if time.isdecimal() and time not in pending and _is_deserted(subject, path):
                 subject.findings.add(
                     LEFT_OVER, f"{path}: {noun} of the instant {time}, which is not pending.", file=path, instant=time

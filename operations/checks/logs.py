@@ -76,6 +76,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         return
     stated_file = subject.statements.files.get(file.path)
     stated = None if stated_file is None else stated_file.log
+    # In some table versions several instants append to one log file, so that blocks of others are right.
     is_shared = not log_names(subject.timeline).says_maker
     file = replace(file, stated=None if stated is None else replace(stated, shared=is_shared))
     with subject.turning(FILE_CORRUPT, file):
@@ -89,6 +90,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         damage = _damage_of(subject, file)
         if damage:
             subject.tell(LOG_DAMAGED, file, damage)
+        # Damage is reported alone. Without it, a file with stated rows has those of a torn block once more behind it.
         for what in () if damage else torn_blocks:
             check = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
             subject.tell(check, file, f"{file.path} is not whole: {what}.")
@@ -155,6 +157,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
         if compaction.action == LOG_COMPACTION:
             # A log compaction skips the file groups that its plan no longer fits.
             continue
+        # A newer slice does not tell which files the plan had to merge.
         if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
         mergeable = {log.path for log in file_slice.logs if is_merged(log, compaction.requested_time, completed_at)}

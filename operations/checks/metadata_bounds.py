@@ -117,7 +117,10 @@ class TrueBounds:
 
 
 def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> None:
-    """Compare `column_stats` with all files of completed writes, and `partition_stats` with the newest slices."""
+    """Compare `column_stats` with all files of completed writes, and `partition_stats` with the newest slices.
+
+    Only those of the two that ``names`` has are compared.
+    """
     stated = {name: bounds for name in names if (bounds := StatedBounds.read(judged, name)) is not None}
     by_file, by_partition = stated.get(COLUMN_STATS), stated.get(PARTITION_STATS)
     all_keys = pa.concat_arrays([found.keys for found in stated.values()]) if stated else pa.array([], pa.string())
@@ -209,7 +212,10 @@ def key_of(file: DataFile) -> str:
 def _check_files(
     judged: MetadataSubject, column: pa.Field, pairs: Sequence[FactsOfFile], stated: StatedBounds
 ) -> set[str]:
-    """Report wrong bounds and counts of files in one column, and return the files without bounds of it."""
+    """Report wrong bounds and counts of files in one column, and return the files without bounds of it.
+
+    If no file at all has bounds of it, none is missing, and the result is empty.
+    """
     if not len(stated.keys):
         return set()
     true_bounds = TrueBounds.of(pairs, column.type)
@@ -331,6 +337,7 @@ def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) ->
     for pair in pairs.to_pylist():  # O(files)
         folder = partitions.get(pair["rest"][:_OF_COLUMN])
         path = None if folder is None else join(folder, name_of(pair["name"] or ""))
+        # Newer files than the listing, lost files, and files that a pending clean deletes are files of the table.
         is_new = path is not None and path not in judged.listed and judged.subject.storage.exists(path)
         if is_new or path in judged.absent or path in judged.leaving:
             continue

@@ -100,7 +100,10 @@ def _is_foreign(judged: MetadataSubject, file: DataFile) -> bool:
 
 
 def _is_needed(judged: MetadataSubject, file: DataFile) -> bool:
-    """Return whether completed writes made a file and name it; `check_files` reports a file that they do not name."""
+    """Return whether completed writes made a file and name it; `check_files` reports a file that they do not name.
+
+    If the body of a write was not read, the write may name the file, which counts as needed.
+    """
     subject, makers = judged.subject, judged.makers[file.path]
     if not makers or not all(map(subject.is_complete, makers)):
         return False

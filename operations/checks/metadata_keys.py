@@ -44,6 +44,7 @@ _A_LOG_ROW = 100
 def check_record_index(judged: MetadataSubject) -> None:
     """Compare the record index, of the whole table or of each partition, with the rows."""
     partition = judged.metadata.partition(RECORD_INDEX)
+    # An index of the whole table has None as its only path.
     indexed = by_partition(list(partition.slices))
     for path, file_ids in indexed.items():
         slices = [each for each in judged.newest if path is None or each.partition_path == unquote(path)]
@@ -87,6 +88,7 @@ class _RecordIndex:
                     keys.append(row_keys)
                     numbers.append(np.full(len(row_keys), number))
                 continue
+            # The slice could not be read, which is a finding.
             return None
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
@@ -202,6 +204,7 @@ def check_secondary_index(judged: MetadataSubject, name: str) -> None:
             with judged.subject.unreadable(file_slice.files[0]):
                 row_texts += [_of_part(of_rows(rows), part, passes) for rows in judged.rows(file_slice, columns)]
                 continue
+            # Without the rows of this slice, its entries would look left over.
             return
         entry_texts = [pa.array([], pa.string())]
         for records in judged.entries(judged.metadata.partition(name)):

@@ -31,7 +31,7 @@ from .subject import Subject, called
 def check_metadata(subject: Subject) -> None:
     """Look for writes that are missing from the metadata table, and compare its list of files with the folders.
 
-    A deep check compares all of its partitions with footers and rows.
+    A deep check compares all of its partitions with footers and rows. If writes are missing, nothing is compared.
     """
     partitions = subject.config.metadata_partitions
     if not partitions:

@@ -52,6 +52,7 @@ def check_pending(subject: Subject) -> None:
     for instant in subject.timeline.pending:
         with subject.turning(TORN_INSTANT, instant):
             if subject.in_archive(instant):
+                # `check_instants` reports it.
                 continue
             if instant.action == "restore":
                 what = f"The restore {instant.requested_time} is pending; every write is refused."

@@ -35,6 +35,7 @@ def load(findings: Findings) -> TableConfig | None:
     except (TableNotFoundError, NotATableError):
         raise
     except StorageError:
+        # Raises StorageError if the store itself cannot be reached; else only this file cannot be read.
         storage.look("")
         findings.add(
             PROPERTIES_UNUSABLE,
@@ -93,6 +94,7 @@ def check_properties(subject: Subject) -> None:
     with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
         if config.create_schema:
             arrow_schema(config.create_schema, f"{PROPERTIES_PATH} ({key.CREATE_SCHEMA})")
+    # Only an error counts: pyhudi then cannot make the table's keys.
     for generator in (lambda: config.key_generator, lambda: KeyGenerator(config)):
         with findings.turning(NOT_CHECKED, file=PROPERTIES_PATH):
             generator()

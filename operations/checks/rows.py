@@ -204,6 +204,9 @@ class _RowCheck:
 
 
 def _batches(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
-    """Yield all columns of a file's rows, so that every page is read; nothing for a file without meta columns."""
+    """Yield all columns of a file's rows, so that every page is read.
+
+    Nothing for a file without meta columns, which `check_footers` reports.
+    """
     columns = canonical(reader.parquet.schema_arrow)
     return reader.batches(columns) if set(META_COLUMNS) <= set(columns.names) else iter(())

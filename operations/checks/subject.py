@@ -230,6 +230,7 @@ class Subject:
             return None
         with self.findings.turning(NOT_CHECKED):
             return index_of_table(self.table, self.view(), sorted(self.folders.partitions))
+        # The record index cannot be read, which is a finding: the names of file groups remain.
         return index_of_view(self.view(), sorted(self.folders.partitions))
 
     @cached_property
@@ -249,7 +250,10 @@ class Subject:
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:
-        """The numbers of buckets; None for a table without buckets."""
+        """The numbers of buckets; None for a table without buckets.
+
+        A table that notes no index has numbers if rule files state them.
+        """
         by_rules = is_unnoted(self.config) and rule_files(self.table)
         return bucket_numbers(self.table, self.timeline) if by_rules or has_buckets(self.config) else None
 

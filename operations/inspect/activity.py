@@ -68,6 +68,7 @@ def _phase(storage: Storage, instant: Instant, process: Owner | None) -> str:
     """Return the phase of a pending instant, as `activity` describes it.
 
     A seal is a file after which the tasks of a write add no more files; it also says whether the write was given up.
+    Its name is the requested time alone, or has the process too, as processes work on an instant one after another.
     """
     time = instant.requested_time
     seal_names = [time, *([] if process is None else [seal_of(time, process.write_id)])]

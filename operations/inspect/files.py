@@ -75,6 +75,7 @@ def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)
     metadata = MetadataAtHand(seen.table, seen.timeline)
+    # No row is read, so the snapshot needs no columns.
     snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
     return seen, snapshot.slices()
 

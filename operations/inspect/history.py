@@ -54,6 +54,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     rows = history_rows(timeline, newest)
     more = None if limit is None else limit - len(newest)
     if more != 0:
+        # An instant that is in both places has one row.
         archived = table.archive.newest(more, active)
         results = archived_results(table, (instant for instant in archived if instant.action in WRITE_ACTIONS))
         rows += [_row(instant, results.__getitem__, {}) for instant in archived]

@@ -39,6 +39,7 @@ def list_instants(storage: Storage, limit: int | None = None) -> pa.Table:
     rows = [_row(instant, zone, archived=False) for instant in newest]
     more = None if limit is None else limit - len(newest)
     if more != 0:
+        # An instant that is in both places has one row.
         identities = frozenset(instant.identity for instant in active)
         rows += [_row(instant, zone, archived=True) for instant in table.archive.newest(more, identities)]
     return TIMELINE.table(rows)

@@ -47,7 +47,7 @@ class WalkedTable:
 
     @cached_property
     def replaced_since(self) -> Mapping[tuple[str, str], str]:
-        """The time since which each replaced file group is replaced, by partition path and file id."""
+        """The time since which each replaced file group is replaced, by partition path and file id: the earliest."""
         groups_by_write = read_replaced(self.timeline).replaced_by
         return {
             group: write.visible_since
@@ -79,7 +79,10 @@ class WalkedTable:
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:
-        """How many buckets each partition has; None for a table without a bucket index."""
+        """How many buckets each partition has; None for a table without a bucket index.
+
+        A table that notes no index has numbers if rule files state them.
+        """
         config = self.table.config
         ruled = is_unnoted(config) and bool(rule_files(self.table))
         return bucket_numbers(self.table, self.timeline) if config.has_buckets or ruled else None

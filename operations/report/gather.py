@@ -80,7 +80,10 @@ def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequen
 
 
 def overlaps(ranges: Sequence[KeyRange]) -> list[int]:
-    """Return with how many other ranges each range overlaps."""
+    """Return with how many other ranges each range overlaps.
+
+    These begin before the end of the range, and do not end before its begin.
+    """
     least, greatest = sorted(each.least for each in ranges), sorted(each.greatest for each in ranges)
     return [bisect_right(least, each.greatest) - bisect_left(greatest, each.least) - 1 for each in ranges]
 
@@ -118,7 +121,7 @@ class OpenedWrites:
 
     @classmethod
     def newest(cls, walked: WalkedTable, note_problem: Callable[[str], None]) -> OpenedWrites:
-        """Open the newest writes of a timeline; ``tell`` is called with a sentence for each that cannot be read."""
+        """Open the newest writes of a timeline; ``note_problem`` takes a sentence for each that cannot be read."""
         timeline = walked.timeline
 
         def read(write: Instant) -> CommitMetadata | PyHudiError:

@@ -75,6 +75,7 @@ def file_sizes_section(figures: ReportFigures) -> str:
     bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
     target, line = max(figures.target_bytes, 1), None
     if figures.size_bins:
+        # Each bar stands for a power of two, so the line's place among them is a logarithm.
         first_power = math.log2(max(figures.size_bins[0].below // 2, 1))
         line = (math.log2(target) - first_power, f"target {size_text(target)}")
     outside = (

@@ -17,6 +17,7 @@ from .time_bars import InstantClock
 MOST_ROWS, MOST_COLUMNS = 48, 64
 MOST_POINTS = 300
 MOST_DEBT = 20
+# Greater than every time.
 _NEVER = "~"
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -46,6 +47,7 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     born = np.searchsorted(times, np.array([born for _, born, _ in lives], str)) if lives else sizes
     died = np.searchsorted(times, np.array([died for _, _, died in lives], str)) if lives else sizes
     born_bytes = _sums(born, sizes, len(times))
+    # A file whose slice ended before the file was complete was never live.
     dead_bytes = _sums(np.maximum(born, died), sizes, len(times))
     return tuple(
         SpacePoint(instant, at, int(born_bytes[number] - dead_bytes[number]), int(dead_bytes[number]))
@@ -81,6 +83,7 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
         groups += view.replaced_groups(path).values() if any(partition == path for partition, _ in replaced) else []
         for group in groups:
             last = replaced.get((path, group.id.file_id), _NEVER)
+            # An archived write, whose time is missing here, counts as complete before all moments.
             ends = [*(visible_since.get(each.base_time, "") for each in group.slices[1:]), last]
             for file_slice, slice_end in zip(group.slices, ends, strict=True):
                 for file in file_slice.data_files:

@@ -122,6 +122,7 @@ def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = No
     drawn = [_axis(y_scale, marks, unit.text)]
     width = (x_scale(1) - x_scale(0)) * (0.8 if len(bars) < 100 else 1)
     width = min(width, 64.0)
+    # Only so many bars get a label that the labels fit beside each other.
     label_step = max(1, math.ceil(len(bars) * max((len(bar.label) for bar in bars), default=1) * 6.5 / (WIDTH - _LEFT)))
     for number, bar in enumerate(bars):
         middle = x_scale(number + 0.5)
@@ -155,7 +156,10 @@ def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
 
 
 def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
-    """Draw bars in time, a lane for each name, and more lanes for a name whose bars overlap in time."""
+    """Draw bars in time, a lane for each name, and more lanes for a name whose bars overlap in time.
+
+    Of more than six lanes of a name, the last takes the rest, so that its bars may cover each other.
+    """
     most = 6
     names = sorted({span.lane for span in spans})
     low, high = min((span.start for span in spans), default=0), max((span.end for span in spans), default=1)

@@ -104,7 +104,10 @@ class TableNeeds:
             yield Need(why, "restore", {"to": plan.savepoint_to_restore_timestamp})
 
     def _rollbacks(self) -> Iterator[Need]:
-        """Yield the rollbacks of dead writes, as one round if there are many, and the rollbacks that broke off."""
+        """Yield the rollbacks that broke off, and those of dead writes, as one round if there are many.
+
+        A pending clustering with a plan is no dead write.
+        """
         timeline = self.walked.timeline
         rollbacks_by_victim = pending_rollbacks(timeline)
         broken_off = [
@@ -137,7 +140,10 @@ class TableNeeds:
             )
 
     def _cleans(self) -> Iterator[Need]:
-        """Yield a clean if one broke off, or if the cleaning policy no longer keeps some files."""
+        """Yield a clean if one broke off, or if the cleaning policy no longer keeps some files.
+
+        While a clean is pending, no other is planned.
+        """
         pending = [instant for instant in self.walked.timeline.pending if instant.action == "clean"]
         if pending:
             if not self._beats(pending[0]):
@@ -167,7 +173,10 @@ class TableNeeds:
             yield Need(why, "archive")
 
     def _compactions(self) -> Iterator[Need]:
-        """Yield the next compaction or log compaction: a plan without a process, else a compaction that is due."""
+        """Yield the next compaction or log compaction: a plan without a process, else a compaction that is due.
+
+        While a process is at work on a compaction, no other is announced.
+        """
         timeline, settings = self.walked.timeline, self.upkeep.compaction
         if self.walked.table.config.table_type != MERGE_ON_READ:
             return
@@ -215,10 +224,13 @@ class TableNeeds:
         return suspect.judge(may_wait=False)
 
     def _has_no_process(self, plan: Instant) -> bool:
-        """Return whether no living process carries out the plan of a pending instant."""
+        """Return whether no living process carries out the plan of a pending instant.
+
+        A process of another engine leaves no claim, so its heartbeat decides once the instant is inflight.
+        """
         if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
             return plan.state == State.REQUESTED or not self._beats(plan)
-        # Only a write holds a reserve on the disk, so a missing reserve says nothing about other instants.
+        # Not by `is_given_up`: only a write holds a reserve, so a missing reserve says nothing about other instants.
         return not self._judge(plan).alive
 
     def _beats(self, instant: Instant) -> bool:

@@ -23,7 +23,10 @@ def in_words(table: Table, instant: Instant) -> str:
 
 
 def since_in_words(table: Table, instant: Instant) -> str:
-    """Return since when a pending instant's process is at work, in words; empty if that is unknown."""
+    """Return since when a pending instant's process is at work, in words; empty if that is unknown.
+
+    That is the time of its claim; without a claim that of the instant's file, or else the time in the instant's name.
+    """
     storage, time = table.storage, instant.requested_time
     claimed_at = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
     moment = (

@@ -130,6 +130,7 @@ class HashedColumns:
 def doubts_of_one(side: HashedColumns, names: Sequence[str]) -> Doubts:
     """Return what must be checked so that rows of one table with equal values of some columns share a bucket."""
     side.check_names(names, "bucket_agg()")
+    # Then all that is hashed is equal, whatever the texts hold.
     if all(field in names for field in side.deciding):
         return Doubts(dates=side.dates())
     _refuse_hashed_names(side)

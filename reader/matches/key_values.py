@@ -67,7 +67,10 @@ def keys_of_values(
 
 
 def keys_by(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, by: Sequence[str]) -> pa.StringArray:
-    """Return the record keys of rows as if the key's columns other than ``by``, of numbers or days, were zero."""
+    """Return the record keys of rows as if the key's columns other than ``by``, of numbers or days, were zero.
+
+    So rows have equal texts if they agree in ``by``.
+    """
     fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
     columns = [
         plain(rows.column(field.name)) if field.name in by else _all_zero(rows.num_rows, field.type) for field in fields

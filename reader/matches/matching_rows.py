@@ -55,6 +55,7 @@ class MatchingRows:
 
     def _rows_of_slice(self, sought: SoughtPart, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice that have the keys; from a base file alone if it has no log files."""
+        # With `by` these are no whole keys, so that footers do not tell which files hold them.
         search = Search((), self.table_schema, None if by else sought.keys)
         keys_of = _stored_keys if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
         fields = number_columns(self.terms.config, self.table_schema)

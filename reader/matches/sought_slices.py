@@ -126,6 +126,7 @@ def _slice_finder(snapshot: Snapshot) -> _SliceFinder:
             elif bounds[bucket] < bounds[bucket + 1]:
                 positions = order[bounds[bucket] : bounds[bucket + 1]]
                 if len(candidates) > 1:
+                    # The hashes of all keys by one rule come before those by the other.
                     positions = np.unique(positions % len(keys))
                 yield file_slice, keys.take(pa.array(positions))
 

@@ -26,6 +26,7 @@ def sources_of(
     """
     is_of_now = shows_newest and metadata.is_of_now
     keys = search.keys
+    # A condition on partitions has left slices of other partitions out.
     rows = IndexedRows(metadata, slices, not search.columns & {*config.partition_fields})
     # Buckets have left slices out already, so the remaining slices are not whole partitions.
     has_index = is_of_now and RECORD_INDEX in metadata.names and not config.has_buckets
@@ -42,7 +43,7 @@ def sources_of(
 
 
 def names_rows(metadata: TrustedMetadata, config: TableConfig, search: Search) -> bool:
-    """Return whether an index of the whole table may name the rows themselves."""
+    """Return whether an index of the whole table may name the rows, which takes slices of all partitions."""
     if RECORD_INDEX not in metadata.names or config.has_buckets or search.columns & {*config.partition_fields}:
         return False
     return search.keys is not None or any(True for _ in _secondary_sources(IndexedRows(metadata, (), True), search))

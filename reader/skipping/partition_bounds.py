@@ -137,6 +137,7 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
     file_ids, times = (pc.struct_field(parts, [name]) for name in ("file_id", "time"))
     folders = pc.utf8_slice_codeunits(pc.struct_field(records, ["key"]), COLUMN_DIGITS, 2 * COLUMN_DIGITS)
     groups = pc.binary_join_element_wise(folders, file_ids, "").dictionary_encode().indices
+    # Names that are none of base files, such as those of log files, have the last number, and stay.
     numbers = pc.fill_null(groups, len(groups)).to_numpy()
     padded = pc.fill_null(pc.utf8_rpad(times, _DIGITS, "0").cast(pa.int64()), 0).to_numpy()
     newest = np.zeros(len(groups) + 1, np.int64)

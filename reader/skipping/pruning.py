@@ -124,6 +124,7 @@ class Pruning:
             return pa.array([], pa.string())
         fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
         by_column = dict(zip(columns, zip(*combinations, strict=True), strict=True))
+        # The other columns of the key do not decide, so that they may be null.
         unknown_values = (None,) * len(combinations)
         arrays = [pa.array(by_column.get(field.name, unknown_values), field.type) for field in fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
@@ -162,6 +163,7 @@ class Pruning:
                 self._values_of_any(field, predicate) if isinstance(predicate, AnyOf) else _values_of(field, predicate)
             )
             if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
+                # The predicate allows any value, or values whose keys are unknown.
                 continue
             unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]
             allowed = unique if allowed is None else [value for value in allowed if value in unique]

@@ -76,6 +76,7 @@ def partitions_without_rows(
     from .metadata_sources import names_rows  # noqa: PLC0415 (brings fastavro along, which few reads need)
     from .partition_bounds import PartitionBounds  # noqa: PLC0415
 
+    # That index is known to be whole only by the rows of all partitions, so none may be left out here.
     if names_rows(trusted_metadata, config, search()):
         return NO_PARTITIONS
     empty_partitions = PartitionBounds(trusted_metadata, config, search()).without_rows()

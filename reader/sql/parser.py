@@ -255,6 +255,7 @@ class _Parser:
         try:
             pa.scalar(value, kind)
         except (pa.ArrowException, OverflowError):
+            # The column's type does not hold the value: compare both in a wider type.
             kind = pa.int64() if pa.types.is_integer(kind) and abs(value) < 1 << 63 else WIDE_DECIMAL
         return ConstantTerm(value, kind)
 

@@ -102,8 +102,10 @@ class Offset:
         older_times = frozenset(time for time in writes if time <= self.time)
         completed = [time for time, write in writes.items() if write.visible_since <= self.time]
         if self.writes is None:
+            # A time alone is a requested time if a write has it, and no write completed then.
             is_older = self.time in writes and all(write.visible_since != self.time for write in writes.values())
         else:
+            # The sum tells by which of the two times the writes until the offset were counted.
             is_older = self.writes == WriteSum.of(older_times) != WriteSum.of(completed)
         if not is_older:
             return self

@@ -30,7 +30,8 @@ logger = logging.getLogger("pyhudi")
 def end_of_batch(table: Table, settled: SettledWrites, after: str, until: str, limits: BatchLimits) -> str | None:
     """Return the completion time at which a batch ends; None if no write completed in the window.
 
-    A batch has at least one commit, and does not end before the first time as of which the table is still readable.
+    None, too, if writes that completed later are archived, as the table cannot be shown before these. A batch has at
+    least one commit, and does not end before the first time as of which the table is still readable.
     """
     writes_of_window = settled.between(after, until)
     if not writes_of_window or until < settled.archived_until:
@@ -65,6 +66,7 @@ def _end_within_limits(
         exceeds_limits = (limits.commits is not None and commits > limits.commits) or (
             limits.bytes is not None and size > limits.bytes
         )
+        # Writes that completed at the same time cannot be divided between batches.
         if exceeds_limits and commits > 1 and write.visible_since > end:
             break
         end = write.visible_since
@@ -149,7 +151,7 @@ class TableStream:
         return self._initial
 
     def prepare(self) -> None:
-        """Let `latest` never show more than what is complete now."""
+        """Let `latest` never show more than what is complete now, for a query that ends there (`availableNow`)."""
         _, self._latest_end = settled_timeline(self._table())
 
     def latest(self, start: Offset | None = None, limits: BatchLimits | None = None) -> Offset:
@@ -161,6 +163,7 @@ class TableStream:
         start = start or self._last_offset or self.initial()
         table = self._table()
         listed = table.timeline()
+        # Nothing happened since the last look, which found no batch.
         if self._last_look == (start, listed.instants):
             return start
         timeline, until = settled_timeline(table, listed)
@@ -257,7 +260,10 @@ class TableStream:
         return self._archived[1]
 
     def _check_writes(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
-        """Raise UnreadableTimeError if a write completed before an offset, and no batch until the offset had it."""
+        """Raise UnreadableTimeError if a write completed before an offset, and no batch until the offset had it.
+
+        An offset without the sum of its writes is not checked.
+        """
         if offset.writes is None:
             return
         present = times_until(writes, offset.time)
