@@ -79,7 +79,9 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
     ) -> CommitResult:
         """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
         rows = given_rows(df)
+        # Only timestamps without zone and columns of nulls take their types from the table.
         stored_columns = None if creates or not needs_stored_columns(rows.schema) else self._stored_columns()
+        # An iterator without a batch has no columns of its own, so it gets the table's.
         given_columns = rows.schema or stored_columns or pa.schema([])
         if columns is not None:
             given_columns = pa.schema([field for field in given_columns if field.name in columns])

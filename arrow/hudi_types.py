@@ -76,7 +76,7 @@ class HudiTypes:
 
 
 def needs_stored_columns(row_columns: pa.Schema | None) -> bool:
-    """Return whether the types that some rows take depend on the columns of their table."""
+    """Return whether some rows take types from their table's columns, as an iterator without a batch (None) does."""
     if row_columns is None:
         return True
     return any(_has_zoneless(field.type) or _has_null(field.type) for field in row_columns)
@@ -118,7 +118,10 @@ def _parts_of(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _hudi_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local: bool) -> pa.DataType:
-    """Return the type that values take for a column of the table, None for a new one; a type Hudi lacks stays."""
+    """Return the type that values take for a column of the table, None for a new one.
+
+    A type that Hudi lacks stays, and planning the write refuses it.
+    """
     data_type, types = _value_type(data_type), pa.types
     if types.is_null(data_type):
         return data_type if stored_type is None else stored_type

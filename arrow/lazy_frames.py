@@ -51,7 +51,7 @@ def necessary_for_polars(expression: pl.Expr, schema: pa.Schema) -> tuple[Predic
         tree = json.loads(expression.meta.serialize(format="json"))
         return necessary(_term(tree, schema))
     except (pl.exceptions.PolarsError, ImportError, RecursionError, ValueError):
-        # Polars does not serialize every expression.
+        # Polars does not serialize every expression. Without predicates the scan skips nothing.
         return ()
 
 
@@ -149,7 +149,7 @@ def _with_prefix(inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
 
 
 def _column(node: Any, schema: pa.Schema) -> ColumnTerm | None:
-    """Return a column, or one of whole numbers made wider, which keeps their order."""
+    """Return a column, or one of whole numbers made wider, which keeps their order; None for any other node."""
     node_name, inner = _single_entry(node)
     if node_name == "Cast" and inner["dtype"] == {"Literal": "Int64"}:
         column = _column(inner["expr"], schema)
@@ -179,7 +179,7 @@ def _constant(node: Any) -> pa.Scalar | None:
 
 
 def _values(node: Any) -> pa.Array | None:
-    """Return the values of a list, which is written as a stream of Arrow."""
+    """Return the values of a list, which is written as a stream of Arrow; None for any other node."""
     node_name, inner = _single_entry(node)
     if node_name == "Alias":
         return _values(inner[0])
@@ -215,6 +215,7 @@ class PolarsFilter:
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         """Return for which rows the expression holds; null counts as false."""
+        # An expression without columns has one value for all rows.
         if not self.columns:
             holds = pl.select(self.expression).item()
             return pa.repeat(pa.scalar(holds is True), rows.num_rows)

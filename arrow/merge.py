@@ -36,6 +36,7 @@ from .merging.terms import Sides, predicates_of_target
 from .rows import GivenRows, RowsComingOnce
 from .writing import RowWrite, TypedRows, run_again
 
+# The parts of a source, and the entries of places, may each take such a share of a write's memory.
 _SHARES = 4
 
 
@@ -208,6 +209,7 @@ class _Attempt:
         checked_changes = CheckedChanges.of(self.table, changed_rows.open, stored_rows.rows_at, memory // _SHARES)
         compute_seconds = time.monotonic() - start
         rows = TypedRows(checked_changes.schema, checked_changes.rows, None)
+        # Counting has read all changes, so `rows_read` is complete.
         write = RowWrite(
             self.work.path,
             self.work.storage,
@@ -228,12 +230,14 @@ class _Attempt:
         by_source = [ready for ready in self.clauses if ready.clause.side is Side.BY_SOURCE]
         for ready in by_source:
             self.rows_read.append(ReadRows(() if ready.condition is None else predicates_of_target(ready.condition)))
+        # An update: its single clause is about rows of the table.
         if self.source is None:
             for batch in stored_rows.all_rows(self.rows_read[0].predicates):
                 yield from changes.of_stored(batch)
             return
         columns = self.sides.source
         assert columns is not None  # noqa: S101 (for the type checker)
+        # If a matching row were gone, a clause for rows without a match would take its source row.
         absence = any(ready.clause.side is Side.NOT_MATCHED for ready in self.clauses)
         placed_source = PlacedSource(self.table, columns, self.match.by_key)
         # A row of the table without a match in one part may have one in another.

@@ -88,6 +88,7 @@ class PinnedRows:
         if self.limit == 0:
             return
         rows_left = self.limit
+        # A read with a limit ends early, so it needs no advice to give a condition.
         rows = scan(
             self.snapshot,
             self.schema.names,

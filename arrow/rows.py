@@ -59,6 +59,7 @@ def given_rows(rows: Any) -> GivenRows:
         return _in_memory(rows)
     if library == "pandas" and hasattr(rows, "columns"):
         return _in_memory(_of_pandas(rows))
+    # A dataset of pyarrow, which opens its rows anew each time.
     if hasattr(rows, "scanner") and hasattr(rows, "to_batches"):
         return GivenRows(rows.schema, lambda: iter(rows.to_batches()))
     if isinstance(rows, pa.RecordBatchReader):

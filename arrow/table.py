@@ -202,6 +202,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
         if not table_exists and record_key == "" and self._resolve(options, WRITING).options.record_key is None:
             raise self._lacks_key()
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
+        # If the argument is absent, the key of the options or of the table counts.
         of_table = terms.without_key() if record_key == "" else {**terms.key(), **terms.without_key()}
         write_options = _with_operation(mode, of_table, options)
         return self._write_rows(df, write_options, timestamps, creates=not table_exists, overwrite=mode == "overwrite")

@@ -86,6 +86,7 @@ class RowWrite:
         """Write rows, again and again until the write completes or its time is over."""
         from ..operations.write.turns import Turn  # noqa: PLC0415 (see methods/__init__.py)
 
+        # Small writes of several threads at once would take longer than one after another, and meet each other.
         few = rows.nbytes is not None and rows.nbytes <= _FEW_BYTES
         with Turn(self.storage.path) if few else nullcontext():
             return run_again(self.storage, self.resolved, lambda write_id, past: self.attempt(rows, write_id, past))
@@ -97,6 +98,7 @@ class RowWrite:
 
         options = self.resolved.options
         request = options.to_write_request(self.path, rows.schema, overwrite=self.overwrite)
+        # Raises if there is no table and the write may not make one, or if the options do not fit the table.
         find_target(request, self.storage, creates=self.creates)
         settings = replace(
             request.write,
@@ -107,6 +109,7 @@ class RowWrite:
         )
         plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))
         result = self._carry_out(plan, rows)
+        # No service follows if nothing was written, or if an earlier call completed the write.
         if not result.instant or plan.replays is not None:
             return result
         return with_services_after(result, plan.storage, seen.timeline, options)

@@ -72,6 +72,7 @@ class PyHudiDataSource(DataSource):
             MissingColumnError: The table lacks a column of the option ``columns``.
             TableError: The table cannot be read.
         """
+        # `absolute_for` asks for the path: the name of the only column is the answer.
         if ONLY_PATH in self.options:
             return StructType([StructField(self._path(), NullType())])
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
@@ -139,6 +140,7 @@ class PyHudiDataSource(DataSource):
             requested_schema(snapshot.schema, schema, path),
             options,
             () if predicates_text is None else parse_predicates(predicates_text, snapshot.schema),
+            # Beside a moment of `HudiTable`, Spark itself reads the slices without logs, unless `WHOLE` asks for all.
             merged_alone=moment is not None and self._carried_text(WHOLE) is None,
             buckets=self._carried_buckets(),
         )
@@ -176,6 +178,7 @@ class PyHudiDataSource(DataSource):
         """
         options, path = self._parsed(reading=True)
         _refuse_other_columns(options, schema, path)
+        # Raises for options that a stream cannot have.
         options.to_stream()
         if find_spec("pyspark.sql.streaming.datasource") is None:
             from .stream.source import HudiStreamReader  # noqa: PLC0415 (as above)

@@ -114,6 +114,7 @@ def create_table(
     _check_kept(plan, path)
     if dry_run:
         return True
+    # Another process may have made a table meanwhile.
     if not create_config(storage, plan.new_config):
         raise _exists(path, open_call)
     _make_timeline_folder(plan.table)
@@ -125,6 +126,7 @@ def create_table(
 def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) -> None:
     """Refuse an existing table that lacks what the arguments ask for or has other columns."""
     config, requested = table.config, request.table
+    # `find_target` has compared what the arguments name; columns that they leave out count here, too.
     for words, mine, theirs in (
         ("is partitioned by", requested.partition_fields or (), config.partition_fields),
         ("is ordered by", requested.ordering_fields or (), config.ordering_fields),

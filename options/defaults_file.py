@@ -45,6 +45,7 @@ def read_defaults() -> list[Line]:
     """
     lines = _lines_of_the_machine()
     folder = os.environ.get(FOLDER_VARIABLE, "").rstrip("/")
+    # The lines of the machine's folder are there already.
     if folder and folder.removeprefix("file://") != FOLDER_OF_THE_MACHINE:
         try:
             lines += _read_lines(f"{folder}/{FILE_NAME}", ())

@@ -48,7 +48,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
     __slots__ = ()
 
     def find(self, key: str) -> ExplainedOption:
-        """Return an option under any of its names; raise KeyError if there is none."""
+        """Return an option under any of its names, with the value that counts; raise KeyError if there is none."""
         lower = key.lower()
         names = {lower, OPTIONS[str(name_of(lower))].key} if name_of(lower) else {lower}
         for option in self:

@@ -32,6 +32,7 @@ def options_of_query(
             "table as of the newest compaction.",
             "Leave since or read_optimized out.",
         )
+    # For a snapshot it is None, which counts as not given.
     query_type = "read_optimized" if read_optimized else since and "incremental"
     return {QUERY_TYPE: query_type, AS_OF: as_of, BEGIN: since, END: until}
 

@@ -222,6 +222,7 @@ def _counting_and_unused(
         for topic, option in by_topic.items()
         if topic in topics_of_call
     ]
+    # Settings of other scopes are neither: they may count for another operation.
     relevant = [
         option for topic, option in by_topic.items() if topic not in topics_of_call and _scope_of(option.key) in scopes
     ]
@@ -331,7 +332,10 @@ def _scope_of(key: str) -> Scope:
 
 
 def _may_describe(key: str, config: TableConfig) -> bool:
-    """Return whether a setting may say something about an existing table."""
+    """Return whether a setting may say something about an existing table.
+
+    Of the options about tables, only those do that Apache Hudi may not have recorded and the properties lack.
+    """
     name = name_of(key)
     if _scope_of(key) is not Scope.TABLE:
         return True

@@ -311,7 +311,7 @@ def family(field: SettingsField, *, secret: bool = False) -> Any:
 def settings_of(settings_class: type[Settings], options: BaseModel, **worked_out: Any) -> Settings:
     """Return a settings value, and the values nested in it, as the options set their fields.
 
-    ``worked_out`` has the fields that more than one option decides, or none.
+    ``worked_out`` has the fields that more than one option decides, or none; other fields keep their defaults.
     """
     options_by_field = _options_by_field(type(options))
     for field in fields(cast(Any, settings_class)):

@@ -317,7 +317,7 @@ class IndexContract(_Base):
 
     def test_keys_that_inserts_added_twice(self) -> None:
         """A delete removes a key from every file group into which inserts without a lookup put it."""
-        # Log files meet one row of a key that a base file holds twice.
+        # Copy-on-write alone: log files meet one row of a key that a base file holds twice.
         table = self.table("copies")
         model = Model(is_global=self.index_of(table, made=False).is_global)
         for ts, small in ((1, 0), (2, 0), (3, 1 << 20)):

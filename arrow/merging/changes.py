@@ -30,7 +30,9 @@ from .matching import RowMatch
 from .source import places_of
 
 # Columns of a row of changes besides those of the table, as `ChangedPlaces` takes them. ``moved`` tells a row that
-# comes from elsewhere in the table.
+# comes from elsewhere in the table. A row is OLDER if its stored row has the greater ordering value, OPEN if a
+# placeholder would keep a stored value, UNPROVEN if the table may hold a row at the place that it enters, and SHIFTED
+# if it stays and its path changes alone.
 ROLE, PLACE_KEY, PLACE_PATH, ROW = "_pyhudi_role", "_pyhudi_place_key", "_pyhudi_place_path", "_pyhudi_row"
 OLDER, OPEN, UNPROVEN, SHIFTED = "_pyhudi_older", "_pyhudi_open", "_pyhudi_unproven", "_pyhudi_shifted"
 MOVED = "_pyhudi_moved"
@@ -65,6 +67,7 @@ class ClauseChanges:
         prefix = f"{TARGET}."
         clause_columns = self.match.columns.union(*(ready.columns for ready in self.clauses))
         needed = {name.removeprefix(prefix) for name in clause_columns if name.startswith(prefix)}
+        # Placeholders are compared with the stored values of all columns.
         kept_names = self.table.schema.names if self.table.leaves_open else map(root_of, self.table.kept_of_deletes)
         needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept_names} & {*self.table.schema.names})}
         return sorted(needed)
@@ -128,7 +131,10 @@ class _ClauseRows:
         yield from self._changes_of_live_rows(new_rows)
 
     def _changes_of_live_rows(self, new_rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the changes of rows that are no deletes; a row that moves makes two changes."""
+        """Yield the changes of rows that are no deletes; a row that moves makes two changes.
+
+        Under a global index, a row whose path alone changes stays, and counts as shifted.
+        """
         if self.ready.clause.kind is ClauseKind.INSERT:
             keys, paths = places_of(new_rows, self.merge.table)
             opens = self._has_placeholder(new_rows) if self.merge.table.leaves_open else None
@@ -203,6 +209,7 @@ class _ClauseRows:
     ) -> pa.RecordBatch:
         """Return rows of changes that have one role at their places."""
         count = new_rows.num_rows
+        # Without `keeps_place`, rows that stay have been compared with their old places already.
         if has_stored_row and (role != STAYS or self.ready.keeps_place):
             self._refuse_other_spelling(new_rows, keys, paths)
         numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if has_stored_row else pa.nulls(count, pa.string())
@@ -263,7 +270,10 @@ class _ClauseRows:
         return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     def _unproven(self, new_rows: pa.RecordBatch) -> Mask:
-        """Return for which new rows the table may hold a row: those without a partition's name share one."""
+        """Return for which new rows the table may hold a row at their place, although they have no match.
+
+        Rows without a partition's name share a partition; a match by computed keys and paths finds them there, too.
+        """
         unproven = np.full(new_rows.num_rows, not self.ready.proves_new, np.bool_)
         if self.merge.match.by_key:
             return unproven
@@ -294,7 +304,10 @@ class _ClauseRows:
 
 
 def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
-    """Return which values of a column are placeholders for the stored value; None if the column has none."""
+    """Return which values of a column are placeholders for the stored value; None if the column has none.
+
+    The columns of keys, partitions and order have none, nor has the delete flag.
+    """
     mode, word = table.config.partial_update_mode, table.config.unavailable_value
     if mode is None or name in table.kept_of_deletes:
         return None

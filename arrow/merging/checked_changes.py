@@ -182,6 +182,7 @@ class _CountedPlaces:
             entries = entries.select(COLUMNS).append_column(RANK, pa.array(ranks))
         places = ChangedPlaces.of(entries, anywhere=table.is_global)
         role = entries.column("role")
+        # The write itself refuses rows without a key.
         unproven = pc.and_(pc.fill_null(entries.column("unproven"), False), pc.is_valid(entries.column(KEY)))
         comes = entries.filter(unproven).select([KEY, PATH])
         leaves = entries.filter(pc.or_(pc.equal(role, GOES), pc.equal(role, LEAVES))).select([KEY, PATH])

@@ -43,6 +43,7 @@ class ReadyClause:
         values = {}
         for name, value in values_of_clause.items():
             term = sides.value(value, clause.side, clause.method)
+            # A delete has stored values and nulls alone.
             if clause.kind is not ClauseKind.DELETE:
                 check_fits(term.kind, table.schema.field(name), clause.method, table.path)
             values[name] = term

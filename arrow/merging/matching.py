@@ -84,7 +84,10 @@ class RowMatch:
         return inserts and all(is_column(values[root], SOURCE, root) for _, root in table.place_roots)
 
     def pairs(self, source: pa.RecordBatch, target: pa.RecordBatch) -> Iterator[tuple[Positions, Positions]]:
-        """Yield the positions of rows with equal values, in the source and in the table."""
+        """Yield the positions of rows with equal values, in the source and in the table.
+
+        If no values have to be equal, these are all pairs of a row of each.
+        """
         if self.equal:
             of_source, of_target = _joined(source, target, self.equal)
             for start in range(0, len(of_source), _PAIRS):
@@ -104,7 +107,10 @@ class RowMatch:
 
 
 def matched_by(on: On, sides: Sides, table: ChangedTable) -> RowMatch:
-    """Return how rows match by what a user gives; raises `InvalidOptionError` and `MissingColumnError`."""
+    """Return how rows match by what a user gives; raises `InvalidOptionError` and `MissingColumnError`.
+
+    A text that is no name of a column is a condition.
+    """
     assert sides.source is not None  # noqa: S101 (for the type checker)
     if on is None:
         return _by_key(sides, table)
@@ -186,6 +192,7 @@ def _equal_of_expression(expression: pc.Expression, sides: Sides) -> Iterator[Eq
     """Yield the columns of both sides that an expression equates, as far as pyarrow and a join by values agree."""
     columns = sides.joined(Side.MATCHED)
     for names in equal_columns(expression):
+        # The prefix of the source sorts before that of the table.
         mine, theirs = sorted(names)
         kinds = [columns.field(name).type for name in (mine, theirs)]
         if not (_is_of(SOURCE, mine) and _is_of(TARGET, theirs)) or kinds[0] != kinds[1]:

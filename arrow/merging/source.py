@@ -75,6 +75,7 @@ class PlacedSource:
                 waiting, size = [], 0
             waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
             size += batch.nbytes
+        # A source without rows is an empty part: clauses for rows of the table without a match still apply.
         yield self._part(waiting)
 
     def _part(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -90,6 +91,7 @@ class PlacedSource:
 def places_of(rows: pa.RecordBatch, table: ChangedTable) -> tuple[pa.Array, pa.Array]:
     """Return the record keys and partition paths that a write computes for rows; null if a row has no key."""
     generator = KeyGenerator(table.config, table.schema)
+    # Raises for columns that cannot make keys or paths.
     generator.check(rows.schema)
     blank = reduce(pc.and_, (_is_blank(rows, name) for name in table.config.record_key_fields))
     keyless = mask(blank)

@@ -85,6 +85,7 @@ class StoredRows:
         names = key_columns(config, schema, match.same_columns) or hashed_columns(config, schema, match.same_columns)
         if names is None:
             return None
+        # A null equals nothing, so its row has no match.
         values = pa.Table.from_batches([source.select(names)]).drop_null()
         return keys_of_values(config, schema, values, anywhere=self.table.is_global)
 
@@ -107,6 +108,7 @@ def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: Change
     predicates: list[Predicate] = []
     for name in bounded:
         values = pa.chunked_array([source.column(name).filter(pa.array(may_match))])
+        # Rows that match by computed paths may differ in the values, as in a partition of times.
         if not match.by_key or table.names_places(name, values):
             predicates += predicates_of(name, values)
     return predicates

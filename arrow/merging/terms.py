@@ -240,6 +240,7 @@ def _cast(values: pa.Array, to_type: pa.DataType) -> pa.Array:
     types, from_type = pa.types, values.type
     if types.is_string(to_type) and types.is_timestamp(from_type):
         texts = values.cast(pa.timestamp("us")).cast(pa.string())
+        # Spark shows no zeros at the end of a fraction.
         return pc.replace_substring_regex(texts, r"\.?0*$", "")
     if types.is_temporal(from_type) == types.is_temporal(to_type) or not (_is_number(from_type) or _is_number(to_type)):
         return values.cast(to_type)

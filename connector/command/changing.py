@@ -127,6 +127,7 @@ def _run_round(line: CommandLine) -> int:
         line.output.note(failure.error)
     if not round_result.failed:
         return 0
+    # A failure holds the text of its error, which names the class.
     error = from_spark(Exception(round_result.failed[0].error))
     return FAILED if error is None else exit_code(error)
 
@@ -135,6 +136,7 @@ def _print_needs(line: CommandLine) -> int:
     """Print what a round would find to do, by the state of the table."""
     output = line.output
     chosen = frozenset(line.arguments.service) or frozenset(name for name, service in SERVICES.items() if service.due)
+    # A need may be a round of one service, such as rollback.
     needs = [
         need for need in state_of(line).needs if {need.service, need.arguments.get("service", need.service)} & chosen
     ]
@@ -161,6 +163,7 @@ class _Signals:
         self._handlers_before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
+        # Python lets the main thread alone set handlers.
         if threading.current_thread() is threading.main_thread():
             self._handlers_before = {
                 number: signal.signal(number, self._hear) for number in (*_SIGNALS, signal.SIGALRM)

@@ -60,6 +60,7 @@ def refuse_strange_texts(arguments: argparse.Namespace) -> None:
                 # Its value may be a secret.
                 key = word.partition("=")[0].replace("\0", "")
                 raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
+            # Raises for such a text; what it returns is the word.
             text(CallArgument(f"The command {arguments.operation}", name, word))
 
 
@@ -79,6 +80,7 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
     if namespace.operation == COMPLETION:
         print(completion(parser, namespace.shell), end="")  # noqa: T201 (the command's interface)
         return 0
+    # A program that calls this function may use pandas itself.
     if arguments is None and reads(namespace):
         sys.meta_path.insert(0, _NoPandas)
     with _logged(entry):

@@ -62,6 +62,7 @@ class ParsedCondition:
         """Return the columns to read so that ``wanted`` can be shown and the condition evaluated."""
         extra = [schema.field(name) for name in schema.names if name in self.columns and name not in wanted.names]
         read_columns = pa.schema([*wanted, *extra])
+        # `columns` goes by names in a text; if the condition needs others, all columns are read.
         if Judge(spark, read_columns).refused(self.condition) is None:
             return read_columns
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
@@ -176,6 +177,7 @@ class Judge:
         for condition, text in zip(conditions, texts, strict=True):
             for reading in range(_READINGS):
                 node = ShownText(self._schema, reading).parse(text)
+                # A tree without predicates is of no use, so there is nothing to prove.
                 if not node.implied_predicates(True, lambda value: value):
                     break
                 try:
@@ -198,6 +200,7 @@ def conjuncts(text: str) -> list[str]:
     depth = cases = betweens = 0
     for match in _PIECE.finditer(text):
         word = match["word"].upper() if match["word"] else ""
+        # Comments, odd quotes and raw texts (r'…') may hide an AND.
         if match["unclear"] or (word == "R" and text[match.end() : match.end() + 1] in {"'", '"'}):
             return [text]
         depth += bool(match["open"]) - bool(match["close"])

@@ -69,7 +69,7 @@ _WIDTHS = {name: width for width, name in _INTEGERS.items()}
 
 
 def readings(text: str, column_type: pa.DataType) -> Iterator[Literal]:
-    """Yield the possible meanings of Spark's text of a constant beside a column of type ``kind``, the likeliest first.
+    """Yield the possible meanings of Spark's text of a constant beside a column of a type, the likeliest first.
 
     Nothing is yielded if the value is uncertain.
     """

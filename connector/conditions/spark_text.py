@@ -114,6 +114,7 @@ class ShownText:
             literals = tuple(part for part in several if part is not None)
             return Among(column, literals) if len(literals) == len(several) else None
         operator = _OPERATOR.match(remaining)
+        # A column may follow the operator in the place of a constant.
         if not operator or remaining[operator.end() :] in self._kinds:
             return None
         literal = self._literal(remaining[operator.end() :], value_type)
@@ -181,7 +182,10 @@ class ShownText:
         return Beginning(name, re.split(r"[%_\\]", text)[0], make) if comparison == "LIKE" else Opaque(make)
 
     def _quoted_again(self, text: str) -> Node | None:
-        """Parse a function call compared with a text; the result gives no predicate."""
+        """Parse a function call compared with a text; the result gives no predicate.
+
+        With the quotes that Spark's text lacks, Spark can take the whole for the same, and other parts give theirs.
+        """
         match = _OF_CALL.fullmatch(text)
         if not match or any(mark in match[3] for mark in "()") or match[3] in self._kinds or match[3][:1].isdigit():
             return None

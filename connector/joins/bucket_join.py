@@ -82,7 +82,7 @@ class BucketedRows:
 
 
 def certain(doubts: Doubts, path: str) -> Column | None:
-    """Return a condition that holds for every row whose bucket is certain, and fails for any other."""
+    """Return a condition that holds for every row whose bucket is certain, and fails for any other; None if all are."""
     texts = [sf.col(name) for name in doubts.texts]
     uncertain = [(text.contains(",") & text.contains(":")) | text.isin(*_PLACEHOLDERS) for text in texts]
     uncertain += [sf.col(name) < sf.lit(_FIRST_GREGORIAN).cast("date") for name in doubts.dates]
@@ -99,7 +99,7 @@ def certain(doubts: Doubts, path: str) -> Column | None:
 
 
 def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGroup]:
-    """Return groups of buckets, at least one."""
+    """Return groups of buckets, at least one, so that `union` has a DataFrame with the columns of the result."""
     by_bucket = [side.by_bucket for side in sides]
     size = sum(file_slice.size for side in by_bucket for file_slice in side.slices)
     groups = group_buckets(by_bucket, wanted_groups(sides[0].rows.spark, size) if tasks is None else tasks)

@@ -157,6 +157,7 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
     arrives = _arrives(changes, changed_rows)
     if not changed_rows.counts.deletes and not changed_rows.left:
         return rows.select(*_columns(changes), *arrives)
+    # No row moves, enters the place of a delete or is deleted twice: a flag on each row is enough.
     if not changed_rows.replaced and not changed_rows.left and not changed_rows.again:
         return rows.select(*_columns(changes, is_delete()), *arrives)
     stays = [sf.lit(STAYS).cast("tinyint").alias(ARRIVES)] if arrives else []

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Columns of a row of changes besides those of the table. `KEY` and `PATH` are the new key and partition path.
+# PROVEN: the table certainly has no row at the place of an insert. OLDER: a lesser ordering value than the old row's.
 KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
 OLD_KEY, OLD_PATH, ROW_NUMBER = "_pyhudi_old_key", "_pyhudi_old_path", "_pyhudi_row_number"
 _OLD = {KEY: OLD_KEY, PATH: OLD_PATH}
@@ -40,6 +41,7 @@ NEW_ORDER, OLD_ORDER = "_pyhudi_new_order", "_pyhudi_old_order"
 # OPEN: some column keeps the stored value of any row that this row replaces. KEPT: some column keeps the value of this
 # row's own old version, which had a value there.
 OPEN, KEPT = "_pyhudi_open", "_pyhudi_kept"
+# Before the name of a column, its value in the old row; before `KEY` and `PATH`, the place that the source has.
 WAS = "_pyhudi_was_"
 
 _PREFIX, _WAS_OPEN = "_pyhudi_", "_pyhudi_was_open_"
@@ -114,6 +116,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         keyed_source, matching = match(source, on, target)
         near_rows = NearRows.of(keyed_source, on, target, clauses, columns)
         keyed_source = keyed_source if near_rows is None else near_rows.source
+        # Collected values say now what is read; without them Spark notes bounds while the query runs.
         if reads is not None and near_rows is not None and near_rows.values is not None:
             reads = reads.of_values(near_rows.values)
         keyed_source = keyed_source if reads is None else reads.with_bounds(keyed_source)
@@ -263,6 +266,7 @@ class _Choice:
         for clause, values in zip(self.clauses, self.values, strict=True):
             value_columns = {name: as_column(value, clause.method) for name, value in values.items()}
             frame = self.frames[clause.side]
+            # A delete has stored values and nulls alone, whose casts need no check.
             cast_columns.append(
                 {name: column.cast(kinds[name].dataType) for name, column in value_columns.items()}
                 if clause.kind is ClauseKind.DELETE
@@ -302,7 +306,10 @@ class _Choice:
         return old_columns
 
     def _marked(self, rows: DataFrame) -> DataFrame:
-        """Turn rows whose new values mark them as deletes into deletes at their old places."""
+        """Turn rows whose new values mark them as deletes into deletes at their old places.
+
+        An insert with such values changes nothing.
+        """
         marks = self.target.marks_of_deletes
         if not marks:
             return rows

@@ -71,6 +71,8 @@ def _entries(changes: MergeChanges) -> DataFrame:
         """Return the columns of an entry.
 
         ``comes`` says whether it is about the row's new place, ``goes`` whether about the place of its old row.
+        An entry's `PROVEN` says the contrary: that the row enters a place where the table may hold a row. Its `OPEN` is
+        `KEPT` if the row does not enter.
         """
         left_open = sf.when(comes, sf.col(OPEN)).otherwise(sf.col(KEPT)) if changes.leaves_open else sf.lit(False)
         return [
@@ -166,6 +168,7 @@ def _refuse_occupied_places(changes: MergeChanges) -> None:
     leaves = changes.leaves
     comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | leaves)
     goes = changes.rows.where(is_delete() | leaves)
+    # A row that moves may enter a place whose row is not among `stored_rows`.
     stored_rows = changes.target.rows if changes.stored_rows is None or changes.moves else changes.stored_rows
     stored_places = stored_rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
     left_places = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*place_columns)

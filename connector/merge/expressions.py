@@ -106,6 +106,7 @@ def cast_values(
             f"{what} gives the column {field.name!r} of the table {table}, of the type {column_type.simpleString()}, "
         )
         cast[field.name] = _cast(values[field.name], field.dataType, column_type, error_start)
+    # Spark analyses the casts here, so that an error names ``what``.
     changed_columns = [column for name, column in cast.items() if column is not values[name]]
     if changed_columns:
         with explained(what):
@@ -193,7 +194,10 @@ def _fits(from_type: T.DataType, to_type: T.DataType) -> bool:
 
 
 def by_number(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
-    """Return a Column that selects a value by a number: each choice has the user's value, its Column and its number."""
+    """Return a Column that selects a value by a number: each choice has the user's value, its Column and its number.
+
+    Choices with one SQL text share a Column.
+    """
     numbers: dict[Any, tuple[Column, list[int]]] = {}
     for value, column, choice_number in choices:
         numbers.setdefault(value if isinstance(value, str) else id(value), (column, []))[1].append(choice_number)

@@ -97,7 +97,10 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
 
 
 def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[str], list[str]]:
-    """Return columns of one type and value in rows that match, and the conditions that may be about the table alone."""
+    """Return columns of one type and value in rows that match, and the conditions that may be about the table alone.
+
+    Both are empty if ``on`` is a Column, in which pyhudi finds no equality.
+    """
     if on is None:
         names: Sequence[str] = target.matched_fields
         other_conditions: list[str] = []
@@ -116,7 +119,7 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
 
 
 def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
-    """Return the values with each Column that is a plain column of one side as its SQL text.
+    """Return the values with each Column that is a plain column of one side as its SQL text, for `is_column`.
 
     The text of a Column, such as ``source.id``, may also be that of a literal, so Spark compares the two.
     """

@@ -172,6 +172,7 @@ def _read_columns(
         expressions += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
     texts = [value.lower() for value in expressions if isinstance(value, str) and not is_of_side(value, SOURCE)]
     if (
+        # Placeholders, Columns and stars may need any column.
         target.leaves_open
         or any(isinstance(value, Column) for value in expressions)
         or any("*" in text for text in texts)

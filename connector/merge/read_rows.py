@@ -82,6 +82,7 @@ class MergeReads:
         """Return what is read, given the values of all source rows that may match."""
         if self.match_predicates is None:
             return self
+        # No row of the source can have a match.
         if not values.num_rows:
             return replace(self, match_predicates=None, columns=())
         names = [
@@ -104,6 +105,7 @@ class MergeReads:
         if self.match_predicates is None:
             return self.by_source
         noted = _noted_bounds(self.bounds) if self.columns and self.notes_bounds else {}
+        # Rows with unnamed values share a partition, so bounds say nothing of the rows there.
         names = [name for name in self.columns if noted and not noted.get(f"{_UNNAMED}{name}")]
         if any(noted[f"{_LEAST}{name}"] is None for name in names):
             # No row of the source can have a match.

@@ -54,7 +54,7 @@ class BatchKeys:
         )  # O(partitions)
 
     def complete(self, timeline: Timeline, instant_time: str) -> None:
-        """Keep what the batch learned, after its instant completed."""
+        """Keep what the batch learned, after its instant completed; nothing if the timeline lacks the instant."""
         instant = timeline.write_at(instant_time)
         if instant is None:
             return

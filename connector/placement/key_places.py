@@ -101,7 +101,7 @@ class Tagging:
         return self.target.operation.name in {INSERT, UPSERT}
 
     def keep(self, rows: DataFrame) -> DataFrame:
-        """Persist rows that are used twice, until the write is done."""
+        """Persist rows that are used twice, until the write is done, if the options let Spark keep them."""
         if self.settings.lookup.caches:
             rows = rows.persist()
             self.on_exit.callback(rows.unpersist)
@@ -258,7 +258,8 @@ class KeyLookup:
     def may_have_copies(self, keyed: DataFrame) -> bool:
         """Return whether an overwrite of partitions may leave some of its keys in two partitions.
 
-        The commit decides then: it refuses the write, or deletes the copies.
+        The commit decides then, as for a write that folds its rows, or if tasks cannot look the keys up: it refuses the
+        write, or deletes the copies.
         """
         if self.work.target.operation.rules.fold:
             return True
@@ -337,6 +338,7 @@ class KeyLookup:
         None if this Spark cannot read all files. Raises as `UnnotedIndex.refuse_elsewhere`.
         """
         index, view = self.index, self.seen.view
+        # Only this index, of tables that record none, refuses keys that other partitions hold.
         if not isinstance(index, UnnotedIndex):
             return places
         pairs = self.work.keep(cast("DataFrame", places.pairs))

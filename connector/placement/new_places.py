@@ -69,6 +69,7 @@ class Places:
         for path in paths:
             shares = self.shares.get(path)
             rewritten_ids.append(repeating.get(path, []))
+            # All new keys of such a partition go to its first new file group.
             if shares is None:
                 bits.append(1)
                 names += [FIRST_NEW, FIRST_NEW]

@@ -40,6 +40,7 @@ def text_keys(rows: DataFrame, fields: tuple[str, ...]) -> dict[str, Column]:
 def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:
     """Return keyed rows, whose query fails with `DataError` for a new row that could share its key."""
     config, settings = work.target.config, work.settings
+    # For deletes, merges and updates, tasks compare the stored rows; merges and updates bring counts.
     if settings.keys.may_collide or settings.origin.counted is not None or work.target.operation.name == DELETE:
         return keyed
     fields = config.record_key_fields

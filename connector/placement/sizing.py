@@ -73,6 +73,7 @@ def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
 
 def parquet_bytes(df: DataFrame) -> int:
     """Return the bytes of rows as Parquet, estimated by a sample; 0 without rows."""
+    # Raises for a type that a Hudi table cannot hold.
     to_arrow(df.schema)
     sample = df.limit(SAMPLE_ROWS).toArrow()
     if not sample.num_rows:

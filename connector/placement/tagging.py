@@ -91,6 +91,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     found_keys: FoundKeys | None = None
     keeps_unique = keeps_keys_unique(work.target.operation.name, work.target.config)
     if work.looks_up or keeps_unique:
+        # An outside index first learns of the writes that it missed.
         catch_up(index, work.target.table)
     if keeps_unique and lookup.ranges.rows and lookup.may_have_copies(keyed):
         return None

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .key_places import KeyPlaces
 
 LEAVES = "_pyhudi_leaves"
+# Whether a row counts, and is a delete; whether a stored row is live, and wins against the incoming row; and since
+# when its slice exists. Whether a key has several places, and the row's own path.
 _GOES, _DELETED, _LIVE, _WINS = "_pyhudi_goes", "_pyhudi_deleted", "_pyhudi_live", "_pyhudi_wins"
 _SINCE = "_pyhudi_since"
 _SEVERAL, _OWN = "_pyhudi_several", "_pyhudi_own"
@@ -100,6 +102,7 @@ class UniqueKeys:
     def _resolved(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         """Return for each key and path the partition and file group that gets the row, and whether it moves."""
         states = self._states_of_stored_rows(winners, places)
+        # Where no task has looked, the stored row counts as live, and the incoming row wins.
         unknown_state = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
         places_with_states = places.withColumns(unknown_state)
         if states is not None:

@@ -99,6 +99,7 @@ def scan_files(
     frames += [by_source(with_logs)] if with_logs else []
     if frames:
         return reduce(DataFrame.union, frames)
+    # A part may be a side of a join, for which `no_rows` is made.
     return spark.createDataFrame([], to_spark(columns)) if part is None else no_rows(spark, to_spark(columns))
 
 

@@ -102,6 +102,7 @@ class HudiReader(DataSourceReader):
         )
         if not self._predicates and not self._merged_alone and self._buckets is None:
             advise_condition(snapshot, len({part.path for split in splits for part in split.parts}), _HOW)
+        # Later garbage collections pass over what this worker has imported.
         freeze_imports()
         return [InputPartition(split) for split in splits or [Split(())]]
 

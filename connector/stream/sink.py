@@ -179,6 +179,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             if results:
                 abort_batch(results)
                 return
+            # Without a message, only the query and the number of the batch tell what to undo.
             query_id = self._checkpoint.query_id()
             if query_id:
                 abort_numbered(open_storage(self._path, self._options_of_query.storage_options), query_id, batch_id)

@@ -70,6 +70,7 @@ class HudiStreamReader(DataSourceStreamReader):
         with worker_call(self._options.log_level):
             start_offset, end_offset = parse_offset(start, self._path), parse_offset(end, self._path)
             scan = self._stream.plan(start_offset, end_offset, self._columns, self._options.split_size)
+            # No write is between the offsets.
             if scan is None:
                 return []
             batch = scan.snapshot

@@ -43,7 +43,7 @@ _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
 def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
-    """Return the turn that a write needs; None if Spark writes, by the options or by the query."""
+    """Return the turn that a write needs; None if Spark writes: by the options, the query, or `colocate`."""
     by_options = options.write_local != "never" and options.place_rows != "always"
     return Turn(path) if by_options and POSITION not in df.columns and is_local(df) else None
 

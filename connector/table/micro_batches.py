@@ -119,7 +119,7 @@ class _Attempts:
     stopping: Callable[[], bool]
 
     def repeat(self, write: Callable[[], CommitResult]) -> CommitResult:
-        """Return the result of the first attempt that does not fail; pauses double."""
+        """Return the result of the first attempt that does not fail; pauses double, and the last attempt may raise."""
         for number in range(self.stream.retries):
             try:
                 return write()

@@ -91,11 +91,11 @@ def placed_rows(
     unplaced = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
         return _sorted_for_insert(df, target, options, request.write.sort), unplaced
-    # Rows that colocate() placed carry their position.
     # Only a task that has all rows of a file group can count their copies; otherwise the commit does.
     counts = request.write.origin.of_stored and target.config.table_type == MERGE_ON_READ
     needs_whole_groups = counts and not index_for(target.config).needs_lookup
     if target.config.generates_keys or not (
+        # Rows that colocate() placed carry their position.
         POSITION in df.columns or places(df, options.place_rows, needs_whole_groups=needs_whole_groups)
     ):
         return df, unplaced

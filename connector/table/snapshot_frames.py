@@ -58,7 +58,8 @@ def by_tasks(
 ) -> DataFrame | None:
     """Return the rows of at least one split, one task each; Spark believes them to have ``most_bytes``.
 
-    The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
+    The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas; the data source
+    reads them then.
     """
     all_splits: list[Split | SoughtSplit] = list(splits)
     if not _is_small(all_splits):
@@ -183,6 +184,7 @@ class SnapshotFrames:
     ) -> DataFrame:
         """Return the rows of file slices that Python has to merge; of the whole snapshot if ``merged`` is None."""
         options = self.resolved.options
+        # Spark pushes filters to the data source alone.
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)
             most_bytes = None if part is None else part.most

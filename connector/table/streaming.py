@@ -80,6 +80,7 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
         self._check_options(resolved.options, output_mode)
         if is_unnoted(open_table(self._storage).config) and output_mode != "complete":
             request = resolved.options.to_write_request(self._path, to_arrow(df.schema), overwrite=False, stream=True)
+            # The check of the options raises here, before the query starts.
             find_target(request, self._storage, creates=False)
         replaces = {OPTIONS["operation"].key: "insert_overwrite_table"} if output_mode == "complete" else {}
         texts = {**resolved.texts, **replaces, DEFAULTS_ENABLED: "false"}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
+# `placed_rows` sets these by the placement.
 _CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
 # Spark's process does not report inline services, so this process runs them after the commit.
 _AFTER_WRITES = (
@@ -157,6 +158,7 @@ class _Write:
             **({DELETES_READ: MARKED} if made_from.deletes_read else {}),
             **({OF_STORED: MARKED} if made_from.of_stored else {}),
             **({PAST: spell(past)} if past != NO_PAST else {}),
+            # This process runs the services after a batch.
             **(
                 {} if made_from.batch is None else {BATCH: spell(made_from.batch), OPTIONS["stream_upkeep_ms"].key: "0"}
             ),
