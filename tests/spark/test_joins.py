@@ -219,7 +219,7 @@ def test_rows_whose_bucket_is_not_certain_are_refused(spark: SparkSession, tmp_p
     write(tmp_path / "numbered", numbered, table=of_number)
     made = {path.name: HudiTable(spark, path) for path in tmp_path.iterdir()}
 
-    with pytest.raises(OptionConflictError, match="contain k. These are texts, in keys of other fields"):
+    with pytest.raises(OptionConflictError, match=r"contain k\. These are texts, in keys of other fields"):
         bucket_join(made["long"], made["short"], "k")
     # Where both sides spell their keys alike, nothing is in doubt.
     alike = bucket_join(made["long"], TableRows(made["long"], "k,line"), ["k", "line"], tasks=1)
