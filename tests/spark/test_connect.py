@@ -35,7 +35,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet as pq
 from pyhudi import HudiTable, TableRows, bucket_join, colocate, from_spark, suggest_buckets
-from pyhudi.connector.jobs import write
+from pyhudi.connector.write_job import write
 from pyhudi.errors import MissingColumnError, NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf

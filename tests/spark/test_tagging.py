@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector.jobs import write
 from pyhudi.connector.placement import tagging
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
 from pyhudi.connector.placement.key_places import KeyRanges
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
+from pyhudi.connector.write_job import write
 from pyhudi.errors import (
     CommitConflictError,
     DuplicateColumnError,
