@@ -120,6 +120,7 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
         state = _state_of(table, timeline, file.instant_time)
         if state == State.COMPLETED:
             return _numbers_in(table.storage, file)
+        # Apache Hudi obeys the rule of an instant that is not pending; pyhudi passes over its own file.
         if state is None and file.for_java:
             return BucketNumbers(
                 None,
@@ -134,7 +135,10 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
 
 def rules_without_instant(table: Table, timeline: Timeline) -> list[RuleFile]:
-    """Return the rule files that are newer than the rule in force and whose instants the table does not know."""
+    """Return the rule files that are newer than the rule in force and whose instants the table does not know.
+
+    A rescale that was rolled back may leave such a file.
+    """
     unknown = []
     for file in reversed(rule_files(table)):
         state = _state_of(table, timeline, file.instant_time)

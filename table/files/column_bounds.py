@@ -93,6 +93,7 @@ def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) ->
     """Return the bounds of a column over parts of a file, each of so many rows; none if a part does not say all."""
     nulls = [part.nulls for part in parts if part.nulls is not None]
     sizes = sum(part.size for part in parts), sum(part.uncompressed for part in parts)
+    # A part of nothing but nulls needs no bounds.
     with_values = [part for part, count in zip(parts, rows, strict=True) if part.nulls is None or part.nulls < count]
     least = [part.least for part in with_values if part.least is not None]
     greatest = [part.greatest for part in with_values if part.greatest is not None]

@@ -109,7 +109,7 @@ class KeyFooter:
         """Return the positions of the keys that the file may hold; no key that it holds is missing.
 
         ``keys`` come in the order of their bytes, none null; pass `FilterKeys` if many files are probed. Of more
-        than `FEW` keys in the range, either all or none are returned.
+        than `FEW` keys in the range, either all or none are returned. Without ``by_range`` the filter alone decides.
         """
         filter_keys = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
         start, end = 0, len(filter_keys.keys)

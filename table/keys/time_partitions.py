@@ -125,6 +125,7 @@ class TimePartitions:
         most_size = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
         size = np.abs(np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), 1)))
         valid = size <= most_size
+        # A null counts as the first unit of 1970, as in Apache Hudi.
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
         numbers = np.asarray(pc.fill_null(integers, 1))
         # Java's division rounds towards zero.
@@ -152,7 +153,10 @@ class TimePartitions:
         return local[codes], valid[codes]
 
     def _path_times(self, local: Millis, offset: Millis, *, tells_offset: bool) -> tuple[Millis, Mask]:
-        """Return the path's times for times of texts, and which of them exist in the input zone."""
+        """Return the path's times for times of texts, and which of them exist in the input zone.
+
+        If the texts tell their offsets, the input zone does not matter, and all exist.
+        """
         valid = np.ones(len(local), np.bool_)
         zone = self.output_zone or self.input_zone
         if zone is None:

@@ -36,7 +36,7 @@ def fold(
 
     A null ordering value is the least. Rows of ``resets`` win against all rows above them and lose against any row
     below, whatever their ordering values. Rows of ``yields`` lose against a reset above them if only such rows are
-    between. The fourth parameter has the rows' positions before a shuffle; None if they are in their order.
+    between. ``stood`` has the rows' positions before a shuffle; None if they are in their order.
     """
     code = key_codes(keys)
     if code is None:
@@ -79,7 +79,10 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
 def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
-    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows."""
+    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows.
+
+    ``resets`` and ``yields`` are as of `fold`.
+    """
     sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]

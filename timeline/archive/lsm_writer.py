@@ -170,21 +170,27 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
         input_names = tuple(file.name for file in inputs)
         newest = archive.manifests.replace_files([merged], input_names, needed=archive.needed)
         if name not in newest.names:
+            # Another process has merged some of these files first.
             return merged_files
         merged_files.append(MergedFile(name, input_names))
     return merged_files
 
 
 def tidy(archive: LsmArchive, merged_levels: int) -> None:
-    """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
+    """Delete old manifests with the files that they alone name, and old files that no manifest names.
+
+    The newest few manifests stay, and one more for each of ``merged_levels``.
+    """
     listing, now = archive.storage.list(archive.folder), archive.storage.file_time()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
     files_by_manifest = {number: archive.manifests.parse(number) for number in numbers}
     whole_numbers = [number for number in numbers if files_by_manifest[number] is not None]
     if not whole_numbers:
+        # No manifest tells which files are needed.
         return
     kept_numbers = {
         *whole_numbers[-(KEPT_MANIFESTS + merged_levels) :],
+        # Another process may be writing it.
         *(number for number in numbers if number > whole_numbers[-1]),
     }
     deleted_numbers = [number for number in numbers if number not in kept_numbers]
@@ -323,6 +329,7 @@ def _merge(archive: LsmArchive, aside: str, inputs: Iterable[ArchiveFile], name:
             parquet.add_key_value_metadata(_FOOTER)
         size = staged.publish()
     finally:
+        # After `publish` it does nothing.
         staged.discard()
     archive.storage.flush([archive.folder])
     return size

@@ -176,6 +176,7 @@ def parse_owner(data: bytes) -> Owner:
     content = parse_json(data)
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
+    # A release before these fields, or a write without a stream, leaves them out.
     values = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **content}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
     for name, types in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():

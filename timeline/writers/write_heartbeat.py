@@ -76,7 +76,10 @@ class WriteHeartbeat(HeartbeatThread):
         return ours and not Seal(self.notes.storage, instant_time).is_set()
 
     def _delete_of_over(self, instant_time: str) -> None:
-        """Delete a heartbeat that a touch brought back while the end of the write deleted it."""
+        """Delete a heartbeat that a touch brought back while the end of the write deleted it.
+
+        A write that is over has no owner's note any more.
+        """
         try:
             if Claim(self.notes.storage, instant_time).owner() is None:
                 Heartbeat(self.notes.storage, instant_time).delete()

@@ -221,7 +221,10 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
 
 
 def _first_record(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
-    """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number."""
+    """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number.
+
+    None if the key or the partition is null, or the value is null or that of several fields.
+    """
     spans = []
     position = 0
     for _ in range(2):
