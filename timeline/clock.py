@@ -134,7 +134,7 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
 
 def free_time_after(time: str, taken: Collection[str]) -> str:
-    """Return the earliest free time after a time, on the zone's own clock face."""
+    """Return the earliest time after a time that no instant has ``taken``, on the zone's own clock face."""
     time_after = _text(_naive(time) + _MILLISECOND)
     while time_after in taken:
         time_after = _text(_naive(time_after) + _MILLISECOND)
@@ -142,7 +142,7 @@ def free_time_after(time: str, taken: Collection[str]) -> str:
 
 
 def free_time_before(time: str, taken: Collection[str]) -> str:
-    """Return the latest free time before a time, on the zone's own clock face."""
+    """Return the latest time before a time that no instant has ``taken``, on the zone's own clock face."""
     time_before = time
     while time_before == time or time_before in taken:
         time_before = _text(_naive(time_before) - _MILLISECOND)

@@ -172,6 +172,7 @@ class TableConfig:
         try:
             kinds = [split_partition_field(field)[1] for field in fields]
         except ValueError:
+            # An unknown type counts as a missing type.
             kinds = [None]
         types = tuple(kind for kind in kinds if kind is not None)
         if len(types) < len(kinds):

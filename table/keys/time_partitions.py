@@ -172,6 +172,7 @@ class TimePartitions:
         """Return a text that the first pattern reads as the first millisecond of 1970."""
         zone = self.input_zone or self.output_zone or TimeZone("UTC")
         local_time = int(zone.local(np.array([1], np.int64))[0])
+        # Local time less the millisecond is the zone's offset from UTC.
         return self.formats[0].write([local_time], local_time - 1)[0]
 
     def _no_time(self, value: object, field: str) -> PartitionValueError:

@@ -245,6 +245,7 @@ class _Merge:
             return stored.NONE
         numbered = NumberedRows.of(parts)
         rows = numbered.rows_that_count()
+        # Of records that do not add up, the newest of each key counts.
         if not self.reader.adds_up:
             rows = rows[np.isin(rows, numbered.newest)]
         stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1

@@ -100,7 +100,7 @@ class MetadataListing:
 
 
 def lists_any(files: MetadataPartition, paths: Collection[str]) -> bool:
-    """Return whether the list of files names one of some data files."""
+    """Return whether the list of files names one of some data files, such as files that are about to be deleted."""
     listed = _files_of_partitions(sorted({split(path)[0] for path in paths}), files)
     return not {info.path for infos in listed.values() for info in infos}.isdisjoint(paths)
 

@@ -223,6 +223,7 @@ class MergedSlice:
                 if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
                 elif met.rows.num_rows:
+                    # Base rows that stay keep the dictionaries of their file.
                     yield pa.RecordBatch.from_arrays(
                         [met.rows.column(column.name) for column in base_schema], schema=base_schema
                     )

@@ -54,7 +54,10 @@ class _Bodies:
         return instant.identity in self._positions
 
     def find(self, instant: Instant) -> bytes | None:
-        """Return an instant's body; None if the archive did not hold the instant, or has no body of it."""
+        """Return an instant's body; None if the archive did not hold the instant, or has no body of it.
+
+        The bodies of its neighbours are read along, as callers ask for them next.
+        """
         with self._lock:
             if not self.holds(instant):
                 return None

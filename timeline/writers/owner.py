@@ -87,6 +87,7 @@ class Owner:
         responsible = process.responsible_process()
         return cls(
             process.host_name(),
+            # Without it no process judges by the number of another.
             "" if patience.heartbeats_alone else process.machine_id(),
             responsible.pid,
             responsible.started,

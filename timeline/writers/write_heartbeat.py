@@ -56,7 +56,10 @@ class WriteHeartbeat(HeartbeatThread):
             self._delete_of_over(instant_time)
 
     def _touch_newest(self) -> None:
-        """Touch the heartbeat of the instant that the last note names, if the write is at work and the file is old."""
+        """Touch the heartbeat of the instant that the last note names, if the write is at work and the file is old.
+
+        An absent heartbeat is not made: the first task of the write does that.
+        """
         while (noted := self.notes.find(self._number + 1)) is not None:
             self._number, self._newest = self._number + 1, noted
         if not self._newest or not self._is_at_work(self._newest):
