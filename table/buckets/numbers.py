@@ -187,6 +187,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
     path, content = rule_file(table, rule)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
         return
+    # Another spelling of the same numbers is no conflict.
     stored = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
     if stored is None or (stored.default, _by_expression(stored)) != (rule.default, _by_expression(rule)):
         raise TableConfigError(

@@ -271,7 +271,7 @@ def read_properties(storage: Storage, path: str) -> bytes | None:
 
 
 def _absence(storage: Storage) -> Exception:
-    """Return the error for a root without a configuration: no folder, another format, lost properties or no table."""
+    """Return the error for a root without a configuration: a file, lost properties, another format, or no table."""
     root = storage.uri("")
     content = storage.look("")
     if storage.exists(""):

@@ -346,7 +346,8 @@ class BaseFileReader:
     ) -> Generator[pa.RecordBatch]:
         """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
 
-        ``row_groups`` are the numbers of the row groups to read; None for all.
+        ``row_groups`` are the numbers of the row groups to read, None for all. Columns among `dictionaries` come as the
+        file has them, dictionary-encoded.
         """
         present = set(self.parquet.schema_arrow.names)
         columns = [name for name in schema.names if name in present]

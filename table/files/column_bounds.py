@@ -85,6 +85,7 @@ def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnB
         return ColumnBounds(column, None, None, values.null_count)
     encoding = encoding_of(values.type)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():  # one value a call
+        # In Spark's order NaN is greater than all other numbers.
         greatest = pa.scalar(float("nan"), values.type)
     return ColumnBounds(column, _packed(least, encoding), _packed(greatest, encoding), values.null_count)
 

@@ -137,7 +137,10 @@ class TimePartitions:
         return (instants if self.output_zone is None else self.output_zone.local(instants)), valid
 
     def _read_texts(self, column: pa.Array) -> tuple[Millis, Mask]:
-        """Return the local times of texts by the first pattern that matches each, and which are valid."""
+        """Return the local times of texts by the first pattern that matches each, and which are valid.
+
+        A text that no pattern matches is not.
+        """
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
         texts = pc.fill_null(encoded.dictionary, self._text_of_null())
         local = np.zeros(len(texts), np.int64)

@@ -92,11 +92,15 @@ def _last_of_each(
 
 
 def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
-    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset."""
+    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset.
+
+    Without a reset there are none.
+    """
     if resets is None or not resets.any():
         return []
     by_key = np.argsort(code, kind="stable")
     is_reset = resets[by_key]
+    # Of the n-th reset: rows that yield to it get 3n - 2, it gets 3n - 1, and all other rows below it 3n.
     rank = 3 * np.cumsum(is_reset) - is_reset
     if yields is not None and yields.any():
         rank -= 2 * yielding(code[by_key], is_reset, yields[by_key])

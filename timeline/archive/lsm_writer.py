@@ -157,6 +157,7 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
     merged_files: list[MergedFile] = []
     for level in range(_HIGHEST_LEVEL):
         manifest = archive.manifests.newest()
+        # Number 0 means that no manifest tells which files count.
         files = [file for file in manifest.files if file.level == level] if manifest.number else []
         inputs = (
             _oldest(sorted(files, key=lambda file: (file.least, file.greatest)), batch) if len(files) >= batch else []
@@ -165,6 +166,7 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
             return merged_files
         name = file_name(min(file.least for file in inputs), max(file.greatest for file in inputs), level + 1)
         if name in manifest.names:
+            # The new file would take the place of a file that counts.
             return merged_files
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         input_names = tuple(file.name for file in inputs)
@@ -287,6 +289,7 @@ def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: by
         (listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None
     )
     if named_file is not None:
+        # A file that a manifest names stays as it is.
         return named_file
     try:
         archived = archive.instants_in([file])
