@@ -57,6 +57,7 @@ def conform(
     SchemaMismatchError, and ColumnValueError for a value that does not convert exactly.
     """
     if isinstance(rows, pa.Table):
+        # The other options are for batches alone.
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
     terms = _Terms(fill_missing, by_value, keys, missing)
