@@ -115,6 +115,7 @@ def link_on_the_way(root: str, path: str) -> str | None:
             if stat.S_ISLNK(os.lstat(f"{root}/{part}").st_mode):
                 return part
         except (FileNotFoundError, NotADirectoryError):
+            # Nothing lies below an absent name, so no link does.
             return None
     return None
 

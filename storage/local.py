@@ -94,6 +94,7 @@ class LocalStorage:
             with open(self._target(path), "rb") as file:  # noqa: PTH123
                 check_size(self._full_path(path), os.fstat(file.fileno()).st_size, most)
                 data = file.read(most + 1)
+            # The file may have grown since its size was read.
             check_size(self._full_path(path), len(data), most)
             return data
 
@@ -112,6 +113,7 @@ class LocalStorage:
         return sorted([*content.files, *files_below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
+        """Return what a folder has by the names alone; sizes are read on the first access to them."""
         files, folders, links = [], [], []
         unfinished_files = False
         with storage_errors("list", self._full_path(folder)):
@@ -127,6 +129,7 @@ class LocalStorage:
                 elif entry.is_symlink():
                     links.append(name)
                 else:
+                    # Hidden files count: the names of log files begin with a dot.
                     files.append(name)
         link_names = tuple(sorted(links))
         for name in link_names:
@@ -203,8 +206,10 @@ class LocalStorage:
         return was_created
 
     def delete(self, *paths: str, durable: bool = True) -> None:
+        """Delete files with their sidecars, and flush each of their folders once if the deletion is to last."""
         folders: dict[Path, str] = {}
         for path in paths:
+            # Nothing lies below a file, so there is nothing to delete.
             with storage_errors("delete", self._full_path(path)), suppress(NotADirectoryError):
                 entry = self._entry(path)
                 self._drop_sidecar(path)
@@ -225,6 +230,7 @@ class LocalStorage:
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
         with storage_errors("create", self._full_path(path)):
+            # Refuses a link on the way to the final path before any byte is written.
             self._entry(path)
             temporary = self._entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
             return LocalStaged(
@@ -232,6 +238,7 @@ class LocalStorage:
             )
 
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
+        """Flush folders and all folders above them, the deepest first: up to the root, with ``new`` beyond it."""
         if not self.durable:
             return
         to_flush = {""} if new else set()
@@ -247,6 +254,7 @@ class LocalStorage:
                 flush_above(Path(self.root))
 
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
+        """Remove old temporary files, and with ``empty`` the folders that are empty then; links are not followed."""
         for folder in folders:
             with storage_errors("sweep", self._full_path(folder)):
                 if link := link_on_the_way(self.root, folder):

@@ -103,6 +103,7 @@ class ObjectStorage:
         storage = cls(path.rstrip("/"), connect, tuple(sorted(options.items())))
         if not storage._bucket:
             raise InvalidOptionError(f"The path {path} names no bucket.", "Give one like s3://bucket/folder/table.")
+        # It raises what this method promises; later calls get the same client.
         storage._client()
         return storage
 

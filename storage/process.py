@@ -45,7 +45,8 @@ def host_name() -> str:
 def machine_id() -> str:
     """Return a text that differs between machines, boots and containers, whose process numbers are unrelated.
 
-    It is empty if processes may begin from one image of memory, and then share all of that.
+    It is empty if processes may begin from one image of memory, and then share all of that, or if the system has no
+    ``/proc``. Then heartbeats alone tell whether a process lives.
     """
     if os.environ.get(_FUNCTION):
         return ""
@@ -76,6 +77,7 @@ def find_process(pid: int) -> Process | None:
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
+        # No process has a number that large.
         return None
     except PermissionError:
         # The process exists and belongs to another user.

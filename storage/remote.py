@@ -45,6 +45,7 @@ class RemoteStorage:
         store refuses.
         """
         storage = cls(path.rstrip("/"), tuple(sorted(options.items())))
+        # It raises what this method promises.
         storage._files()
         return storage
 
@@ -215,7 +216,7 @@ class RemoteStorage:
 
 
 def _modified(entry: Mapping[str, Any]) -> float:
-    """Return an entry's modification time, whose key differs between fsspec's packages."""
+    """Return an entry's modification time, whose key differs between fsspec's packages; 0 without such a key."""
     for key in _MODIFIED:
         value = entry.get(key)
         if isinstance(value, datetime):

@@ -97,7 +97,9 @@ class S3Client:
             with self.own_errors():
                 data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
         except _EmptyObject:
+            # S3 refuses any range of an object without bytes.
             return b"", 0
+        # An answer without a range has the whole object.
         return data, int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
@@ -154,6 +156,10 @@ class S3Client:
                 raise OSError(f"{first.get('Key')} was not deleted: {first.get('Message')} ({first.get('Code')})")
 
     def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
+        """Return what begins with a prefix, from all pages of the answer; with ``most`` from the first page alone.
+
+        Nothing beyond the next "/" if the listing is ``delimited``.
+        """
         objects: _Stats = []
         prefixes: _Keys = []
         parameters: dict[str, Any] = {"Prefix": prefix}
@@ -325,6 +331,7 @@ class _Upload:
     def abort(self) -> None:
         """Give the parts up, once all have arrived: a later part would stay."""
         for upload in self._under_way:
+            # Waits for the part; whether it failed does not matter any more.
             upload.exception()
         self._client._ask("abort_multipart_upload", **self._names)
 

@@ -15,7 +15,10 @@ _CONNECTIONS = 32
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of s3fs; InvalidOptionError for an unknown option or a bad value."""
+    """Return the arguments of s3fs; InvalidOptionError for an unknown option or a bad value.
+
+    A region in ``client_kwargs`` wins against the option ``region``.
+    """
     arguments: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
     for name, text in options.items():
         if name not in _OPTIONS:

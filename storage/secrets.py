@@ -20,7 +20,10 @@ _USER_INFO = re.compile(r"//([^/@\s]*:[^/@\s]*)@")
 
 
 def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of all but the harmless options of a store, longest first."""
+    """Return the values of all but the harmless options of a store, and each user and password in a URL.
+
+    The longest come first, so that `hide` leaves no rest of a secret that contains another.
+    """
     secrets: set[str] = set()
     for name, text in options.items():
         secrets |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}

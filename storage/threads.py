@@ -135,6 +135,7 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
     except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
         end = _End(error)
     finally:
+        # If the caller takes no more, it puts nothing.
         _put(end, results, is_over)
         _READING.pop(current_thread(), None)
 

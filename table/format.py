@@ -66,6 +66,7 @@ class TableFormat:
         unknown: list[LogFile] = []
 
         def note(log: LogFile) -> frozenset[str]:
+            # Only noted here: all such files are opened at once below.
             unknown.append(log)
             return frozenset()
 

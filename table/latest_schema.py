@@ -46,7 +46,10 @@ def columns_of(config: TableConfig, timeline: Timeline) -> pa.Schema:
 
 
 def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant, pa.Schema] | None:
-    """Return the newest completed write, by requested time, that names the table's columns, and those columns."""
+    """Return the newest completed write, by requested time, that names the table's columns, and those columns.
+
+    None if no write does. ``writing`` refuses commits in the format of a newer release.
+    """
     for instant in reversed(timeline.writes):
         text = schema_text(timeline, instant, writing=writing)
         if text:
@@ -55,7 +58,11 @@ def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant
 
 
 def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False, writing: bool = False) -> str:
-    """Return the Avro schema, JSON, of the table or of the files in a completed write; empty if it has none."""
+    """Return the Avro schema, JSON, of the table or of the files in a completed write; empty if it has none.
+
+    A service that rewrites rows has a schema ``of_files`` alone: the table's may be newer. ``writing`` refuses a commit
+    in the format of a newer release.
+    """
     summary = timeline.files.read_summary(instant)
     if writing:
         refuse_newer_keys(timeline, instant, summary.extra_metadata)

@@ -77,6 +77,7 @@ def query_time(text: str, zone: str) -> str:
         return format_time(int(text) * _EPOCH_UNITS[len(text)], zone)
     spelled = _SPELLED.fullmatch(text)
     if spelled is None:
+        # Raises ValueError for a text that is no instant time.
         _naive(text)
         return text
     *numbers, fraction, offset = spelled.groups()
@@ -103,7 +104,10 @@ def spelled_digits(text: str) -> int:
 
 
 def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | None = None) -> str:
-    """Return the time of a new instant: now, or the first millisecond after the greatest time, if that is later."""
+    """Return the time of a new instant: now, or the first millisecond after the greatest time, if that is later.
+
+    With a ``parity`` it is a millisecond of that parity. A greatest time far ahead of the clock is logged.
+    """
     now = format_time(now_ms + (0 if parity is None else (now_ms + parity) % 2), zone)
     if greatest is None or now > greatest:
         return now
@@ -130,7 +134,7 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
 
 def free_time_after(time: str, taken: Collection[str]) -> str:
-    """Return the earliest free time after a time, on the zone's own clock face."""
+    """Return the earliest time after a time that no instant has ``taken``, on the zone's own clock face."""
     time_after = _text(_naive(time) + _MILLISECOND)
     while time_after in taken:
         time_after = _text(_naive(time_after) + _MILLISECOND)
@@ -138,7 +142,7 @@ def free_time_after(time: str, taken: Collection[str]) -> str:
 
 
 def free_time_before(time: str, taken: Collection[str]) -> str:
-    """Return the latest free time before a time, on the zone's own clock face."""
+    """Return the latest time before a time that no instant has ``taken``, on the zone's own clock face."""
     time_before = time
     while time_before == time or time_before in taken:
         time_before = _text(_naive(time_before) - _MILLISECOND)

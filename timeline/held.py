@@ -69,7 +69,10 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
 
 
 def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
-    """Return whether a pending instant is a clustering with a plan; an overwrite can have the same action."""
+    """Return whether a pending instant is a clustering with a plan; an overwrite can have the same action.
+
+    Such a plan names the file groups that the instant holds.
+    """
     if not instant.replaces:
         return False
     try:

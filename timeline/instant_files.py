@@ -111,6 +111,7 @@ class InstantFiles:
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
         """Return the body of a completed write."""
         commit = self.decode_commit(instant, self._read(instant))
+        # `read_of_streams` may ask for it later.
         self._keep(instant, StreamTexts.of(commit.extra_metadata))
         return commit
 
@@ -127,6 +128,7 @@ class InstantFiles:
     def read_written_files(self, instant: Instant) -> CommitFiles:
         """Return what a completed write records about its files, decoding nothing else."""
         files = self.codec.decode_files(self._read(instant), replaces=instant.replaces)
+        # `read_of_streams` may ask for it later.
         self._keep(instant, files.of_streams)
         return files
 
@@ -165,7 +167,7 @@ class InstantFiles:
         return self._read_plan(metadata.models.IndexPlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
-        """Return the requested times of the instants that a completed rollback or restore undid."""
+        """Return the requested times of what a completed rollback or restore undid; none of an empty file."""
         body = self._read(instant)
         if not body.data:
             return []

@@ -140,6 +140,7 @@ class LayoutV2:
         newest = []
         for name in names:
             time, _, ending = name.partition(".")
+            # The ending of a pending state tells its group; "" keeps all other names.
             if ending not in groups:
                 instant = _parsed_v2(name)
                 groups[ending] = instant.group if instant is not None and instant.state != State.COMPLETED else ""
@@ -196,4 +197,5 @@ def _parsed_v2(name: str) -> Instant | None:
         return Instant(requested, match["completed"], State.COMPLETED, match["completion"])
     if match["asked"]:
         return Instant(requested, match["asked"], State.REQUESTED)
+    # Only a commit's inflight file has no action in its name.
     return Instant(requested, match["begun"] or "commit", State.INFLIGHT)

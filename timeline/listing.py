@@ -37,6 +37,7 @@ def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Inst
     """Return the newest state of each instant that names of files spell, in order of requested time."""
     previous = _LISTINGS.get((path, layout), _NOTHING)
     added = [name for name in names if name not in previous.names]
+    # As many names are known as there were before, so none was removed.
     if len(names) - len(added) == len(previous.names):
         if not added:
             return previous.instants

@@ -128,7 +128,10 @@ class Timeline:
         return Timeline(instants, self.files, self.seen)
 
     def without(self, times: Collection[str]) -> Timeline:
-        """Return the timeline with some writes, by requested time, reset to inflight."""
+        """Return the timeline with some writes, by requested time, reset to inflight.
+
+        A write sees this timeline if it is about to roll these writes back.
+        """
         if not times:
             return self
         instants = _back_to_inflight(

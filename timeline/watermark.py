@@ -36,7 +36,10 @@ class Tally:
 
 
 def spell_moment(completed: Iterable[Instant]) -> str:
-    """Return a text for the set of completed instants: its last time, its number and its digest."""
+    """Return a text for the set of completed instants: its last time, its number and its digest.
+
+    Rows that were made from a table's rows carry it, and their write checks that the timeline still shows that moment.
+    """
     completed = tuple(completed)
     tally = Tally.of(instant.identity for instant in completed if instant.action != _SAVEPOINT)
     return f"{max((instant.visible_since for instant in completed), default='')}:{tally.count}:{tally.digest}"
@@ -83,6 +86,7 @@ class Watermark:
         ``archived`` returns all archived instants, and is called only if the active timeline does not suffice.
         """
         if not self.older.count:
+            # The watermark names them all.
             return Seen(self)
         active = self._possibly_older(completed)
         if Tally.of(active) == self.older:
@@ -128,6 +132,7 @@ class Seen:
         mark = self.watermark
         if mark.by_time:
             return instant.visible_since <= mark.completed_until
+        # An instant older than the first write of then counted as archived.
         return instant.requested_time < mark.first_write and instant.visible_since <= mark.completed_until
 
     def saw_write(self, requested_time: str) -> bool:

@@ -67,6 +67,7 @@ def coordinates(values: pa.Array, sample: pa.Array | None = None, bits: int = BI
     counts_below[valid] = _ranks(with_sample) + nulls
     if sample is None:
         return _scaled(counts_below, len(values), bits)
+    # Take off the values themselves that are below: those of the sample remain.
     below_in_values = np.zeros(len(values), np.uint64)
     valid_values = valid[len(sample) :]
     below_in_values[valid_values] = _ranks(values) + np.uint64(np.count_nonzero(~valid_values))

@@ -104,6 +104,7 @@ class SpillReader:
             size = file.size()
             length, checksum = _END.unpack(file.read_at(_END.size, size - _END.size))
             index = json.loads(_span(file, size - _END.size - length, length, checksum))
+        # JSON makes a list of a tuple.
         self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
     def batches(self, spill_piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -137,6 +138,7 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
                 staged.stream.write(data)
         staged.publish()
     finally:
+        # After `publish` it does nothing.
         staged.discard()
     return SpillReader(local, name)
 

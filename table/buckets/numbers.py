@@ -120,6 +120,7 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
         state = _state_of(table, timeline, file.instant_time)
         if state == State.COMPLETED:
             return _numbers_in(table.storage, file)
+        # Apache Hudi obeys the rule of an instant that is not pending; pyhudi passes over its own file.
         if state is None and file.for_java:
             return BucketNumbers(
                 None,
@@ -134,7 +135,10 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
 
 def rules_without_instant(table: Table, timeline: Timeline) -> list[RuleFile]:
-    """Return the rule files that are newer than the rule in force and whose instants the table does not know."""
+    """Return the rule files that are newer than the rule in force and whose instants the table does not know.
+
+    A rescale that was rolled back may leave such a file.
+    """
     unknown = []
     for file in reversed(rule_files(table)):
         state = _state_of(table, timeline, file.instant_time)
@@ -183,6 +187,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
     path, content = rule_file(table, rule)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
         return
+    # Another spelling of the same numbers is no conflict.
     stored = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
     if stored is None or (stored.default, _by_expression(stored)) != (rule.default, _by_expression(rule)):
         raise TableConfigError(

@@ -38,6 +38,7 @@ def _first_records(storage: Storage) -> dict[str, str]:
     records: dict[str, str] = {}
     for info in storage.list(FOLDER, recursive=True, strict=False):
         kind = info.path.removeprefix(f"{FOLDER}/").partition("/")[0]
+        # No path ends in a NUL, so that other kinds do not count.
         if info.path.endswith(_ENDINGS.get(kind, "\0")):
             records.setdefault(kind, info.path)
     return records

@@ -55,6 +55,7 @@ class BucketRule:
     _pattern_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Split the expressions into those of one path, which are looked up, and patterns, which are tried in turn."""
         of_paths: dict[str, int] = {}
         pattern_positions = []
         for position, (expression, _) in enumerate(self.expressions):

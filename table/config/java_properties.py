@@ -60,6 +60,7 @@ def _logical_lines(text: str) -> list[str]:
             lines.append(joined)
             joined = ""
     if joined:
+        # The text ends with a line that a backslash carries on.
         lines.append(joined)
     return lines
 

@@ -117,6 +117,7 @@ class ByPayload:
         return False
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+        """Return class, mode and strategy of the same meaning, as they have to agree."""
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
         payload_class = payload or Payload.find(DEFAULT_PAYLOADS[mode])
         return {
@@ -155,6 +156,7 @@ class ByClass(ByPayload):
         return None if payload is None or payload.ordering_fields else payload
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+        """Return the class that decides, by default that of the mode, and the strategy that goes with every class."""
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
         deciding = payload or PAYLOADS[DEFAULT_PAYLOADS[mode]]
         return {

@@ -52,11 +52,13 @@ def load_config(storage: Storage) -> TableConfig:
 
 def has_config(storage: Storage) -> bool:
     """Return whether the table has a configuration, also during a change, when the file may be absent."""
+    # A change may put the file back between the first two looks.
     return storage.exists(PROPERTIES_PATH) or storage.exists(BACKUP_PATH) or storage.exists(PROPERTIES_PATH)
 
 
 def stored_config(storage: Storage) -> TableConfig | None:
     """Return the configuration as `load_config`, by one read unless another writer changes it; None without a table."""
+    # If the file cannot be used, `load_config` reads it again, and raises the error.
     config, _ = _parse(storage, PROPERTIES_PATH, read_properties(storage, PROPERTIES_PATH))
     if config is None and has_config(storage):
         config = load_config(storage)
@@ -176,7 +178,7 @@ def load_stamped(storage: Storage) -> StampedConfig:
             return StampedConfig(config, checksum_of(data))
         if error is not None and not storage.exists(BACKUP_PATH):
             raise error
-    # It is absent, or other writers keep changing it.
+    # It is absent, for which `load_config` raises, or other writers keep changing it.
     load_config(storage)
     raise _concurrent(storage)
 
@@ -186,7 +188,7 @@ def checksum_of(data: bytes) -> str:
 
 
 def is_replaced(storage: Storage, checksum: str) -> bool:
-    """Return whether the file of properties is whole, and has not that checksum."""
+    """Return whether the file of properties is whole, and has not that checksum; False while a change is under way."""
     if storage.exists(BACKUP_PATH):
         return False
     data = read_properties(storage, PROPERTIES_PATH)
@@ -269,7 +271,7 @@ def read_properties(storage: Storage, path: str) -> bytes | None:
 
 
 def _absence(storage: Storage) -> Exception:
-    """Return the error for a root without a configuration: no folder, another format, lost properties or no table."""
+    """Return the error for a root without a configuration: a file, lost properties, another format, or no table."""
     root = storage.uri("")
     content = storage.look("")
     if storage.exists(""):

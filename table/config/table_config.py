@@ -80,6 +80,7 @@ class TableConfig:
         }
         config = _with_spelling(cls(properties))
         if merge_properties(version).class_alone_decides:
+            # No property keeps the partial update mode beside the class.
             return config
         return cls({**config.properties, **_update_properties(settings.partial_update_mode, settings.unavailable)})
 
@@ -171,6 +172,7 @@ class TableConfig:
         try:
             kinds = [split_partition_field(field)[1] for field in fields]
         except ValueError:
+            # An unknown type counts as a missing type.
             kinds = [None]
         types = tuple(kind for kind in kinds if kind is not None)
         if len(types) < len(kinds):
@@ -316,6 +318,7 @@ class TableConfig:
             )
         if noted:
             return noted == key.FIELD_PREFIXED
+        # A table that came from an older version may have either spelling.
         made_in = (self.properties.get(key.INITIAL_VERSION) or "").strip()
         return True if self.version >= NEWEST_VERSION and made_in in {"", str(self.version)} else None
 

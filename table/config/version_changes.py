@@ -96,6 +96,7 @@ def changes_to_8(config: TableConfig) -> Changes:
         payload_class = payload.java_class
     mode = mode if payload.is_plain else CUSTOM
     strategy = STRATEGIES.get(mode, STRATEGY_OF_PAYLOADS)
+    # Version 8 has one ordering field, which for this class is none of version 9's.
     ordering = _ORDER_OF_MYSQL if payload.name == _MYSQL else ",".join(config.ordering_fields)
     return {
         key.VERSION: "8",

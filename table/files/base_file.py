@@ -157,6 +157,7 @@ class BaseFileWriter:
     def close(self) -> None:
         """Write the waiting rows and the footer, with the range of keys and the bloom filter; the stream stays open."""
         if self._parquet is None:
+            # All rows still wait, so that they can be searched for NaN.
             self._bounded |= _without_nan(self._waiting)
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
@@ -287,7 +288,10 @@ class BaseFileReader:
         )
 
     def _footer(self, check: Callable[[bytes], None] | None) -> pq.FileMetaData:
-        """Return the footer; an encrypted file with a plain footer is refused, because it would crash pyarrow."""
+        """Return the footer, whose bytes ``check`` gets before pyarrow parses them.
+
+        An encrypted file with a plain footer is refused, because it would crash pyarrow.
+        """
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         size = self._input.size()
@@ -340,7 +344,11 @@ class BaseFileReader:
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
     ) -> Generator[pa.RecordBatch]:
-        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null."""
+        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
+
+        ``row_groups`` are the numbers of the row groups to read, None for all. Columns among `dictionaries` come as the
+        file has them, dictionary-encoded.
+        """
         present = set(self.parquet.schema_arrow.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)

@@ -100,6 +100,7 @@ class BloomFilterBuilder:
             [np.unpackbits(row.bits, count=row.size, bitorder="little").view(np.bool_) for row in extended.rows]
         )
         if settings.dynamic and builder._in_row > settings.entries:
+            # The key that found the filter full took no turn.
             builder._full, builder._turn = True, builder._in_row - settings.entries - 1
         return builder
 
@@ -170,6 +171,7 @@ class FileFilter:
         """Add record keys, none null; ``from_previous`` says that they are of the previous file."""
         if self._extended is not None:
             if from_previous:
+                # The filter that is extended has these keys.
                 return
             keys = keys.filter(pa.array(~self._extended.may_hold(keys)))
         if len(keys):
@@ -333,7 +335,10 @@ class _Row:
 
 
 def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
-    """Return a footer's filter if it can be extended: pyhudi's checksum shows that it lost no bit."""
+    """Return a footer's filter if it can be extended: pyhudi's checksum shows that it lost no bit.
+
+    None, too, if it took in many more keys than the file has ``rows``: the new filter then leaves deleted keys out.
+    """
     text, keys = footer.get(FILTER.encode()), footer.get(FILTER_KEYS.encode())
     if text is None or keys is None or footer.get(FILTER_CHECKSUM.encode()) != checksum(text):
         return None

@@ -46,7 +46,11 @@ def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
 
 
 def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
-    """Return whether a clean kept every slice that the moment shows, going by the instant from which it kept them."""
+    """Return whether a clean kept every slice that the moment shows, going by the instant from which it kept them.
+
+    It did if the moment shows all writes up to that instant. A clean that does not go by writes may have taken any
+    slice.
+    """
     earliest = earliest_kept(clean)
     if not earliest:
         return False

@@ -85,6 +85,7 @@ def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnB
         return ColumnBounds(column, None, None, values.null_count)
     encoding = encoding_of(values.type)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():  # one value a call
+        # In Spark's order NaN is greater than all other numbers.
         greatest = pa.scalar(float("nan"), values.type)
     return ColumnBounds(column, _packed(least, encoding), _packed(greatest, encoding), values.null_count)
 
@@ -93,6 +94,7 @@ def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) ->
     """Return the bounds of a column over parts of a file, each of so many rows; none if a part does not say all."""
     nulls = [part.nulls for part in parts if part.nulls is not None]
     sizes = sum(part.size for part in parts), sum(part.uncompressed for part in parts)
+    # A part of nothing but nulls needs no bounds.
     with_values = [part for part, count in zip(parts, rows, strict=True) if part.nulls is None or part.nulls < count]
     least = [part.least for part in with_values if part.least is not None]
     greatest = [part.greatest for part in with_values if part.greatest is not None]

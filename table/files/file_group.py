@@ -200,7 +200,7 @@ def file_id_and_time(file: DataFile) -> tuple[str, str]:
 
 
 def slice_with(previous: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
-    """Return the slice that one new base file, or log files appended to a slice, make; None for anything else."""
+    """Return the slice that one new base file, or log files appended to ``previous``, make; None for anything else."""
     base = base_file(*files[0]) if len(files) == 1 else None
     if base is not None:
         return FileSlice(group, base.instant_time, base)

@@ -64,7 +64,10 @@ def column_bounds(
 
 
 def _leaves(footer: pq.FileMetaData, columns: Collection[str], written_schema: pa.Schema | None) -> tuple[Leaf, ...]:
-    """Return where a footer has the columns; the same for all files that this process wrote with a schema."""
+    """Return where a footer has the columns; the same for all files that this process wrote with ``written_schema``.
+
+    It is None for a file of any writer.
+    """
     if written_schema is None:
         return _leaves_of(footer, columns)
     key = (written_schema, tuple(columns))
@@ -125,6 +128,7 @@ def _stated(leaf: Leaf, chunk: Any) -> ColumnBounds:
     nulls = stated.null_count if stated.has_null_count else None
     if not stated.has_min_max:
         return ColumnBounds(leaf.path, None, None, nulls)
+    # An empty greatest text may be a missing bound, which pyarrow before 21 reads so.
     least, greatest = _raw(stated.min_raw, leaf), _raw(stated.max_raw, leaf)
     return ColumnBounds(leaf.path, least, (greatest or None) if leaf.encoding in (TEXT, OCTETS) else greatest, nulls)
 

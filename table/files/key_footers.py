@@ -47,7 +47,7 @@ class KeyRange:
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
-        """Return a footer's range of keys; None if it has none, or none that is sure.
+        """Return a footer's range of keys; None if it has none, or none that is sure: the file may hold any key.
 
         Writers of Apache Hudi order texts as Java does or by bytes. A bound with a character that the two order
         differently voids the range. A damaged range is logged.
@@ -77,7 +77,7 @@ class FooterFilter:
         self._decoded: BloomFilter | None = None
 
     def get(self) -> BloomFilter | None:
-        """Return the filter; None if it cannot be read, which is logged."""
+        """Return the filter; None if it cannot be read, which is logged: the file may then hold any key."""
         encoded = self._encoded
         if encoded is not None:
             text, code, stored_checksum, path = encoded
@@ -109,7 +109,7 @@ class KeyFooter:
         """Return the positions of the keys that the file may hold; no key that it holds is missing.
 
         ``keys`` come in the order of their bytes, none null; pass `FilterKeys` if many files are probed. Of more
-        than `FEW` keys in the range, either all or none are returned.
+        than `FEW` keys in the range, either all or none are returned. Without ``by_range`` the filter alone decides.
         """
         filter_keys = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
         start, end = 0, len(filter_keys.keys)

@@ -20,6 +20,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     first_write = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
     oldest_time = min((file.named_time for file in lost_files if file.named_time < first_write), default="")
     if not oldest_time:
+        # All are younger than the archived writes, which so replaced none of them.
         return lost_files
     replacing = [
         instant

@@ -161,6 +161,7 @@ def read_written(timeline: Timeline) -> Written:
         return base
     answer = _joined(timeline, base.requested_since(writes[0].requested_time), writes)
     with _LOCK:
+        # The new answer takes the place of the answer that it extends.
         _WRITTEN.pop((source, base.instants), None)
         _WRITTEN[source, wanted] = answer
         while len(_WRITTEN) > _MOST_TABLES or (
@@ -211,6 +212,7 @@ def note_written(timeline: Timeline) -> None:
         )
         if note.size <= _MOST_NAMES:
             write_note(timeline, note)
+    # A note that is too large is kept, too, so that the process does not make it again for every write.
     keep(_NOTED, source, note, _MOST_TABLES)
 
 
@@ -252,7 +254,10 @@ def _source_of(timeline: Timeline) -> _Source:
 
 
 def _nearest_written(timeline: Timeline, writes: frozenset[Instant], needed: Sequence[Instant]) -> Written:
-    """Return what the process, or the note, knows of most writes; older, since archived writes may be among them."""
+    """Return what the process, or the note, knows of most of the writes; writes archived since may be part of it.
+
+    The note is read only if the process lacks many of the writes ``needed``.
+    """
     source, first_time = _source_of(timeline), timeline.writes[0].requested_time
     with _LOCK:
         answer_of_writes = _WRITTEN.get((source, writes))

@@ -56,7 +56,10 @@ class ByName:
     shares_logs = True
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
-        """Return the instants as `SliceRule.makers`; a base file's name says it, a log file's does not."""
+        """Return the requested times of the instants that wrote some files: the names of base files say it.
+
+        Of log files the completed writes do, and the blocks if ``open_log`` is given.
+        """
         makers: set[str] = set()
         logs = []
         for file in files:
@@ -234,7 +237,10 @@ class ByEitherName(ByCompletionTime):
     shares_logs = True
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
-        """Return the instants as `SliceRule.makers`; for an unstated log file, unopened, the instant in its name."""
+        """Return the requested times of the instants that wrote some files, as in version 6.
+
+        A log file that no completed write states, and that is not opened, counts as made by the instant in its name.
+        """
         every_file = tuple(files)
         makers = _BY_NAME.makers(every_file, completed, open_log)
         if open_log is not None:

@@ -65,6 +65,7 @@ class DeletesFiles:
             yield from (join(request.partition_path, split(file)[1]) for file in request.files_to_be_deleted)
 
     def results(self, plan: RollbackPlan) -> dict[str, RollbackPartition]:
+        """Return the results for Apache Hudi's rollback: all files of the plan count as deleted."""
         from ...timeline.metadata.models import RollbackPartition  # noqa: PLC0415 (see timeline/instant_files.py)
 
         deleted: dict[str, list[str]] = {}

@@ -117,6 +117,7 @@ class FileView:
         stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
         slices = self._rule.slices(group, stated, logs, self._completed_at)
+        # That is what a slice has by default.
         if self._counts is every_instant:
             return FileGroup(group, slices)
         return FileGroup(group, tuple(replace(file_slice, counts=self._counts) for file_slice in slices))

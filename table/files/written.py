@@ -89,7 +89,7 @@ class Written:
         return len(groups - self.replaced)
 
     def stated(self, log: LogFile) -> StatedLog | None:
-        """Return what the write that made a log file states about it; None if none of the writes names it."""
+        """Return what the write that made a log file states about it; None if no write names it with a size."""
         log_written = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
         return None if log_written is None or not log_written.stated.size else log_written.stated
 
@@ -133,7 +133,10 @@ class Written:
         )
 
     def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]], names: LogNames) -> Written:
-        """Return what the writes and further writes, in order of requested time, say together."""
+        """Return what the writes and further writes, in order of requested time, say together.
+
+        ``names`` says how log files of the table are named, and so which of them several writes may have made.
+        """
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
         newest_time = max((instant.requested_time for instant in self.instants), default="")
@@ -177,7 +180,7 @@ def _still_newest(old_logs: LogsWritten, new_logs: LogsWritten, newest: BasesWri
 
 
 def _shared(stated: StatedLog, known_log: LogWritten | None) -> StatedLog:
-    """Return what a write, and those before it, state of a log file to which others may append."""
+    """Return what a write, and those before it (``known_log``), state of a log file to which others may append."""
     if known_log is None:
         return replace(stated, shared=True)
     earlier = known_log.stated
@@ -228,6 +231,7 @@ def logs_in(stats: Iterable[Stat], write: Instant, by_pyhudi: bool) -> Iterator[
         if file_id and name.startswith(".") and log_file(name) is not None:
             size = stat.get("fileSizeInBytes") or 0
             records = (stat.get("numWrites") or 0) + (stat.get("numDeletes") or 0)
+            # Of several statistics of one file the greatest numbers count.
             earlier = logs.get((file_id, name), StatedLog(0, 0, by_pyhudi, makers))
             logs[file_id, name] = StatedLog(max(earlier.size, size), max(earlier.records, records), by_pyhudi, makers)
     yield from ((file_id, name, stated) for (file_id, name), stated in logs.items())

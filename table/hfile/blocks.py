@@ -73,7 +73,7 @@ class BlockErrors:
 def read_block(
     data: memoryview, start: int, compression: Compression, wanted: Sequence[Magic], errors: BlockErrors
 ) -> Block:
-    """Return the block that begins ``at`` a position of ``data``; raises if it is damaged or of no ``wanted`` kind."""
+    """Return the block that begins at ``start`` in ``data``; raises if it is damaged or of no ``wanted`` kind."""
     if len(data) - start < HEADER_BYTES:
         raise errors.damaged("for it breaks off in its header")
     magic, size, content_size, _, checksum_type, per_checksum, on_disk = _HEADER.unpack_from(data, start)
@@ -154,6 +154,7 @@ def moved_block(data: bytes, previous_start: int, errors: BlockErrors) -> bytes 
     header = _HEADER.pack(magic, size, content_size, previous_start, checksum_type, per_checksum, on_disk)
     if checksum_type == _NO_CHECKSUMS:
         return header + data[HEADER_BYTES:]
+    # The header, which alone differs, is in the bytes of the first checksum.
     first_checksum = zlib.crc32(data[HEADER_BYTES : min(per_checksum, on_disk)], zlib.crc32(header))
     checksum = struct.pack(">I", first_checksum)
     return header + data[HEADER_BYTES:on_disk] + checksum + data[on_disk + _CHECKSUM_BYTES :]

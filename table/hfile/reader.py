@@ -145,6 +145,7 @@ class HFile:
         content = (sum(self.averages) + FRAME) * self.count / max(len(self.blocks), 1)
         if self.trailer.compression != Compression.GZIP or content < _WORTH_COPYING:
             return False
+        # The first block tells of which type the checksums are.
         return self.moved_block(0, -1) is not None
 
     def find(self, keys: pa.BinaryArray) -> Entries:

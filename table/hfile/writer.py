@@ -88,7 +88,7 @@ class HFileWriter:
     def copy(self, block: bytes, first_key: bytes) -> None:
         """Write a whole data block of another file with the same compression, as `HFile.moved_block` made it.
 
-        ``first`` is not greater than any of its keys. The caller counts its entries by `note_copied`.
+        ``first_key`` is not greater than any of its keys. The caller counts its entries by `note_copied`.
         """
         self._previous_start = self.size
         self._blocks.append(BlockPlace(self.size, len(block), first_key))

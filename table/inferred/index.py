@@ -47,7 +47,7 @@ def is_unnoted(config: TableConfig) -> bool:
 
 
 def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
-    """Return the index of a table's live file groups, if any."""
+    """Return the index that the names of a table's file groups show; SIMPLE if they show no buckets."""
     buckets: list[tuple[int, FileGroupId]] = []
     unnumbered: list[FileGroupId] = []
     for group in groups:

@@ -49,7 +49,10 @@ def noted_key_encoding(table: Table) -> str | None:
 
 
 def _stored_spelling(table: Table, most_slices: int | None) -> bool | None:
-    """Return whether the keys in a table's files are spelt with the name of their field; None if there are none."""
+    """Return whether the keys in a table's files are spelt with the name of their field; None if there are none.
+
+    ``most_slices`` is how many file slices are looked into; None for all.
+    """
     timeline = table.timeline()
     schema = latest_schema(table.config, timeline)
     [field] = table.config.record_key_fields

@@ -109,6 +109,7 @@ def _bounds(times: Iterable[pa.Array]) -> list[int]:
     for values in times:
         extremes = pc.min_max(values)
         positions |= {pc.index(values, extremes[bound]).as_py() for bound in ("min", "max")}  # one value a batch
+    # The index is -1 if all values are null.
     return sorted(positions - {-1})
 
 

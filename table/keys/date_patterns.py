@@ -96,6 +96,7 @@ class DatePattern:
             if match["letters"]:
                 tokens.append(Token(match["letters"][0], len(match["letters"])))
             else:
+                # Two quotes side by side are one quote, outside of a quoted text, too.
                 literal = _QUOTED.sub(lambda quoted: quoted[1].replace("''", "'") or "'", match["text"])
                 tokens.append(Token("", 0, literal))
         if position < len(text):

@@ -67,7 +67,10 @@ def _with_field_name(text: str, field: str, config: TableConfig) -> str:
 
 
 def _danger(segment: str, leading: bool) -> str | None:
-    """Return why a partition must not have this path, as a clause for an error; None if it may."""
+    """Return why a partition must not have this path, as a clause for an error; None if it may.
+
+    ``leading`` says that the path begins with it.
+    """
     folders = segment.split("/")
     if "" in folders:
         return "it has an empty folder name (a slash at an end or two in a row)"

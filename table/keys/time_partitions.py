@@ -125,6 +125,7 @@ class TimePartitions:
         most_size = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
         size = np.abs(np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), 1)))
         valid = size <= most_size
+        # A null counts as the first unit of 1970, as in Apache Hudi.
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
         numbers = np.asarray(pc.fill_null(integers, 1))
         # Java's division rounds towards zero.
@@ -136,7 +137,10 @@ class TimePartitions:
         return (instants if self.output_zone is None else self.output_zone.local(instants)), valid
 
     def _read_texts(self, column: pa.Array) -> tuple[Millis, Mask]:
-        """Return the local times of texts by the first pattern that matches each, and which are valid."""
+        """Return the local times of texts by the first pattern that matches each, and which are valid.
+
+        A text that no pattern matches is not.
+        """
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
         texts = pc.fill_null(encoded.dictionary, self._text_of_null())
         local = np.zeros(len(texts), np.int64)
@@ -152,7 +156,10 @@ class TimePartitions:
         return local[codes], valid[codes]
 
     def _path_times(self, local: Millis, offset: Millis, *, tells_offset: bool) -> tuple[Millis, Mask]:
-        """Return the path's times for times of texts, and which of them exist in the input zone."""
+        """Return the path's times for times of texts, and which of them exist in the input zone.
+
+        If the texts tell their offsets, the input zone does not matter, and all exist.
+        """
         valid = np.ones(len(local), np.bool_)
         zone = self.output_zone or self.input_zone
         if zone is None:
@@ -168,6 +175,7 @@ class TimePartitions:
         """Return a text that the first pattern reads as the first millisecond of 1970."""
         zone = self.input_zone or self.output_zone or TimeZone("UTC")
         local_time = int(zone.local(np.array([1], np.int64))[0])
+        # Local time less the millisecond is the zone's offset from UTC.
         return self.formats[0].write([local_time], local_time - 1)[0]
 
     def _no_time(self, value: object, field: str) -> PartitionValueError:

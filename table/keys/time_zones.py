@@ -39,6 +39,7 @@ class TimeZone:
 
     def __post_init__(self) -> None:
         if _fixed(self.name) is None:
+            # Raises ValueError for an unknown zone.
             _region(self.name)
 
     def local(self, instants: Millis) -> Millis:

@@ -36,6 +36,7 @@ class DeleteMarker:
         try:
             marker = pa.scalar(self.value).cast(column.type)
         except pa.ArrowInvalid:
+            # No value of the column's type has this text.
             return np.zeros(len(column), dtype=np.bool_)
         if marker.cast(pa.string()).as_py() != self.value:  # one value: "01" is no integer's text
             return np.zeros(len(column), dtype=np.bool_)

@@ -60,6 +60,7 @@ class PartialMerge:
             rows = rows.take(pa.array(np.argsort(stood, kind="stable")))
         code = key_codes(rows.column(RECORD_KEY))
         if code is None:
+            # No row is laid over another.
             return None
         ordering = self.spec.ordering(rows)
         if not ordering:

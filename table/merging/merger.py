@@ -166,6 +166,7 @@ class Merger:
                 older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
                 keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
                 if self._hidden is not None:
+                    # A delete without an ordering value takes the base rows of its key, however great their values.
                     keeps &= ~self._hidden[hits]
                 self._outdone[hits[keeps]] = True
                 rows = rows[~keeps]

@@ -219,7 +219,10 @@ class _Chains:
         return cls(position, first, top, filling, position[last_top], deleted)
 
     def chosen(self, is_given: Mask | None) -> tuple[Positions, Mask | None]:
-        """Return for each key the position of the row that gives a column, and whether no row gives it."""
+        """Return for each key the position of the row that gives a column, and whether no row gives it.
+
+        ``is_given`` tells by position which rows give it; None if all do, as is then the second result.
+        """
         if is_given is None:
             return self.winner, None
         gives = is_given[self.position] & self.filling

@@ -36,7 +36,7 @@ def fold(
 
     A null ordering value is the least. Rows of ``resets`` win against all rows above them and lose against any row
     below, whatever their ordering values. Rows of ``yields`` lose against a reset above them if only such rows are
-    between. The fourth parameter has the rows' positions before a shuffle; None if they are in their order.
+    between. ``stood`` has the rows' positions before a shuffle; None if they are in their order.
     """
     code = key_codes(keys)
     if code is None:
@@ -79,7 +79,10 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
 def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
-    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows."""
+    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows.
+
+    ``resets`` and ``yields`` are as of `fold`.
+    """
     sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
@@ -89,11 +92,15 @@ def _last_of_each(
 
 
 def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
-    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset."""
+    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset.
+
+    Without a reset there are none.
+    """
     if resets is None or not resets.any():
         return []
     by_key = np.argsort(code, kind="stable")
     is_reset = resets[by_key]
+    # Of the n-th reset: rows that yield to it get 3n - 2, it gets 3n - 1, and all other rows below it 3n.
     rank = 3 * np.cumsum(is_reset) - is_reset
     if yields is not None and yields.any():
         rank -= 2 * yielding(code[by_key], is_reset, yields[by_key])

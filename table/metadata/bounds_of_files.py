@@ -186,6 +186,7 @@ def by_partition(files: NamedFiles, bounds: BoundsOfColumn) -> tuple[NamedFiles,
     )
     least = _extreme(bounds.least, owners, "ascending", count)
     greatest = _extreme(bounds.greatest, owners, "descending", count)
+    # A partition has no name beside its path.
     return NamedFiles(paths.dictionary, paths.dictionary, rows), BoundsOfColumn(bounds.column, least, greatest, *counts)
 
 

@@ -47,7 +47,8 @@ _TIMES = {"ms": (15, 18), "us": (16, 19)}
 def can_be_bounded(kind: pa.DataType, *, typed: bool) -> bool:
     """Return whether a metadata table has bounds of columns of a canonical type.
 
-    An older index has no bounds of long decimals, nor of milliseconds: its readers take these for microseconds.
+    An older index, which is not ``typed``, has no bounds of long decimals, nor of milliseconds: its readers take these
+    for microseconds.
     """
     if pa.types.is_decimal(kind):
         digits = kind.precision + _MOST_SCALE - kind.scale
@@ -105,7 +106,10 @@ def records_of_bounds(files: NamedFiles, bounds: Sequence[BoundsOfColumn], schem
 def records_of_partition_bounds(
     files: NamedFiles, bounds: Sequence[BoundsOfColumn], schema: str, *, typed: bool, tight: bool
 ) -> Records:
-    """Return the records of ``partition_stats`` of some columns, over all files of a partition."""
+    """Return the records of ``partition_stats`` of some columns, over all files of a partition.
+
+    ``tight`` is as of `partition_bounds_records`.
+    """
     merged = [by_partition(files, of_column) for of_column in bounds]
     partitions = merged[0][0]
     paths = partitions.partitions.to_pylist()  # O(partitions)

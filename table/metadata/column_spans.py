@@ -226,6 +226,7 @@ def _decimals_in_bytes(encoded: pa.Array, scale: int) -> pa.Array:
     try:
         return decimals(pc.if_else(fits, encoded, None), pa.decimal128(_WIDE.scale, scale)).cast(_WIDE)
     except (ValueError, pa.ArrowInvalid):
+        # One value with too many digits leaves all in doubt.
         return pa.nulls(len(encoded), _WIDE)
 
 

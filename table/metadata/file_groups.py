@@ -137,6 +137,7 @@ class GroupReader:
                 if not logs:
                     return file.count
                 keys, keys_left_in_logs = keys_left(logs)
+                # Keys of the log files are counted once, and not at all if a log file deletes them last.
                 return file.count - len(file.find(keys)) + len(keys_left_in_logs)
 
     def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:

@@ -89,7 +89,8 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
 def _batches_of_runs(touched: Sequence[bool], ends: Sequence[bytes | None]) -> Iterator[BlocksAtOnce]:
     """Yield runs of neighbouring blocks, all ``touched`` by log files or all not.
 
-    A batch has so many runs that only some hundred decoded blocks are in memory together.
+    A batch has so many runs that only some hundred decoded blocks are in memory together. ``ends`` has for each block
+    the first key of the next block, None for the last.
     """
     runs: list[BlockRun] = []
     at = decoded = 0
@@ -244,10 +245,12 @@ class _Merge:
             return stored.NONE
         numbered = NumberedRows.of(parts)
         rows = numbered.rows_that_count()
+        # Of records that do not add up, the newest of each key counts.
         if not self.reader.adds_up:
             rows = rows[np.isin(rows, numbered.newest)]
         stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1
         is_one_schema = {part.schema for part in parts if not part.deletes} <= {self.schema}
+        # A list of files is decoded even if stated once, as deleted files leave it.
         stated_once_rows = rows[stated_once] if is_one_schema and not self.lists else rows[:0]
         keys = pa.concat_arrays([part.keys for part in parts])
         values = pa.concat_arrays([part.entries.values for part in parts])

@@ -64,11 +64,15 @@ class MetadataListing:
         self.metadata.doubt(CorruptFileError(what, ""))
 
     def _ask_below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
-        """Return the files of all partitions below the folders of a level; None to list the folders themselves."""
+        """Return the files of the partitions ``needed`` below the folders of a level, by default of all.
+
+        None to list the folders themselves.
+        """
         if len(level) < _least_folders(self.storage):
             return None
         if needed is None:
             return self._ask(len(level), _files_of_all)
+        # A folder that the query names, and does not need, costs no request.
         requests = sum(needed.accepts(folder) or folder not in needed.named for folder in level)
         return self._ask(requests, partial(_files_of_needed, needed, level))
 
@@ -96,7 +100,7 @@ class MetadataListing:
 
 
 def lists_any(files: MetadataPartition, paths: Collection[str]) -> bool:
-    """Return whether the list of files names one of some data files."""
+    """Return whether the list of files names one of some data files, such as files that are about to be deleted."""
     listed = _files_of_partitions(sorted({split(path)[0] for path in paths}), files)
     return not {info.path for infos in listed.values() for info in infos}.isdisjoint(paths)
 
@@ -110,6 +114,7 @@ def _files_of_all(files: MetadataPartition) -> dict[str, Files]:
     """Return the files of every partition that the metadata table knows."""
     # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
     files_by_key = _by_key(files.records())
+    # It takes out the record that holds names of partitions, and no files.
     _take_names(files_by_key)
     return {_partition_path(key): infos for key, infos in files_by_key.items()}
 

@@ -89,6 +89,7 @@ class MetadataTable:
             and write.visible_since > beginning
         ]
         if absent:
+            # This opens instants, and so comes only if writes seem to be absent.
             beginning = self.files_begun()
         return tuple(write.requested_time for write in absent if write.visible_since > beginning)
 
@@ -255,10 +256,11 @@ class MetadataPartition:
     def _groups_of(
         self, keys: pa.StringArray, of_partitions: Collection[str] | None
     ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
-        """Yield the file groups that can have some of the keys, and which."""
+        """Yield the file groups that can have some of the keys, and which; ``of_partitions`` is as of `find`."""
         for path, file_ids in by_partition(list(self.slices)).items():
             if of_partitions is not None and path is not None and path not in of_partitions:
                 continue
+            # The hash of a whole key does not tell, so that each file group may have the keys.
             if not self.kind.by_hash:
                 yield from ((self.slices[file_id], keys) for file_id in file_ids)
                 continue
@@ -304,5 +306,8 @@ def _is_compaction(instant: Instant) -> bool:
 
 
 def begins_partitions(time: str) -> bool:
-    """Return whether an instant of the metadata table began partitions, by its time."""
+    """Return whether an instant of the metadata table began partitions, by its time.
+
+    In version 6 the three digits behind the time of a write tell.
+    """
     return time.startswith(BEGINNING) or (len(time) > _DIGITS and time[_DIGITS:] >= "010")

@@ -68,6 +68,7 @@ def bounds_of_log_file(
             collected.add(batch)
     bounds_by_column = {bounds.column: bounds for bounds in collected.bounds()}
     if not rows:
+        # A column without rows has no nulls.
         unknown_bounds = {name: bounds._replace(nulls=0) for name, bounds in unknown_bounds.items()}
     return rows, [bounds_by_column.get(name, bounds) for name, bounds in unknown_bounds.items()], is_partial
 

@@ -49,6 +49,7 @@ def record_places(
         is_whole: Whether these are all partitions of the table.
     """
     by_path = by_partition(list(index.slices))
+    # An index of the whole table, whose file ids name no partition.
     if None in by_path or not by_path:
         if not is_whole or not has_all_keys(index, sum(rows.values()), most_groups):
             return None

@@ -214,6 +214,7 @@ class _Reader:
     def _decimal(self, avro: dict[str, Any], type_path: _TypePath) -> pa.DataType:
         """Return the Arrow type of a decimal."""
         if avro["type"] == "fixed":
+            # A later column may refer to it by its name.
             self._remember(avro, type_path.namespace)
         precision, scale = int(avro["precision"]), int(avro.get("scale", 0))
         if precision > MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:

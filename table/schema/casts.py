@@ -96,6 +96,7 @@ def as_whole_numbers(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.B
         numbers = None
     if numbers is not None and len(numbers) > numbers.null_count:
         span = pc.min_max(numbers)
+        # From the bound on several whole numbers share one float, so that each value is looked at.
         if span["min"].as_py() <= -bound or span["max"].as_py() >= bound:  # one value a batch
             numbers = None
     if numbers is not None:

@@ -74,6 +74,7 @@ def check_storable(schema: pa.Schema) -> None:
             "column.",
         )
     _check_names(list(schema), "")
+    # Raises for a type that no table keeps.
     canonical(schema)
 
 

@@ -57,11 +57,13 @@ def conform(
     SchemaMismatchError, and ColumnValueError for a value that does not convert exactly.
     """
     if isinstance(rows, pa.Table):
+        # The other options are for batches alone.
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
     terms = _Terms(fill_missing, by_value, keys, missing)
     columns = [_WantedColumn(field, field.name, terms).column(rows, present) for field in schema]
     if not columns:
+        # Made of no arrays, the batch would have no rows.
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -119,6 +121,7 @@ class _WantedColumn:
         if not pa.types.is_nested(kind):
             cast = self._cast(array)
             self._count_missing(array, cast, parent)
+            # A cast to whole numbers makes NaN null.
             if not nullable and cast.null_count > array.null_count:
                 self._check_no_nulls(cast, parent)
             return cast if nullable else without_nulls(cast)
@@ -161,7 +164,7 @@ class _WantedColumn:
         )
 
     def _struct_parts(self, array: pa.StructArray, present: pa.BooleanArray | None) -> list[pa.Array]:
-        """Return the fields of a struct in the wanted types and order."""
+        """Return the fields of a struct in the wanted types and order; ``present`` tells which structs are not null."""
         names = [field.name for field in children(array.type)]
         # A child's value below a null struct may be invalid, even an index beyond its dictionary; flatten() nulls it.
         parts = array.flatten()
@@ -204,7 +207,7 @@ class _WantedColumn:
         return lengths, wanted_item._inside(element, f"{self.path}.element").build(values, None)
 
     def _check_no_nulls(self, array: pa.Array, parent: pa.BooleanArray | None) -> None:
-        """Raise SchemaMismatchError if values are null that do not lie below a null struct."""
+        """Raise SchemaMismatchError if values are null whose struct, by ``parent``, is not null itself."""
         if array.null_count == 0:
             return
         nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent)

@@ -88,7 +88,7 @@ def contains(schema: pa.Schema, other: pa.Schema) -> bool:
 
 
 def unheld(fields: Sequence[pa.Field], other_fields: Sequence[pa.Field]) -> list[str]:
-    """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
+    """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``other_fields``."""
     by_name, other_names = {column.name: column for column in fields}, {field.name: field for field in other_fields}
     wrong = [
         field.name for field in other_fields if field.name not in by_name or not _holds(by_name[field.name], field)
@@ -166,6 +166,7 @@ class _Evolution:
         asks = bool(roles) or pa.types.is_string(theirs) or if_whole
         if may and (self.rules.number_to_text or not asks):
             return theirs
+        # Otherwise the tasks cast each value, and refuse a value that does not fit.
         if not fits_by_value(theirs, ours) and not if_whole:
             self.by_option |= may
             on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""

@@ -53,6 +53,7 @@ def _versions(data: bytes, where: str) -> list[dict[str, int]]:
 def _numbers(kind: Any, path: str) -> Iterator[tuple[str, int]]:
     """Yield the dotted names inside a type of ``InternalSchema``, each with its number."""
     if not isinstance(kind, dict):
+        # A primitive type has no names inside.
         return
     parts = {"array": ("element",), "map": ("key", "value")}.get(kind["type"], ())
     for name in parts:

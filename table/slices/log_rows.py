@@ -186,6 +186,7 @@ class LogRows:
         if OPERATION_COLUMN in rows.schema.names:
             is_deleted |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
         if not is_deleted.any():
+            # Zero is `ROW`.
             return pa.array(np.zeros(rows.num_rows, np.int8))
         kind = np.where(is_deleted, DELETED_ROW, ROW).astype(np.int8)
         if self.ordering_fields:

@@ -72,6 +72,7 @@ class MergedSlice:
     open_spill: Callable[[], tuple[SpillWriter, Storage]] = field(kw_only=True)
 
     def __post_init__(self) -> None:
+        """Add the meta columns to the schema, and refuse log files that pyhudi cannot merge."""
         config, file_slice, storage = self.config, self.file_slice, self.storage
         self.schema = with_meta(self.schema)
         if file_slice.logs:
@@ -176,7 +177,10 @@ class MergedSlice:
         lay: Callable[[pa.RecordBatch], PartialRows] | None,
         base_columns: Sequence[str] | None = None,
     ) -> Encounter:
-        """Return what merges log entries by a spec with base rows; ``lay`` makes an overlay of partial entries."""
+        """Return what merges log entries by a spec with base rows; ``lay`` makes an overlay of partial entries.
+
+        ``base_columns`` are the columns of base rows to yield; None for all.
+        """
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
             spec,
@@ -196,7 +200,10 @@ class MergedSlice:
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None,
         wanted: Callable[[pa.RecordBatch], pa.RecordBatch] | None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows that log entries leave, and the rows of log entries; ``base`` None without a file."""
+        """Yield the base rows that log entries leave, and the rows of log entries; ``base`` None without a file.
+
+        ``row_groups`` and ``wanted`` are as of `batches`.
+        """
         also_read = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
         columns_read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(also_read))])
         partial, spec = self._partial, LogSpec(self._ordering)
@@ -216,6 +223,7 @@ class MergedSlice:
                 if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
                 elif met.rows.num_rows:
+                    # Base rows that stay keep the dictionaries of their file.
                     yield pa.RecordBatch.from_arrays(
                         [met.rows.column(column.name) for column in base_schema], schema=base_schema
                     )

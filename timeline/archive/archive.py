@@ -96,6 +96,7 @@ class Archive(ABC):
     def completed_since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
         """Return the archived instants that completed after a moment and are not on ``timeline``."""
         state = seen.watermark.archive
+        # Nothing was archived since. An empty state is unknown, so that the archive is read.
         if state and state == self.state():
             return ()
         active = {instant.identity for instant in timeline.completed}

@@ -22,6 +22,7 @@ class CompletionTimes:
         write = self._timeline.write_at(requested_time)
         if write is not None and write.state == State.COMPLETED:
             return write.visible_since
+        # From `_read_from` on the archive was read already.
         if self._read_from is None or requested_time < self._read_from:
             self._read_archive(requested_time)
         return self._archived.get(requested_time, requested_time)

@@ -54,7 +54,10 @@ class _Bodies:
         return instant.identity in self._positions
 
     def find(self, instant: Instant) -> bytes | None:
-        """Return an instant's body; None if the archive did not hold the instant, or has no body of it."""
+        """Return an instant's body; None if the archive did not hold the instant, or has no body of it.
+
+        The bodies of its neighbours are read along, as callers ask for them next.
+        """
         with self._lock:
             if not self.holds(instant):
                 return None
@@ -85,7 +88,10 @@ class HistoryFiles(InstantFiles):
         return newest_states([*active, *archived]), unfinished_files
 
     def _read(self, instant: Instant) -> InstantBody:
-        """Return a body from the archive, or from the timeline; from the archive again if it moved meanwhile."""
+        """Return a body from the archive, or from the timeline; from the archive again if it moved meanwhile.
+
+        Raises SilentArchiveError if the archive holds the instant without its body.
+        """
         where = f"{instant.requested_time} in the archive of {self.storage.path}"
         body = self.bodies.find(instant)
         if body is not None:
@@ -107,7 +113,8 @@ class HistoryFiles(InstantFiles):
 def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     """Return a timeline with the archived instants, too, in order of requested time.
 
-    None if the archive does not show which instants were complete at the timeline's moment, or their actions.
+    None if the archive does not show which instants were complete at the timeline's moment, or their actions: readers
+    then do without the archived instants.
     """
     active, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()

@@ -55,11 +55,17 @@ class LsmArchive(Archive):
         return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
+        """Return the ``count`` youngest instants that are not ``besides``, all for None.
+
+        Files are read from the youngest on, until no other file can hold a younger instant.
+        """
+
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
             waiting = sorted(files, key=lambda file: file.greatest)
             by_identity: dict[str, Instant] = {}
             while waiting and count != 0:
                 times = sorted((instant.requested_time for instant in by_identity.values()), reverse=True)
+                # No file that waits has a time as great as the last that is wanted.
                 if count is not None and len(times) >= count and times[count - 1] > waiting[-1].greatest:
                     break
                 part = self.instants_in([waiting.pop()])
@@ -69,6 +75,7 @@ class LsmArchive(Archive):
         return self._with_files(find)
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
+        """Return the bodies of some instants; an instant of which the archive has no body is absent."""
         wanted = set(wanted)
         times = sorted(instant.requested_time for instant in wanted)
         if not times:
@@ -90,6 +97,7 @@ class LsmArchive(Archive):
         return any(map(is_archive_file, self.storage.look(self.folder).names))
 
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
+        """Yield the instants that have a body in some files; ``times``, in order, leaves those of other times out."""
         for name in names:
             part = self._read(name, [*COLUMNS, BODY], times)
             if times is not None:

@@ -157,6 +157,7 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
     merged_files: list[MergedFile] = []
     for level in range(_HIGHEST_LEVEL):
         manifest = archive.manifests.newest()
+        # Number 0 means that no manifest tells which files count.
         files = [file for file in manifest.files if file.level == level] if manifest.number else []
         inputs = (
             _oldest(sorted(files, key=lambda file: (file.least, file.greatest)), batch) if len(files) >= batch else []
@@ -165,26 +166,33 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
             return merged_files
         name = file_name(min(file.least for file in inputs), max(file.greatest for file in inputs), level + 1)
         if name in manifest.names:
+            # The new file would take the place of a file that counts.
             return merged_files
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         input_names = tuple(file.name for file in inputs)
         newest = archive.manifests.replace_files([merged], input_names, needed=archive.needed)
         if name not in newest.names:
+            # Another process has merged some of these files first.
             return merged_files
         merged_files.append(MergedFile(name, input_names))
     return merged_files
 
 
 def tidy(archive: LsmArchive, merged_levels: int) -> None:
-    """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
+    """Delete old manifests with the files that they alone name, and old files that no manifest names.
+
+    The newest few manifests stay, and one more for each of ``merged_levels``.
+    """
     listing, now = archive.storage.list(archive.folder), archive.storage.file_time()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
     files_by_manifest = {number: archive.manifests.parse(number) for number in numbers}
     whole_numbers = [number for number in numbers if files_by_manifest[number] is not None]
     if not whole_numbers:
+        # No manifest tells which files are needed.
         return
     kept_numbers = {
         *whole_numbers[-(KEPT_MANIFESTS + merged_levels) :],
+        # Another process may be writing it.
         *(number for number in numbers if number > whole_numbers[-1]),
     }
     deleted_numbers = [number for number in numbers if number not in kept_numbers]
@@ -281,6 +289,7 @@ def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: by
         (listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None
     )
     if named_file is not None:
+        # A file that a manifest names stays as it is.
         return named_file
     try:
         archived = archive.instants_in([file])
@@ -323,6 +332,7 @@ def _merge(archive: LsmArchive, aside: str, inputs: Iterable[ArchiveFile], name:
             parquet.add_key_value_metadata(_FOOTER)
         size = staged.publish()
     finally:
+        # After `publish` it does nothing.
         staged.discard()
     archive.storage.flush([archive.folder])
     return size

@@ -45,7 +45,7 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
 
 @cache
 def _part(name: str, replaces: bool) -> Any:
-    """Return the parsed schema of the fields that a partial read needs."""
+    """Return the parsed schema of the fields that a partial read needs; ``name`` is ``summary`` or ``files``."""
     from fastavro import parse_schema  # noqa: PLC0415
 
     commit_schema = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT

@@ -118,6 +118,7 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
         if count == 0:
             return header, position
         if count < 0:
+            # Behind a negative count comes the size of the block in bytes.
             _, position = _long(data, position)
         for _ in range(abs(count)):
             key, position = _bytes(data, position)
@@ -174,6 +175,7 @@ class _Types:
         if isinstance(kind, list):
             if not kind:
                 raise ValueError("its schema has an empty union")
+            # A null in a union has bytes: the number of its branch.
             branches = [branch for branch in kind if branch not in ("null", {"type": "null"})]
             depth = max((self.check(branch, namespace) for branch in branches), default=0)
         elif isinstance(kind, dict):

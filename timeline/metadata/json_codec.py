@@ -54,14 +54,17 @@ def decode(kind: type[M], body: InstantBody) -> M:
 
 
 def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary:
-    """Return a completed write without its files."""
+    """Return a completed write without its files; ``replaces`` does not matter, as JSON names its fields."""
     from . import models  # noqa: PLC0415 (see avro_codec.py)
 
     return avro_codec.validated(models.CommitSummary, _record(body), body)
 
 
 def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
-    """Return what a completed write records about its files; CorruptInstantError for values of other types."""
+    """Return what a completed write records about its files; CorruptInstantError for values of other types.
+
+    ``replaces`` does not matter, as JSON names its fields.
+    """
     record = _record(body)
     try:
         return CommitFiles.of(

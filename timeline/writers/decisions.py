@@ -178,7 +178,10 @@ def _head_and_body(data: bytes) -> tuple[Any, bytes]:
 
 
 def _is_nameable(decision: Decision) -> bool:
-    """Return whether the instant's files can be named: a damaged decision must not name other files."""
+    """Return whether the instant's files can be named: a damaged decision must not name other files.
+
+    No decision makes an inflight file.
+    """
     instant = decision.instant
     if decision.kind == DecisionKind.MAKE and instant.state == State.INFLIGHT:
         return False

@@ -39,7 +39,10 @@ NEVER = Failed(0, "", "")
 
 
 def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
-    """Return the failures by the plan's requested time. ``writing`` refuses notes of a newer release."""
+    """Return the failures by the plan's requested time, less notes that are damaged or gone.
+
+    ``writing`` refuses notes of a newer release.
+    """
     failures = {}
     for info in storage.list(FOLDER, strict=False):
         try:

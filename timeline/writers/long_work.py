@@ -47,6 +47,7 @@ class LongWork:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Take the note and the heartbeat away if they were made; after an error, ``at_once`` leaves the note."""
         self._ended.set()
         if not self._at_once:
             # Do not wait for a hanging store; a write sweeps up what stays.
@@ -55,6 +56,7 @@ class LongWork:
             return
         self._beats.__exit__(kind, error, traceback)
         if self._at_once and kind is not None:
+            # The note stays, so that others judge as if this process had died.
             return
         try:
             Heartbeat(self._storage, self._instant_time).delete()
@@ -85,5 +87,6 @@ class LongWork:
         owner = claim.owner()
         if owner is not None and is_gone(owner):
             self._storage.delete(claim.path, durable=False)
+            # If another process claims it first, the work is shown as well.
             claim.make(mine)
         return True

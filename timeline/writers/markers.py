@@ -65,6 +65,7 @@ class Markers:
         """Announce data files before they are made: all that the attempt of this number has announced so far."""
         lines = []
         for marker in markers:
+            # A line has no place for such a name, but a file of the DIRECT form has.
             if _LINE_BREAK.search(marker.name):
                 self.storage.create(join(self.folder, marker.name), b"")
             else:

@@ -87,6 +87,7 @@ class Owner:
         responsible = process.responsible_process()
         return cls(
             process.host_name(),
+            # Without it no process judges by the number of another.
             "" if patience.heartbeats_alone else process.machine_id(),
             responsible.pid,
             responsible.started,
@@ -176,6 +177,7 @@ def parse_owner(data: bytes) -> Owner:
     content = parse_json(data)
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
+    # A release before these fields, or a write without a stream, leaves them out.
     values = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **content}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
     for name, types in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():

@@ -33,6 +33,7 @@ def expire(storage: Storage, zone: str) -> None:
     """
     folder, now = storage.look(SEALS), storage.file_time()
     formats.refuse_newer_names(storage.path, (join(SEALS, name) for name in folder.folders), formats.SEALS)
+    # These files are notes of writes that were given up.
     storage.delete(*(info.path for info in folder.files if now - info.modified > KEPT_S), durable=False)
     oldest = format_time(int((now - KEPT_S - _LENIENCE_S) * 1000), zone)
     hours = [match[1] for match in map(_FOLDER.fullmatch, folder.folders) if match is not None]

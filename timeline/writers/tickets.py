@@ -153,7 +153,7 @@ def remove_dead(storage: Storage, patience: Patience) -> None:
 
 
 def _read(storage: Storage, name: str) -> Ticket | None:
-    """Return a ticket; None if it was given back, or is of a later release."""
+    """Return a ticket; None if it was given back, is damaged, or is of a later release."""
     try:
         data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)
         content = parse_json(data)

@@ -56,7 +56,10 @@ class WriteHeartbeat(HeartbeatThread):
             self._delete_of_over(instant_time)
 
     def _touch_newest(self) -> None:
-        """Touch the heartbeat of the instant that the last note names, if the write is at work and the file is old."""
+        """Touch the heartbeat of the instant that the last note names, if the write is at work and the file is old.
+
+        An absent heartbeat is not made: the first task of the write does that.
+        """
         while (noted := self.notes.find(self._number + 1)) is not None:
             self._number, self._newest = self._number + 1, noted
         if not self._newest or not self._is_at_work(self._newest):
@@ -76,7 +79,10 @@ class WriteHeartbeat(HeartbeatThread):
         return ours and not Seal(self.notes.storage, instant_time).is_set()
 
     def _delete_of_over(self, instant_time: str) -> None:
-        """Delete a heartbeat that a touch brought back while the end of the write deleted it."""
+        """Delete a heartbeat that a touch brought back while the end of the write deleted it.
+
+        A write that is over has no owner's note any more.
+        """
         try:
             if Claim(self.notes.storage, instant_time).owner() is None:
                 Heartbeat(self.notes.storage, instant_time).delete()

@@ -51,13 +51,14 @@ class WriteNotes:
     key: str
 
     def find(self, number: int) -> str | None:
-        """Return the requested time that a note names, from number 1 on; None if there is no such note."""
+        """Return the requested time that a note names, or `GIVEN_UP`; None without the note. Numbers begin with 1."""
         path = self.path(number)
         try:
             content = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
         except FileNotFoundError:
             return None
         except ValueError:
+            # A damaged note names no instant, and so raises below.
             content = None
         formats.refuse_newer(self.storage.path, path, formats.number_of(content), formats.WRITE_NOTE)
         noted = content.get("instant") if isinstance(content, dict) else None

@@ -52,7 +52,10 @@ def row_starts(data: Octets) -> Integers | None:
 
 
 def takes_bytes(avro: Any) -> bool:
-    """Return whether each value of a type has at least one byte, and none of its types is named elsewhere."""
+    """Return whether each value of a type has at least one byte, and none of its types is named elsewhere.
+
+    Rows of other schemas are decoded one by one.
+    """
     if isinstance(avro, list):
         return all(branch == "null" or takes_bytes(branch) for branch in avro)
     if isinstance(avro, str):
@@ -222,6 +225,7 @@ class AvroPositions:
         has_size = np.flatnonzero(counts < 0)
         if len(has_size):
             with_size = positions._at_rows(has_size)
+            # Behind a negative count comes the size of the block in bytes, which nothing here needs.
             with_size._numbers()
             positions.at[has_size] = with_size.at
         self.at[rows] = positions.at

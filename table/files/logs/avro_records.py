@@ -23,7 +23,10 @@ CHUNK = 16_384
 def decoded(
     schema: dict[str, Any], count: int, data: bytes, reader_schema: dict[str, Any] | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield ``count`` records, some thousand at a time; any exception of fastavro means that the bytes are none."""
+    """Yield ``count`` records, some thousand at a time; any exception of fastavro means that the bytes are none.
+
+    With ``reader_schema`` they have the fields of that schema alone.
+    """
     import fastavro  # noqa: PLC0415 (planning a write opens no file)
 
     meta = sized(slices(pa.array([b"avro.schema", json.dumps(schema).encode(), b"avro.codec", b"null"])))

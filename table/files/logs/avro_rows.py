@@ -152,6 +152,7 @@ def decode(
             rows_left -= len(starts) - 1
             position += int(starts[-1])
         data = data[position:]
+    # The remaining rows are decoded one by one; bytes that belong to none make that raise.
     if rows_left or data or unread:
         yield from one_by_one(data + _exactly(read, unread), rows_left)
 

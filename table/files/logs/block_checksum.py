@@ -67,6 +67,7 @@ class BlockCheck:
 def seal_parquet(parts: list[bytes], headers: Mapping[Header, str]) -> None:
     """Put a block's checksum in place of `PLACEHOLDER` in its Parquet file, given in parts."""
     tail = b""
+    # The footer may lie in several parts, the last of which tells how long it is.
     while len(tail) < _TAIL.size or len(tail) < _TAIL.size + _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]:
         tail = parts.pop() + tail
     start = len(tail) - _TAIL.size - _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]

@@ -51,7 +51,10 @@ def ordered_by(config: TableConfig, schema: pa.Schema, kind: Callable[[pa.DataTy
 
 
 def delete_order(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """Return the ordering fields, if every reader of the table reads their values in delete blocks; else none."""
+    """Return the ordering fields, if every reader of the table reads their values in delete blocks.
+
+    Else none: deletes then have no ordering value.
+    """
     fields = ordered_by(config, schema, lambda _: True)
     decimals = [schema.field(name).type for name in ordered_by(config, schema, pa.types.is_decimal)]
     unread = not config.orders_every_delete and (len(fields) > 1 or bool(decimals))

@@ -159,6 +159,7 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
     keys, paths, values = _alike(body, records) or _one_by_one(body, records)
     if keys.null_count:
         raise ValueError("a key in it is null")
+    # No value, and the integer 0, mean a delete without an order.
     default = pc.or_(values.is_null(), pc.fill_null(pc.equal(pc.struct_field(values, "int"), 0), False))
     if not wanted:
         return Deletes(keys, paths, (), pa.array(np.ones(len(keys), dtype=np.bool_)))
@@ -221,7 +222,10 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
 
 
 def _first_record(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
-    """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number."""
+    """Return the first key, the bytes between it and its value, and in these the partition and the wrapper's number.
+
+    None if the key or the partition is null, or the value is null or that of several fields.
+    """
     spans = []
     position = 0
     for _ in range(2):

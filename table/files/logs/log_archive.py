@@ -61,6 +61,7 @@ class LogArchive(Archive):
     """The archive of layout 1; a file that was read is not read again for its instants."""
 
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
+        """Return the completed instants, each once, though several files may hold it."""
         by_identity = {
             instant.identity: instant
             for part in self._with_files(self._instants_of_each)
@@ -83,6 +84,7 @@ class LogArchive(Archive):
         return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
+        """Return the bodies of some instants, from the files that hold them; an instant without a body is absent."""
         wanted = frozenset(wanted)
         if not wanted:
             return {}
@@ -104,6 +106,7 @@ class LogArchive(Archive):
         return frozenset(split(file.path)[1] for file in self.files())
 
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
+        """Yield the instants that have a body in some files; with ``times`` only those of these times."""
         wanted_names, wanted_times = frozenset(names), None if times is None else frozenset(times)
         files = [file for file in self.files() if split(file.path)[1] in wanted_names]
         for file, instants in zip(files, self._instants_of_each(files), strict=True):
@@ -171,7 +174,10 @@ class LogArchive(Archive):
     def _decode(
         self, file: FileInfo, is_wanted: Callable[[bytes], bool], reader_schema: dict[str, Any] | None = None
     ) -> list[Entry]:
-        """Return those records of a file whose bytes are wanted; with ``reader_schema``, the fields of that schema."""
+        """Return the records of a file whose bytes ``is_wanted`` takes.
+
+        With ``reader_schema`` they have the fields of that schema alone.
+        """
         where = join(self.storage.path, file.path)
         try:
             data = self.storage.read(file.path)

@@ -152,7 +152,10 @@ def _states_of(files: InstantFiles) -> dict[str, _States]:
 def _record(
     instant: Instant, changed_at: str, body: InstantBody, requested: InstantBody | None, files: InstantFiles
 ) -> bytes:
-    """Return the record of a state, whose file was changed last at a time."""
+    """Return the record of a state, whose file was changed last at a time.
+
+    ``requested`` is what the instant's requested file holds; None if that is gone.
+    """
     state = {
         "commitTime": instant.requested_time,
         "actionType": instant.action,

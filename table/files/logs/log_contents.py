@@ -86,7 +86,10 @@ class BlockContent:
             return count(content, block.content_size)
 
     def deletes(self, ordering: Sequence[pa.Field] = ()) -> Deletes:
-        """Return a delete block's deletes with the values of ``ordering``, the fields as the table has them now."""
+        """Return a delete block's deletes with the values of ``ordering``, the fields as the table has them now.
+
+        A block that says nothing of a field's type counts as written in the type of now.
+        """
         block = self.block
         written_types = [field.type for field in ordering]
         if ordering and block.schema is not None:

@@ -135,6 +135,7 @@ class _BlockReader:
             offset = searched.find(MAGIC)
             if offset >= 0:
                 return at + offset
+            # The magic bytes may lie across the end of what was searched.
             at += max(len(searched) - len(MAGIC) + 1, 1)
         return self.size
 

@@ -93,6 +93,7 @@ class AppendsCommands(TakesBlocksBack):
             yield from _logs_named(request.partition_path, request.log_blocks_to_be_deleted)
 
     def results(self, plan: RollbackPlan) -> dict[str, RollbackPartition]:
+        """Return the results, which name the log files with blocks of the undone instant beside the deleted files."""
         partitions = super().results(plan)
         for request in plan.rollback_requests:
             names = partitions[request.partition_path].log_files_from_failed_commit

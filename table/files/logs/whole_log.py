@@ -51,6 +51,7 @@ class _WholeLog:
             else:
                 raise self._torn(block)
             yield block
+        # No writer wrote the block again; in a shared file it may be of a write that failed.
         if last_is_torn and not self.stated.shared:
             raise self._torn(block)
         if torn:
