@@ -28,9 +28,7 @@ from pyhudi.operations.services.archive import ArchiveSettings, archive
 from pyhudi.operations.services.clean import CleanSettings, clean
 from pyhudi.operations.services.compaction.compact import CompactionSettings, compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.upkeep.after_write import means_of
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.operations.write.instant import abort_write
 from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.reader import scan as reading
 from pyhudi.reader.snapshot import open_snapshot
@@ -38,6 +36,14 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline import clock
 from pyhudi.timeline.writers.patience import Patience
+
+try:
+    from pyhudi.operations.upkeep.after_write import means_of
+    from pyhudi.operations.write.instant import abort_write
+except ImportError:
+    # Where the older releases have them.
+    from pyhudi.operations.write.abort import abort_write
+    from pyhudi.operations.write.inline import means_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
