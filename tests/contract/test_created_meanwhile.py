@@ -38,7 +38,7 @@ def test_properties_of_a_release_to_come_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", [BUCKET_COUNT, *sorted(ADDED_BY_PYHUDI)])
 def test_a_differing_value_is_a_conflict(tmp_path: Path, key: str) -> None:
-    with pytest.raises(CommitConflictError, match=f"meanwhile, with {key}='17' where"):
+    with pytest.raises(CommitConflictError, match=f"meanwhile, with {key}='17', but this"):
         created(tmp_path / "t", **{key: "17"})
 
 
