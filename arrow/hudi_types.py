@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..errors import ColumnValueError
 from ..table.arrow.arrays import list_array, struct_array
 from ..table.schema.types import LOCAL_MICROS, MAX_DECIMAL_PRECISION, UTC_MICROS, children, is_bytes, is_list, is_text
-from .taken_values import list_values, values_at
+from .taken_values import list_values, struct_fields, values_at
 
 # The longest part of a value that an error shows, in characters.
 _SHOWN = 100
@@ -258,7 +258,7 @@ def _nested(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return lists, maps or structs with their parts converted, without values outside a slice or below a null."""
     valid = None if array.null_count == 0 else array.is_valid()
     if pa.types.is_struct(data_type):
-        parts = array.flatten()
+        parts = struct_fields(array)
         converted_parts = [_converted(part, field.type) for part, field in zip(parts, children(data_type), strict=True)]
         return struct_array(data_type, len(array), valid, converted_parts)
     if len(array) == 0:

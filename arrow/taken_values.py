@@ -58,9 +58,18 @@ def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:
     return pa.array(runs, pa.int64(), mask=mask(places.is_null()))
 
 
+def struct_fields(array: pa.StructArray) -> list[pa.Array]:
+    """Return the fields of structs, null below a null struct: pyarrow's `flatten` leaves the values of runs there."""
+    parts: list[pa.Array] = array.flatten()
+    if array.null_count == 0:
+        return parts
+    places = pa.array(np.arange(len(array)), mask=array.is_null().to_numpy(zero_copy_only=False))
+    return [values_at(part, places) if pa.types.is_run_end_encoded(part.type) else part for part in parts]
+
+
 def _struct_at(array: pa.StructArray, places: pa.Array) -> pa.Array:
     """Return structs at some places, each field by itself."""
-    parts = [values_at(part, places) for part in array.flatten()]
+    parts = [values_at(part, places) for part in struct_fields(array)]
     fields = [field.with_type(part.type) for field, part in zip(children(array.type), parts, strict=True)]
     return struct_array(pa.struct(fields), len(places), _valid(array, places), parts)
 

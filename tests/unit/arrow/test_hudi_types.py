@@ -189,3 +189,18 @@ def test_maps_and_extension_types_are_brought_to_plain_types() -> None:
 
     assert found.schema.field("m").type == pa.map_(pa.string(), pa.int32())
     assert found.to_pydict() == {"m": [[("a", 1)], None, []], "u": [b"0" * 16, None, b"1" * 16]}
+
+
+def test_a_run_below_a_null_struct_is_no_value() -> None:
+    """A value that nobody sees is not refused, though it has no place in a table."""
+    runs = pa.RunEndEncodedArray.from_arrays(
+        pa.array([2, 4], pa.int16()), pa.array([1, 1000], pa.timestamp("ns", "UTC"))
+    )
+    hidden = pa.array([True, True, False, False])
+    structs = pa.StructArray.from_arrays([runs], fields=[pa.field("f", runs.type)], mask=hidden)
+    schema = pa.schema([pa.field("s", structs.type)])
+
+    (batch,) = HudiTypes.of(schema, None).batches(pa.record_batch([structs], schema=schema), 0)
+
+    moment = datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
+    assert batch.column("s").to_pylist() == [None, None, {"f": moment}, {"f": moment}]
