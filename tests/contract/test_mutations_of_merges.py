@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.planning.request import WriteSettings
 from support.drawn.changed_checks import check_counted, check_merges, check_swap
 from support.drawn.histories import LOGGED, TABLE
 from support.mutations import Check, Mutate, Patch, assert_red, each
@@ -28,7 +27,7 @@ def check_merges_of_looked_up_keys(_: Path) -> None:
 def the_moment_that_was_seen_is_passed_over(patch: Patch) -> None:
     """What others committed between the look and the plan is not held against the write."""
     original = read_seam("pin the moment of a write")
-    patch_seam(patch, "pin the moment of a write", lambda table, _: original(table, WriteSettings()))
+    patch_seam(patch, "pin the moment of a write", lambda table, patience, _based_on="": original(table, patience))
 
 
 def others_are_not_looked_for(patch: Patch) -> None:

@@ -33,7 +33,7 @@ def what_was_archived_since_does_not_count(patch: Patch) -> None:
 
 def what_is_gone_is_not_missed(patch: Patch) -> None:
     def against(self: Watermark, completed: Iterable[Instant], _: Any) -> Seen:
-        return Seen(self, self._candidates(completed) if self.older.count else frozenset())
+        return Seen(self, self._possibly_older(completed) if self.older.count else frozenset())
 
     patch_seam(patch, "compare a watermark with the timeline", against)
 
