@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 from ..words.progress import Progress
@@ -62,4 +61,10 @@ class PhaseProgress:
         now_s = time.monotonic()
         if now_s - self._logged >= self.every_s:
             self._logged = now_s
-            self._phases.log("progress", self._level, **asdict(progress), seconds=round(now_s - self._start_s, 1))
+            fields = {
+                "phase": progress.phase,
+                "done": progress.finished,
+                "total": progress.total,
+                "bytes": progress.bytes,
+            }
+            self._phases.log("progress", self._level, **fields, seconds=round(now_s - self._start_s, 1))

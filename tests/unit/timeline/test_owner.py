@@ -255,7 +255,7 @@ def test_who_may_not_wait_takes_another_ones_word_for_one_heartbeat(storage: Loc
     own(storage, Owner.of_this_process("w"), 500)
     beat(storage, 121)
     dead = judged(storage)
-    owner._seen.clear()
+    owner._first_sights.clear()
 
     assert judged(storage, may_wait=False).alive
     assert not judged(storage, may_wait=False, known_beat=dead.beat).alive
