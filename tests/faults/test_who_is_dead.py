@@ -101,7 +101,7 @@ def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_a
     still = plan(tmp_path, SCHEMA, settings=QUICK)
     task(still, rows("a", "k1", value=2), 0)
     planned = plan(tmp_path, SCHEMA, settings=QUICK)
-    owner._seen.clear()
+    owner._first_sights.clear()
     carry_out(planned, [rows("a", "k2", value=3)])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 3)]
