@@ -34,18 +34,18 @@ class RefusedError(Exception):
 
 def git(root: Path, *arguments: str) -> str:
     """Return what git prints."""
-    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RefusedError(f"git {' '.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout.rstrip("\n")
+    process = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RefusedError(f"git {' '.join(arguments)}: {process.stderr.strip()}")
+    return process.stdout.rstrip("\n")
 
 
 def version_of(root: Path) -> str:
     """Return the version that the package has: version.py is the only place that says it."""
-    found = _SET_VERSION.search((root / "version.py").read_text(encoding="utf-8"))
-    if found is None:
+    line = _SET_VERSION.search(_text(root / "version.py"))
+    if line is None:
         raise RefusedError('version.py has no line such as VERSION = "0.1.0".')
-    return found[2]
+    return line[2]
 
 
 def wheels_on(page: str) -> set[str]:
@@ -69,7 +69,7 @@ def flaws(name: str, text: str) -> list[str]:
     """Return what is wrong with a fragment; ``changes/README.md`` has the rules."""
     parts = _NAME.fullmatch(name)
     sentences = len(re.findall(r"[.!?](?=\s|$)", re.sub(r"`[^`]*`", "name", text)))
-    found = {
+    applies_by_flaw = {
         f"its name is not NAME.kind.md, with a kind of {', '.join(KINDS)}": parts is None or parts[2] not in KINDS,
         "it does not end in a full stop": not text.rstrip().endswith("."),
         f"it has more than {MOST_SENTENCES} sentences": sentences > MOST_SENTENCES,
@@ -78,36 +78,36 @@ def flaws(name: str, text: str) -> list[str]:
         "it has a heading, a list or a second paragraph": re.search(r"^(#|[-*] |\s*$)", text.strip(), re.MULTILINE)
         is not None,
     }
-    return [f"changes/{name}: {flaw}." for flaw, is_there in found.items() if is_there]
+    return [f"changes/{name}: {flaw}." for flaw, applies in applies_by_flaw.items() if applies]
 
 
 def refusals(root: Path, version: str) -> list[str]:
     """Return why no release of this version can be made of what is in the folder."""
     if not _VERSION.fullmatch(version):
         return [f"{version!r} is no version such as 0.2.0."]
-    found = []
+    reasons = []
     branch = git(root, "branch", "--show-current")
     if branch != "main":
-        found.append(f"Releases are made on the branch main; this is {branch or 'no branch'}.")
+        reasons.append(f"Releases are made on the branch main; this is {branch or 'no branch'}.")
     if changed := git(root, "status", "--porcelain"):
-        found.append(f"There are changes without a commit:\n{changed}")
+        reasons.append(f"There are changes without a commit:\n{changed}")
     if git(root, "tag", "--list", f"v{version}"):
-        found.append(f"The tag v{version} exists.")
+        reasons.append(f"The tag v{version} exists.")
     now = version_of(root)
     if _numbers(version) < _numbers(now):
-        found.append(f"{version} comes before {now}, which version.py has.")
+        reasons.append(f"{version} comes before {now}, which version.py has.")
     texts = fragments_in(root)
-    found += [flaw for name, text in texts.items() for flaw in flaws(name, text)]
+    reasons += [flaw for name, text in texts.items() for flaw in flaws(name, text)]
     newest = _HEADING.search((root / "CHANGELOG.md").read_text(encoding="utf-8"))
     if newest is None:
-        found.append("CHANGELOG.md has no heading such as ## 0.1.0 (unreleased).")
+        reasons.append("CHANGELOG.md has no heading such as ## 0.1.0 (unreleased).")
     elif newest[2] != _UNRELEASED and newest[1] == version:
-        found.append(f"CHANGELOG.md has {version} already.")
+        reasons.append(f"CHANGELOG.md has {version} already.")
     elif newest[2] == _UNRELEASED and newest[1] != version:
-        found.append(f"CHANGELOG.md has a section of {newest[1]}, which is not released.")
+        reasons.append(f"CHANGELOG.md has a section of {newest[1]}, which is not released.")
     elif newest[2] != _UNRELEASED and not texts:
-        found.append("changes/ has no fragment, so no user would notice this release.")
-    return found
+        reasons.append("changes/ has no fragment, so no user would notice this release.")
+    return reasons
 
 
 def joined(changelog: str, version: str, day: str, fragments: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,72 +23,24 @@ from ...table.seen_table import SeenTable
 from ...table.table import open_table
 from ...timeline.instant_files import UPGRADE
 from ...timeline.instants import WRITE_ACTIONS, State
-from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import Waited
 from ...timeline.writers.tickets import Places, Ticket, age_of, in_turn, places_of_buckets
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
-from ..meeting.concurrency import RESTORE, WRITE, Asked, Meeting, Verdict, judge
-from ..meeting.conflicts import changed_numbers, check_before_merge, check_columns_since, check_rescales, check_restores
+from ..meeting.conflicts import changed_numbers, check_before_merge, check_columns_since
 from ..meeting.since import InstantsSincePlan
 from ..meeting.taken import given_up_as_conflicts, taken_as_conflicts
-from ..meeting.transaction import Transaction
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.pinned import pin
 from ..planning.plan import WritePlan, buckets_by_partition
 from ..planning.table_properties import properties_to_write
 from ..result import ATTEMPTS, MET, CommitResult, find_write, result_of
-from ..rollback.dead import pause, wait_until_over
-from ..rollback.pending import OtherWriters, restoring_error
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..write_ids import GENERATED_ID
 from .instant import begun
 from .spilled_rows import SpilledRows, opened_spills
-
-
-def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
-    """Wait while a rescale holds a write's partitions, and return a timeline of now.
-
-    A micro-batch waits as long as its attempts may be repeated. Raises `CommitConflictError` after that.
-    """
-    work, settings = plan.transaction, plan.settings
-    wait_s = settings.commit.wait_s if settings.batch is None else max(settings.commit.wait_s, settings.commit.retry_s)
-    until_s = time.monotonic() + wait_s
-    while True:
-        try:
-            check_rescales(work, timeline, paths)
-        except CommitConflictError as error:
-            met = error.met
-            if met is None or time.monotonic() > until_s:
-                raise
-        else:
-            return timeline
-        wait_until_over(OtherWriters(work.table, work.patience), met, until_s)
-        timeline = work.table.timeline()
-
-
-def wait_for_restore(work: Transaction, until_s: float) -> None:
-    """Wait while a process is at work on a restore, which undoes what begins beside it, at most until a monotonic time.
-
-    Raises `CommitConflictError` if the restore takes longer, and `ConcurrentWriteError` at once if it stopped halfway
-    and its process is dead.
-    """
-    other_writers = OtherWriters(work.table, work.patience)
-    while True:
-        timeline = work.table.timeline()
-        restore = pending_restore(timeline)
-        if restore is None:
-            return
-        verdict = judge(Meeting(WRITE, RESTORE, other_writers.state_of_restore(restore), asked=Asked.SINCE_PLAN))
-        if verdict is Verdict.REFUSE:
-            raise restoring_error(timeline, restore)
-        if verdict is not Verdict.WAIT:
-            return
-        if time.monotonic() > until_s:
-            # The restore is pending, so this raises.
-            check_restores(work, timeline)
-        pause()
+from .waits import wait_for_rescale, wait_for_restore
 
 
 @dataclass

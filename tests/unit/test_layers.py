@@ -101,6 +101,7 @@ LOOKS_AT_OTHERS = {
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
     "operations/planning/micro_batch.py": "it finds what its own query left pending; pending.py judges the others",
     "operations/streams/checkpoints.py": "it looks which streams have an older instant pending",
+    "operations/write/attempts.py": "it looks whether it has to take its turn; conflicts.py judges",
     "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
     "operations/meeting/since.py": "it finds what conflicts.py judges",
     "operations/upkeep/services.py": "it looks whether there is something to clean",

@@ -17,13 +17,9 @@ import pyarrow as pa
 from ....errors import UnsupportedTableError
 from ....index.registry import has_buckets, noted_index_for
 from ....storage.base import Storage
-from ....storage.threads import for_each
 from ....table.buckets.numbers import bucket_numbers
-from ....table.config.sort_order import SortOrder
-from ....table.files.base_file import SORTED_BY, open_base
-from ....table.files.file_group import BaseFile, FileSlice
+from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
-from ....table.files.partitions import choose_partitions, list_partitions
 from ....table.latest_schema import columns_of
 from ....table.table import Table
 from ....timeline.instants import State
@@ -31,7 +27,6 @@ from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Owner
 from ....timeline.writers.write_notes import new_key
-from ...meeting.concurrency import InstantKind
 from ...meeting.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
 from ...meeting.taken import taken_as_conflicts
 from ...meeting.transaction import Transaction
@@ -46,11 +41,11 @@ from ...transaction.life import Made, live
 from ...transaction.outcome import Outcome
 from ...write_ids import generated_id
 from ..compaction.compactor import Compactor
-from ..compaction.plan import FreeSlices
 from ..compaction.slice_worker import written_slices
 from ..means import Means
 from ..service import NoTasksError
 from ..unit_execution import UnitResult, execute_units
+from .unsorted import UnsortedSlices
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,61 +120,6 @@ def plan_rewrite(table: Table, unsorted: UnsortedSlices, means: Means) -> Rewrit
     # A dead rescale holds no partition.
     timeline = pinned.timeline.without([planned.victim.requested_time for planned in rollbacks])
     return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table.config, timeline))
-
-
-def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> None:
-    """Raise `InvalidOptionError` if a caller names a partition that the table does not have."""
-    if named is not None:
-        choose_partitions(storage.path, list_partitions(storage), named)
-
-
-@dataclass(slots=True)
-class UnsortedSlices:
-    """Finds the slices of some partitions, None for all, that lack an order; reads each footer once."""
-
-    storage: Storage
-    order: SortOrder
-    partitions: Sequence[str] | None
-    mine: InstantKind
-    slices: FreeSlices = field(init=False)
-    _sorted_by_path: dict[str, bool] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.slices = FreeSlices(self.storage, self.mine)
-
-    def find(self, timeline: Timeline) -> list[FileSlice]:
-        """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id.
-
-        Each slice with log files counts as unsorted.
-        """
-        slices = self.slices.find(timeline, self._wanted_partitions, lambda _: True)
-        bases = [file_slice.base for file_slice in slices if file_slice.base is not None and not file_slice.logs]
-        unread_bases = [base for base in bases if base.path not in self._sorted_by_path]
-        answers = for_each(self.storage, self._is_sorted, unread_bases)
-        self._sorted_by_path.update(zip((base.path for base in unread_bases), answers, strict=True))
-        return [
-            file_slice
-            for file_slice in slices
-            if file_slice.logs or (file_slice.base is not None and not self._sorted_by_path[file_slice.base.path])
-        ]
-
-    @property
-    def held_partitions(self) -> list[str]:
-        """The partitions that a rescale held at the last `find`."""
-        return self._wanted_partitions(self.slices.held_partitions)
-
-    def _wanted_partitions(self, paths: list[str]) -> list[str]:
-        """Return the wanted partitions among those of the table."""
-        if self.partitions is None:
-            return paths
-        wanted_paths = set(self.partitions)
-        return [path for path in paths if path in wanted_paths]
-
-    def _is_sorted(self, base: BaseFile) -> bool:
-        """Return whether a base file's footer says that its rows have this order."""
-        with open_base(self.storage, base) as reader:
-            footer = reader.parquet.metadata.metadata or {}
-        return footer.get(SORTED_BY.encode()) == str(self.order).encode()
 
 
 def sort_in_place(table: Table, unsorted: UnsortedSlices, means: Means) -> SortedInPlace:

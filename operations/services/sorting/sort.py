@@ -31,7 +31,8 @@ from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
-from .in_place import UnsortedSlices, refuse_unknown_partitions, sort_in_place
+from .in_place import sort_in_place
+from .unsorted import UnsortedSlices, refuse_unknown_partitions
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan

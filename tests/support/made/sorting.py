@@ -8,8 +8,8 @@ from typing import Any
 from pyhudi.operations.meeting.concurrency import COMPACTION
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.means import Means
-from pyhudi.operations.services.sorting.in_place import UnsortedSlices
 from pyhudi.operations.services.sorting.sort import SortingCompaction, sort
+from pyhudi.operations.services.sorting.unsorted import UnsortedSlices
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage

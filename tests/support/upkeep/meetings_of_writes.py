@@ -18,7 +18,7 @@ from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.transaction.instant_changes import hide
-from pyhudi.operations.write.attempts import wait_for_restore
+from pyhudi.operations.write.waits import wait_for_restore
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
