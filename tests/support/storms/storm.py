@@ -116,7 +116,7 @@ class Storm:
     # --- the storm
 
     def rage(self) -> None:
-        """Make the tables, and have processes write to them until the time is over."""
+        """Make the tables, and have processes write to them; the time counts from the first write."""
         for name, made in TABLES.items():
             act = Act(f"made {name}", name, "upsert", first_rows())
             write(replace(self._work("writer").request(act), table=made), [batches_of(act)])
@@ -127,11 +127,19 @@ class Storm:
         self._start(self._work("services"))
         if self.weather.spark:
             self._start(self._work("spark"))
+        self._await_first_write()
         until = now() + self.weather.seconds
         events = self._events(now())
         while now() < until:
             while events and events[0][0] <= now() and events[0][1]():
                 events.pop(0)
+            self._look()
+            time.sleep(_POLL_S)
+
+    def _await_first_write(self) -> None:
+        """Wait until a write is acknowledged: a slow machine takes longer to start processes than a storm may last."""
+        until = now() + _ENDS_S
+        while now() < until and not any(begun.acknowledged for begun in read_notes(self.folder / "notes").values()):
             self._look()
             time.sleep(_POLL_S)
 
