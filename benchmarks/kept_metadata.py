@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -222,20 +224,35 @@ def batches(sizes: Sizes) -> Figures:
 
 
 def load(sizes: Sizes) -> Figures:
-    """Load many files at once into a table with a metadata table, and note the memory of the process."""
-    import numpy as np
-    import pyarrow as pa
+    """Load many files at once into a table with a metadata table, and note the memory of the process that commits.
+
+    As with Spark, tasks run in other processes.
+    """
+    from pyhudi.operations.write.commit import commit_write
     from support.made.metadata_tables import simulate
 
     path = str(sizes.folder("load") / "t")
     _table(path, _rows(0, 8))
     simulate(path)
-    rows = _rows(1_000, sizes.files)
-    partitions = pa.array(np.char.add("d", (np.arange(sizes.files) // 8).astype(str)))
     begun = time.perf_counter()
-    _upsert(path, rows.set_column(1, "p", partitions))
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        plan, result = pool.submit(_task_of_load, path, sizes.files).result()
+    commit_write(plan, [result])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {LOAD: {"seconds": time.perf_counter() - begun, "MiB": peak}}
+
+
+def _task_of_load(path: str, files: int) -> Any:
+    """Plan a load of a row for each of many file groups, and return the plan and the result of its one task."""
+    import numpy as np
+    import pyarrow as pa
+    from pyhudi.operations.write.run import LocalRun
+    from support.drive import plan
+
+    partitions = pa.array(np.char.add("d", (np.arange(files) // 8).astype(str)))
+    rows = _rows(1_000, files).set_column(1, "p", partitions)
+    planned = plan(path, rows.schema)
+    return planned, LocalRun(planned).task(rows.to_batches(), 0)
 
 
 def _rows(first: int, count: int) -> pa.Table:

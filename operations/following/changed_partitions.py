@@ -19,7 +19,7 @@ class ChangedPartition:
 
     Attributes:
         file_ids: All file groups of the partition, in the order of the numbers that hashes of keys give.
-        keys: The keys of the records to be written, each once.
+        keys: Yields the keys of the records to be written, each once, in parts in any order.
         records: Yields these records in parts, by the schema of their file; all keys of a part come before the keys of
             the next.
         deletes: The keys of the records to be deleted.
@@ -27,7 +27,7 @@ class ChangedPartition:
 
     name: str
     file_ids: tuple[str, ...]
-    keys: pa.StringArray
+    keys: Callable[[], Iterable[pa.StringArray]]
     records: Callable[[str], Iterable[Records]]
     deletes: pa.StringArray = field(default_factory=lambda: _NO_KEYS)
 

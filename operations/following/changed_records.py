@@ -15,7 +15,7 @@ from ...table.config import TableConfig
 from ...table.files.column_bounds import have_width
 from ...table.files.file_group import data_file, is_change_data
 from ...table.metadata.bounds_of_files import BoundedFiles, FileBounds, places_of
-from ...table.metadata.bounds_records import bounds_in_parts, records_of_partition_bounds
+from ...table.metadata.bounds_records import bounds_in_parts, partition_bounds_in_parts
 from ...table.metadata.encoding import Records, joined, record_of_partitions, records_of_files
 from ...table.metadata.index_definitions import definition_over, new_definitions
 from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
@@ -102,7 +102,7 @@ def _changed_file_bounds(
 
     Files that lack values of some rows, such as partial updates, get no bounds.
     """
-    whole_files = bounded.take(np.flatnonzero(~bounded.is_partial))
+    whole_files = bounded.take(np.flatnonzero(~bounded.is_partial)) if bounded.is_partial.any() else bounded
     removed_names = [split(path) for path in removed]
     deleted_places = places_of(
         pa.array([folder for folder, _ in removed_names], pa.string()),
@@ -111,10 +111,10 @@ def _changed_file_bounds(
     return ChangedPartition(
         COLUMN_STATS,
         metadata.partition(COLUMN_STATS).file_ids,
-        _keys_of_bounds([field.name for field in indexed.fields], whole_files.files.places),
+        partial(_keys_of_bounds, [field.name for field in indexed.fields], whole_files.files.places),
         partial(bounds_in_parts, whole_files, typed=indexed.typed),
         # A removed file may also have bounds of columns that get none any more.
-        _keys_of_bounds(indexed.names, deleted_places),
+        pa.concat_arrays([pa.array([], pa.string()), *_keys_of_bounds(indexed.names, deleted_places)]),
     )
 
 
@@ -122,30 +122,22 @@ def _changed_partition_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
 ) -> ChangedPartition:
     """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for emptied ones."""
-    touched = bounded.files.partitions.unique().to_pylist()  # O(partitions)
-
-    def records(schema: str) -> list[Records]:
-        # Bounds of new files alone add to the earlier bounds of their partitions, so they are not tight.
-        partition_bounds = records_of_partition_bounds(
-            bounded.files, bounded.columns, schema, typed=indexed.typed, tight=False
-        )
-        return [partition_bounds]
-
+    touched, gone = (
+        pa.array(map(hash_of_partition, paths), pa.string())
+        for paths in (bounded.files.partitions.unique().to_pylist(), sorted(emptied))  # O(partitions)
+    )
     return ChangedPartition(
         PARTITION_STATS,
         metadata.partition(PARTITION_STATS).file_ids,
-        _keys_of_bounds(
-            [field.name for field in indexed.fields], pa.array(map(hash_of_partition, touched), pa.string())
-        ),
-        records,
-        _keys_of_bounds(indexed.names, pa.array(map(hash_of_partition, sorted(emptied)), pa.string())),
+        partial(_keys_of_bounds, [field.name for field in indexed.fields], touched),
+        partial(partition_bounds_in_parts, bounded, typed=indexed.typed),
+        pa.concat_arrays([pa.array([], pa.string()), *_keys_of_bounds(indexed.names, gone)]),
     )
 
 
-def _keys_of_bounds(columns: Collection[str], places: pa.StringArray) -> pa.StringArray:
-    """Return the key of each column at each place."""
-    parts = [pc.binary_join_element_wise(hash_of_column(name), places, "") for name in columns]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+def _keys_of_bounds(columns: Collection[str], places: pa.StringArray) -> Iterator[pa.StringArray]:
+    """Yield the keys of each column at all places."""
+    return (pc.binary_join_element_wise(hash_of_column(name), places, "") for name in columns)
 
 
 def _bounds_of_new_files(
@@ -284,4 +276,4 @@ def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Colle
     partition_keys = [key_of_partition(path) for path in touched.to_pylist()]  # O(partitions)
     keys = pa.array([PARTITIONS, *partition_keys], pa.string())
     deleted_keys = pa.array(map(key_of_partition, emptied), pa.string())
-    return ChangedPartition(FILES, metadata.partition(FILES).file_ids, keys, records, deleted_keys)
+    return ChangedPartition(FILES, metadata.partition(FILES).file_ids, lambda: [keys], records, deleted_keys)

@@ -7,9 +7,10 @@ delta commits that Apache Hudi wrote.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,24 +117,26 @@ def make_metadata_commit(
     changed_groups = [(each, group) for each in changed.partitions for group in _touched_groups(each)]
     schemas = for_each(metadata.storage, lambda place: _schema_of(metadata, building, *place), changed_groups)
     logs: list[NewLog] = []
-    hfiles_by_group: Mapping[int, GrowingHFile] = {}
+    hfiles_by_group: dict[int, GrowingHFile] = {}
     encoded_for: tuple[str, str] | None = None
     for (changed_partition, group), schema in zip(changed_groups, schemas, strict=True):
         # The file groups of a partition mostly share a schema, so encode its records once.
         if encoded_for != (changed_partition.name, schema):
             hfiles_by_group, encoded_for = _hfiles(changed_partition, schema), (changed_partition.name, schema)
         step_of = partial(file_step, metadata.storage, instant.requested_time, other_files=len(changed_groups) - 1)
-        logs.append(
-            _make_log(instant.requested_time, changed_partition, group, hfiles_by_group.get(group), schema, step_of)
-        )
+        hfile = hfiles_by_group.pop(group, None)
+        logs.append(_make_log(instant.requested_time, changed_partition, group, hfile, schema, step_of))
     body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
     return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
 
 
 def _touched_groups(changed: ChangedPartition) -> list[int]:
     """Return the numbers of the file groups to which the keys of a partition's changes belong."""
-    keys = pa.concat_arrays([changed.keys, changed.deletes])
-    return [int(group) for group in np.unique(groups_of(keys, len(changed.file_ids)))]
+    count = len(changed.file_ids)
+    touched = np.zeros(count, np.bool_)
+    for keys in chain([changed.deletes], changed.keys()):
+        touched[groups_of(keys, count)] = True
+    return [int(group) for group in np.flatnonzero(touched)]
 
 
 def _schema_of(metadata: MetadataTable, building: Collection[str], changed: ChangedPartition, group: int) -> str:
@@ -144,12 +147,12 @@ def _schema_of(metadata: MetadataTable, building: Collection[str], changed: Chan
         return record_schema() if is_built else schema_of_group(metadata, changed.name, changed.file_ids[group])
 
 
-def _hfiles(changed: ChangedPartition, schema: str) -> Mapping[int, GrowingHFile]:
+def _hfiles(changed: ChangedPartition, schema: str) -> dict[int, GrowingHFile]:
     """Return the encoded entries of each file group with entries."""
     hfiles: dict[int, GrowingHFile] = {}
     with damage_of(changed.name):
         # Encoding fails for a schema that is not of the metadata table's records.
-        for part in changed.records(schema) if len(changed.keys) else ():
+        for part in changed.records(schema):
             for group, entries in part.by_group(len(changed.file_ids)).items():
                 hfiles.setdefault(group, GrowingHFile(schema)).add(entries)
     return hfiles

@@ -76,10 +76,25 @@ def bounds_in_parts(bounded: BoundedFiles, schema: str, *, typed: bool) -> Itera
 
     All keys of a part come before those of the next. The arguments are as of `bounds_records`.
     """
-    files, ordered_columns = bounded.files, sorted(bounded.columns, key=lambda each: hash_of_column(each.column))
-    at_once = max(_RECORDS_AT_ONCE // max(len(files), 1), 1)
-    for at in range(0, len(ordered_columns) if len(files) else 0, at_once):
-        yield records_of_bounds(files, ordered_columns[at : at + at_once], schema, typed=typed)
+    for columns in _columns_in_parts(bounded):
+        yield records_of_bounds(bounded.files, columns, schema, typed=typed)
+
+
+def partition_bounds_in_parts(bounded: BoundedFiles, schema: str, *, typed: bool) -> Iterator[Records]:
+    """Yield the records of ``partition_stats`` of new files, which widen older records, in parts as `bounds_in_parts`.
+
+    Bounds of new files alone add to the earlier bounds of their partitions, so they are not tight.
+    """
+    for columns in _columns_in_parts(bounded):
+        yield records_of_partition_bounds(bounded.files, columns, schema, typed=typed, tight=False)
+
+
+def _columns_in_parts(bounded: BoundedFiles) -> Iterator[list[BoundsOfColumn]]:
+    """Yield the bounds of some columns at a time, in the order of their keys; none without a file."""
+    ordered_columns = sorted(bounded.columns, key=lambda each: hash_of_column(each.column))
+    at_once = max(_RECORDS_AT_ONCE // max(len(bounded.files), 1), 1)
+    for at in range(0, len(ordered_columns) if len(bounded.files) else 0, at_once):
+        yield ordered_columns[at : at + at_once]
 
 
 def partition_bounds_records(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -71,8 +72,9 @@ class GrowingHFile:
     """An HFile in memory, whose entries come in the order of their keys as bytes."""
 
     def __init__(self, schema: str) -> None:
-        self._stream = pa.BufferOutputStream()
-        self._file = HFileWriter(self._stream, schema)
+        # A list of blocks has no room for more, as a buffer that grows has for twice its content.
+        self._blocks: list[bytes] = []
+        self._file = HFileWriter(_BlockList(self._blocks), schema)
 
     @property
     def count(self) -> int:
@@ -84,7 +86,17 @@ class GrowingHFile:
     def content(self) -> bytes:
         """End the file, and return its bytes."""
         self._file.close()
-        return bytes(self._stream.getvalue().to_pybytes())
+        return b"".join(self._blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockList:
+    """A stream that appends what it gets to a list."""
+
+    blocks: list[bytes]
+
+    def write(self, data: bytes) -> None:
+        self.blocks.append(data)
 
 
 def _content_of_deletes(keys: pa.BinaryArray, partition: str) -> bytes:

@@ -83,7 +83,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "make a file before the completed file": "operations.following.before_completion:_make",
     "records of files in a metadata table": "operations.following.changed_records:records_of_files",
     "bounds by which a commit widens those of partitions": (
-        "operations.following.changed_records:records_of_partition_bounds"
+        "table.metadata.bounds_records:records_of_partition_bounds"
     ),
     "files that undone instants left in a metadata table": "operations.following.undone_metadata:_files_of",
     "placeholders of an indexing that begins": "operations.services.metadata.first_files:_placeholders",
@@ -394,6 +394,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "carry out a decision": "operations.transaction.decide:carry_out",
     "decisions that stay": "operations.transaction.decide:KEPT",
     "seconds after which a commit is late": (
+        "operations.following.before_completion:LATE_S",
         "operations.transaction.carried_out:LATE_S",
         "operations.transaction.decide:LATE_S",
     ),
