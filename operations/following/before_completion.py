@@ -6,6 +6,7 @@ publish it is to copy it, so that a second process may do the same at the same t
 
 from __future__ import annotations
 
+import time
 import uuid
 import zlib
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from .partitions_in_use import change_partitions
 
 # A decision itself holds smaller files, which saves the requests of a copy. All followers share its size.
 _MOST_OF_ONE = MOST_TO_MAKE // 8
+LATE_S = 0.5
+"""The shortest time in which another process can carry a decision out, and then undo or archive its instant."""
 
 
 class AsideFileGoneError(Exception):
@@ -63,9 +66,11 @@ def take_steps(
     """Take the steps of one follower in their order, any number of times, by any number of processes.
 
     ``is_binding`` returns whether the decision is still the newest: a stalled process must not change which partitions
-    of the metadata table are in use if others have dropped and rebuilt them since. Raises `AsideFileGoneError`, and
-    `TableConfigError` if a file to be made exists with other bytes.
+    of the metadata table are in use if others have dropped and rebuilt them since, nor make files that others have
+    made and deleted since. Raises `AsideFileGoneError`, and `TableConfigError` if a file to be made exists with other
+    bytes.
     """
+    begun_s = time.monotonic()
     change_partitions(storage, drops=first_steps.drops, binds=is_binding)
     # Delete consecutive files in one call.
     for deletes, steps in groupby(first_steps.steps, lambda step: isinstance(step, DeleteFile)):
@@ -73,6 +78,10 @@ def take_steps(
             storage.delete(*(step.path for step in steps))
         else:
             for step in steps:
+                if time.monotonic() - begun_s >= LATE_S:
+                    if not is_binding():
+                        return
+                    begun_s = time.monotonic()
                 _take_step(storage, instant_time, step)
     change_partitions(storage, adds=first_steps.adds, begins=first_steps.begins, binds=is_binding)
 

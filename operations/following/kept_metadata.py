@@ -79,7 +79,9 @@ class KeptMetadataTable:
                 metadata = MetadataTable.with_partitions(table, seen.timeline, names)
             except DAMAGE as error:
                 return _GoneMetadata(names, warning_of(names, reason_of(error)))
-            take_back_gone(table, metadata)
+            if take_back_gone(table, metadata):
+                # Its timeline and listings have the files that are gone.
+                continue
             try:
                 commit = _commit_of_sound_partitions(
                     metadata, SeenTable(table, seen.timeline), instant, changes, being_built(config)

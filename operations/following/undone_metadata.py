@@ -27,6 +27,7 @@ logger = logging.getLogger("pyhudi")
 
 INDEXING = "indexing"
 _COMPACTED = "commit"
+_UNDOES = frozenset({"rollback", "restore"})
 
 
 def take_back(table: Table, times: Collection[str]) -> None:
@@ -94,12 +95,19 @@ def is_in_base_files(table: Table, timeline: Timeline, time: str) -> bool:
     return any(moment > own_commit.visible_since for moment in _moments_of_bases(metadata, timeline))
 
 
-def take_back_gone(table: Table, metadata: MetadataTable) -> None:
-    """Delete what writes left pending in the metadata table, if the table no longer has these writes.
+def take_back_gone(table: Table, metadata: MetadataTable) -> bool:
+    """Delete what writes left in the metadata table that the table no longer has, and return whether there was any.
 
     Another engine's write may have died there, and a release without the metadata table may have rolled it back. A
-    write that is also pending on the table's timeline may live, and readers skip its records.
+    write that is also pending on the table's timeline may live, and readers skip its records. A write that the table
+    has undone may have files there again, from a process that slept while it published them, and then died.
     """
+    is_pending_gone = _take_back_pending(table, metadata)
+    return _take_back_published_again(table, metadata) or is_pending_gone
+
+
+def _take_back_pending(table: Table, metadata: MetadataTable) -> bool:
+    """Delete what writes left pending in the metadata table, if the table no longer has these writes."""
     absent_times = _absent_times(
         (each.requested_time for each in metadata.timeline.pending if _is_of_table(each)), metadata.of_table
     )
@@ -110,6 +118,42 @@ def take_back_gone(table: Table, metadata: MetadataTable) -> None:
     if gone_times:
         logger.warning("table %s: took back %s, pending in its metadata table alone", table.path, ", ".join(gone_times))
         take_back(table, gone_times)
+    return bool(gone_times)
+
+
+def _take_back_published_again(table: Table, metadata: MetadataTable) -> bool:
+    """Delete the files of writes in the metadata table that a rollback or restore of the table had undone before.
+
+    Apache Hudi would trust them, because the rollback names the write.
+    """
+    timeline = metadata.of_table
+    undos = [each for each in timeline.completed if each.action in _UNDOES]
+    if not undos:
+        return False
+    newest_undo = max(each.requested_time for each in undos)
+
+    def may_be_undone(time: str) -> bool:
+        return time < newest_undo and timeline.find(time) is None and not timeline.is_committed(time)
+
+    times = [each.requested_time for each in metadata.timeline.completed if each.action == ACTION]
+    candidates = frozenset(filter(may_be_undone, times))
+    logs = [log for log in metadata.listed_logs() if log.is_counted(may_be_undone)]
+    if not candidates and not logs:
+        # So it is as a rule, and no undo need be read.
+        return False
+    undone_times = {*chain.from_iterable(map(timeline.files.read_undone, undos))}
+    gone_times = candidates & undone_times
+    gone_logs = [log.path for log in logs if log.is_counted(undone_times.__contains__)]
+    if not gone_times and not gone_logs:
+        return False
+    logger.warning(
+        "table %s: deleted files in its metadata table of undone writes: %s",
+        table.path,
+        ", ".join([*gone_logs, *sorted(gone_times)]),
+    )
+    table.storage.delete(*gone_logs)
+    take_back(table, gone_times)
+    return True
 
 
 def _absent_times(times: Iterable[str], timeline: Timeline) -> list[str]:

@@ -22,15 +22,12 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import DeleteFile, FirstSteps
-from ..following.before_completion import AsideFileGoneError, take_back_steps, take_steps
+from ..following.before_completion import LATE_S, AsideFileGoneError, take_back_steps, take_steps
 from .beside_upgrade import refuse_instant_left_by_upgrade
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
 
 logger = logging.getLogger("pyhudi")
-
-# The shortest time in which another process can complete our decision, and then undo or archive the instant.
-LATE_S = 0.5
 
 
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:

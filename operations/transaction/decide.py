@@ -22,10 +22,10 @@ from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
-from ..following.before_completion import take_back_steps
+from ..following.before_completion import LATE_S, take_back_steps
 from ..following.undone_metadata import take_back_if_archived
 from .beside_upgrade import is_completed_now
-from .carried_out import LATE_S, carry_out, first_steps_of, is_carried_out, is_newest, is_undone
+from .carried_out import carry_out, first_steps_of, is_carried_out, is_newest, is_undone
 from .locks import HeldLock, hold
 
 
@@ -34,21 +34,23 @@ def take_back_late_steps(table: Table, decision: Decision) -> None:
     if is_newest(table.storage, decision):
         # No process has decided since, so none has ended the instant.
         return
+    if _is_over(table, decision):
+        for first_steps in decision.first:
+            take_back_steps(table.storage, first_steps)
+
+
+def _is_over(table: Table, decision: Decision) -> bool:
+    """Return whether an instant of the metadata table was archived, or the metadata table dropped or built since."""
     instant_time = decision.instant.requested_time
     try:
         metadata = MetadataTable.with_partitions(table, table.timeline(), ())
     except TableConfigError:
         # The metadata table was dropped.
-        is_over = True
-    else:
-        # It is over, too, if the metadata table was built anew after it.
-        archived_instants = metadata.timeline.files.archive.instants(instant_time, instant_time)
-        is_over = metadata.files_begun() > instant_time or any(
-            each.requested_time == instant_time for each in archived_instants
-        )
-    if is_over:
-        for first_steps in decision.first:
-            take_back_steps(table.storage, first_steps)
+        return True
+    archived_instants = metadata.timeline.files.archive.instants(instant_time, instant_time)
+    return metadata.files_begun() > instant_time or any(
+        each.requested_time == instant_time for each in archived_instants
+    )
 
 
 logger = logging.getLogger("pyhudi")
@@ -113,13 +115,21 @@ def carry_out_newest(held_lock: HeldLock) -> tuple[int, Timeline]:
     newest, start_s = numbers[-1], time.monotonic()
     decision = _read_decision(table, newest) if newest else None
     timeline = table.timeline()
-    if decision is not None and not is_carried_out(decision, timeline):
+    if decision is not None and not is_carried_out(decision, timeline) and not _was_archived(table, decision):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
         _carry_out_with_retries(held_lock, decision, timeline, None)
         _take_back_late(held_lock, decision, start_s)
         timeline = table.timeline()
     _delete_old(table.storage, numbers)
     return newest, timeline
+
+
+def _was_archived(table: Table, decision: Decision) -> bool:
+    """Return whether another engine, which decides nothing, archived what the newest decision made since.
+
+    As the first instant of the metadata table's timeline, it would make readers take later instants for uncommitted.
+    """
+    return decision.kind == DecisionKind.TAKE_STEPS and _is_over(table, decision)
 
 
 def _numbers(storage: Storage) -> list[int]:

@@ -70,6 +70,10 @@ class FileView:
         """Return the ids of all file groups of which a partition has a file, committed or not, sorted."""
         return tuple(sorted({file.file_id for file in _data_files(self._files(partition_path))}))
 
+    def listed_logs(self, partition_path: str) -> list[LogFile]:
+        """Return all log files of a partition, committed or not."""
+        return [file for file in _data_files(self._files(partition_path)) if isinstance(file, LogFile)]
+
     def lost(self, partition_path: str) -> list[DataFile]:
         """Return the files that `slices` would show of one partition if they existed; a clean may have taken them."""
         present = {info.path for info in self._files(partition_path)}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..config import PROPERTIES_PATH, TableConfig
 from ..config.property_keys import VERSION
-from ..files.file_group import FileSlice
+from ..files.file_group import FileSlice, LogFile
 from ..files.slice_rule import slice_rule
 from ..files.view import FileView
 from ..files.written import Written
@@ -176,6 +177,10 @@ class MetadataTable:
         return frozenset(
             [instant.requested_time for instant in self.timeline.instants if instant.state == State.COMPLETED]
         )
+
+    def listed_logs(self) -> Iterator[LogFile]:
+        """Yield all log files, also those of pending and undone instants; the view lists each partition once."""
+        return chain.from_iterable(self.view.listed_logs(join(FOLDER, name)) for name in self.names)
 
     @cached_property
     def view(self) -> FileView:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, count
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,53 @@ def test_a_process_that_stalled_in_its_decision_makes_nothing_again(
     assert number > 5
 
 
+@dataclass
+class Sleeper(Stop):
+    """Stops before one of its steps, and is gone some steps later."""
+
+    steps_left: int = 0
+
+    def take(self, name: str, effect: Callable[[], Any]) -> Any:
+        """Take a step, or stop there; raise `Killed` once no step is left."""
+        if not self.asleep and self.at <= len(self.steps) - self.steps_left:
+            raise Killed(name)
+        return super().take(name, effect)
+
+
+def test_the_next_write_takes_back_what_a_process_made_again_before_it_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has finished for it, and undone the instant, and the process did not come to look."""
+    origin = tmp_path / "origin"
+    write(origin, parted("a", 1, value=1), table=PARTED)
+    begun(origin)
+    patch_seam(monkeypatch, "seconds after which a commit is late", 1000.0)
+    left_by_sleepers: list[list[str]] = []
+    # The sixth step makes the completed file of the table's instant.
+    for number, steps_left in ((at, death - at) for at, death in combinations_with_replacement(range(2, 6), 2)):
+        path = copied(origin, tmp_path / f"t{number}-{steps_left}")
+        undone: list[str] = []
+
+        def undo(path: Path = path, undone: list[str] = undone) -> None:
+            storage = open_storage(str(path))
+            settle(open_table(storage))
+            undone.append(timeline_at(path).writes[-1].requested_time)
+            rollback(storage, undone[0])
+
+        sleeper = Sleeper(at=number, kill=True, meanwhile=undo, awake=True, steps_left=steps_left)
+        with deciding(sleeper), suppress(Killed):
+            write(path, parted("a", 2, value=2))
+        left_by_sleepers.append([file.name for file in of_instant(path, undone[0])])
+
+        write(path, parted("b", 3, value=3))
+
+        assert of_instant(path, undone[0]) == []
+        assert content(path) == [("a", "k1", 1), ("b", "k3", 3)]
+        assert in_use(path) == ("files",)
+        assert_whole(path)
+    assert any(all(".log." in name for name in names) for names in left_by_sleepers if names)
+
+
 def killed(*_: object) -> None:
     raise Killed("undo")
 
@@ -246,20 +293,19 @@ def of_instant(path: Path, time: str) -> list[Path]:
 @contextmanager
 def deciding(faults: Faults) -> Iterator[None]:
     """Let the steps by which the completion of a write is carried out be those of ``faults``, and each after a kill."""
-    inside: list[Decision] = []
+    inside: list[bool] = []
 
     class Counting(Faults):
         def take(self, name: str, effect: Callable[[], Any]) -> Any:
             dead = faults.kill and len(faults.steps) >= faults.at
-            return faults.take(name, effect) if inside or dead else effect()
+            return faults.take(name, effect) if any(inside) or dead else effect()
 
     def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
-        if decision.instant.state == State.COMPLETED:
-            inside.append(decision)
+        inside.append(decision.instant.state == State.COMPLETED)
         try:
             carried_out.carry_out(held, decision, timeline)
         finally:
-            inside.clear()
+            inside.pop()
 
     with pytest.MonkeyPatch.context() as patch:
         wrap_stores(patch, lambda storage: FaultyStorage(storage, Counting()))

@@ -202,6 +202,12 @@ def test_a_decision_that_others_carried_out_long_ago_brings_nothing_back(first: 
     assert not any((path / name).exists() for name in late.first[0].paths)
     check(path, ROWS)
 
+    # Apache Hudi decides nothing, so this decision is the newest even after Apache Hudi archived the compaction.
+    (path / decisions.path_of(decisions.numbers(table.storage)[-1] + 1)).write_bytes(late.encode())
+    upsert(path, 0)
+    assert not any((path / name).exists() for name in late.first[0].paths)
+    check(path, ROWS)
+
 
 @pytest.mark.parametrize("damage", ["deleted", "cut"])
 def test_a_compaction_whose_file_aside_is_lost_does_not_take_place(
