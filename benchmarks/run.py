@@ -13,7 +13,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,7 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     seconds: dict[str, Mapping[str, float]] = {}
-    wrong = []
+    wrong: list[str] = []
     for system in arguments.systems:
         print(f"{system} …", flush=True)
         try:
@@ -186,35 +186,38 @@ def main() -> None:
             wrong.append(str(error))
             print(error, flush=True)
 
-    print("without Spark …", flush=True)
-    seconds |= measure_without_spark(data, arguments.scale)
-    print("a long life …", flush=True)
-    seconds |= measure()
-    print("indexes …", flush=True)
-    seconds |= measure_indexes()
-    seconds |= measure_newest()
-    print("many files …", flush=True)
-    seconds |= measure_many()
-    print("metadata tables …", flush=True)
-    seconds |= measure_metadata()
-    seconds |= measure_kept(KeptSizes(scale=arguments.scale, data=arguments.work))
-    print("joins …", flush=True)
-    seconds |= measure_joins(arguments.scale)
-    print("writers side by side …", flush=True)
-    seconds |= measure_writers()
-    print("streams …", flush=True)
-    seconds |= measure_streams()
-    seconds |= measure_batches()
-    seconds |= measure_backlog()
-    seconds |= measure_states()
-    seconds |= measure_restarts()
-
-    results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
-    results |= {"wrong": wrong} if wrong else {}
-    (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    _save(arguments, seconds, wrong)
+    kept_sizes = KeptSizes(scale=arguments.scale, data=arguments.work)
+    parts: dict[str, Callable[[], Mapping[str, Mapping[str, float]]]] = {
+        "without Spark": lambda: measure_without_spark(data, arguments.scale),
+        "metadata tables, kept": lambda: measure_kept(kept_sizes),
+        "streams": measure_streams,
+        "batches": measure_batches,
+        "a backlog": measure_backlog,
+        "state": measure_states,
+        "restarts": measure_restarts,
+        "joins": lambda: measure_joins(arguments.scale),
+        "a long life": measure,
+        "indexes": measure_indexes,
+        "the newest rows": measure_newest,
+        "many files": measure_many,
+        "metadata tables": measure_metadata,
+        "writers side by side": measure_writers,
+    }
+    for part, measure_part in parts.items():
+        print(f"{part} …", flush=True)
+        seconds |= measure_part()
+        _save(arguments, seconds, wrong)
     report(arguments.scale, seconds)
     if wrong:
         raise SystemExit("\n".join(wrong))
+
+
+def _save(arguments: argparse.Namespace, seconds: Seconds, wrong: Sequence[str]) -> None:
+    """Write what was measured so far, so that a run that is broken off leaves the figures of its whole parts."""
+    results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
+    results |= {"wrong": wrong} if wrong else {}
+    (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
