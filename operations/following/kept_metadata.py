@@ -33,6 +33,7 @@ from .follower import FileChanges, Preparation
 from .indexed_columns import indexed_columns
 from .metadata_commit import MetadataCommit, make_metadata_commit
 from .partitions_in_use import being_built, written_partitions
+from .retired_metadata import note_out_of_use
 from .undone_metadata import INDEXING, take_back_gone
 
 logger = logging.getLogger("pyhudi")
@@ -78,6 +79,7 @@ class KeptMetadataTable:
             try:
                 metadata = MetadataTable.with_partitions(table, seen.timeline, names)
             except DAMAGE as error:
+                note_out_of_use(seen.storage, names)
                 return _GoneMetadata(names, warning_of(names, reason_of(error)))
             if take_back_gone(table, metadata):
                 # Its timeline and listings have the files that are gone.
@@ -130,6 +132,7 @@ def _commit_of_sound_partitions(
         except DamagedPartitionError as error:
             damaged = gone_with(error.name, sound_metadata.names)
             logger.warning("table %s: %s", seen.storage.path, warning_of(damaged, error.reason), exc_info=True)
+            note_out_of_use(seen.storage, damaged)
             gone_names, warnings = (*gone_names, *damaged), (*warnings, warning_of(damaged, error.reason))
 
 

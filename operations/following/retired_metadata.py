@@ -63,7 +63,10 @@ def retired_properties(table: Table, config: TableConfig) -> dict[str, str | Non
 
 
 def note_out_of_use(storage: Storage, names: Collection[str]) -> None:
-    """Write notes by which a clean sees since when partitions are out of use; ``files`` takes all others with it."""
+    """Write notes by which a clean sees since when partitions are out of use; ``files`` takes all others with it.
+
+    Queries of Apache Hudi that began before may read their files for a day more.
+    """
     if storage.has_files(FOLDER):
         for path in [OUT_OF_USE] if FILES in names else map(out_of_use_note, names):
             storage.write(path, b"")

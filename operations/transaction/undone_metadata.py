@@ -18,6 +18,7 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ..following.damage import DAMAGE
 from ..following.partitions_in_use import changed_names
+from ..following.retired_metadata import note_out_of_use
 from ..following.undone_metadata import is_in_base_files, take_back
 from .locks import hold
 from .without_instant import set_properties
@@ -77,6 +78,8 @@ def take_out_of_use(table: Table, action: str) -> tuple[str, ...]:
     `set_properties`.
     """
     names = _partitions_in_use(table)
+    if names:
+        note_out_of_use(table.storage, names)
     for _ in range(_ROUNDS):
         if not _partitions_in_use(table):
             break

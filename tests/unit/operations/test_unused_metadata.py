@@ -13,8 +13,10 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.metadata.drop_index import drop_index
+from pyhudi.operations.transaction.undone_metadata import take_out_of_use
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
+from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from support.drive import write
 from support.faults.long_ago import instants
@@ -89,10 +91,26 @@ def test_a_clean_deletes_the_folder_of_a_metadata_table_and_a_write_does_not(tab
     assert not unused.exists()
 
 
-def test_the_folder_stays_for_a_day_after_the_drop_of_its_metadata_table(table: Path, unused: Path) -> None:
+def _undo(path: Path) -> None:
+    table = open_table(open_storage(str(path)))
+    assert take_out_of_use(table, "rollback") == ("files",)
+
+
+OUT_OF_USE: dict[str, Callable[[Path], object]] = {
+    "a drop": lambda t: drop_index(open_storage(str(t)), "files"),
+    "an undo": _undo,
+    # The files of the fixture are no metadata table.
+    "damage": lambda t: write(t, rows("a", "k1", value=7)),
+}
+
+
+@pytest.mark.parametrize("by", OUT_OF_USE)
+def test_the_folder_stays_for_a_day_after_its_metadata_table_went_out_of_use(
+    table: Path, unused: Path, by: str
+) -> None:
     """However old its files are: a query of Apache Hudi may have begun right before."""
     update_config(open_storage(str(table)), {"hoodie.table.metadata.partitions": "files"})
-    drop_index(open_storage(str(table)), "files")
+    OUT_OF_USE[by](table)
     run_clean(table, CleanSettings())
     assert not load_config(open_storage(str(table))).metadata_partitions
     assert (unused / "files/.hoodie_partition_metadata").exists()
