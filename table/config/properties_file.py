@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import ConcurrentWriteError, NotATableError, PyHudiError, TableConfigError, TableNotFoundError
-from ...storage.base import Storage
+from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_PROPERTIES
 from .other_formats import other_format
 from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
@@ -50,6 +50,17 @@ def load_config(storage: Storage) -> TableConfig:
     raise error
 
 
+def load_config_below(storage: Storage, folder: str) -> TableConfig | None:
+    """Return the configuration of a table in a folder of the store, such as a metadata table; None without a table.
+
+    It waits for a change as `load_config`. Raises TableConfigError if the properties are unusable.
+    """
+    reading = _read_again(storage, folder)
+    if reading.config is None and reading.error is not None:
+        raise reading.error
+    return reading.config
+
+
 def has_config(storage: Storage) -> bool:
     """Return whether the table has a configuration, also during a change, when the file may be absent."""
     # A change may put the file back between the first two looks.
@@ -82,32 +93,33 @@ class _Reading:
     changing: bool = False
 
 
-def _read_again(storage: Storage) -> _Reading:
-    """Read the properties until the result is the best, or the patience is over."""
+def _read_again(storage: Storage, folder: str = "") -> _Reading:
+    """Read the properties of the table in a folder until the result is the best, or the patience is over."""
     started = time.monotonic()
     while True:
-        reading = _read_once(storage)
+        reading = _read_once(storage, folder)
         patience = _PATIENCE_S if reading.changing else _PATIENCE_WITHOUT_BACKUP_S
         if reading.best or time.monotonic() - started > patience:
             return reading
         time.sleep(_POLL_S)
 
 
-def _read_once(storage: Storage) -> _Reading:
+def _read_once(storage: Storage, folder: str) -> _Reading:
     """Read the properties, and the backup if there may be one; what a change may have cut off is not the best."""
-    data = read_properties(storage, PROPERTIES_PATH)
-    config, error = _parse(storage, PROPERTIES_PATH, data)
+    path, backup_path = join(folder, PROPERTIES_PATH), join(folder, BACKUP_PATH)
+    data = read_properties(storage, path)
+    config, error = _parse(storage, path, data)
     if config is not None and storage.remote:
         # An object store replaces objects atomically.
         return _Reading(config, best=True, whole=True)
-    backup = read_properties(storage, BACKUP_PATH)
+    backup = read_properties(storage, backup_path)
     if backup is None:
         # If a change ended between the two reads, the first read may have seen an incomplete file.
-        if read_properties(storage, PROPERTIES_PATH) != data:
+        if read_properties(storage, path) != data:
             return _Reading(None, best=False, error=_concurrent(storage), changing=True)
         return _Reading(config, best=error is None, error=error, whole=True)
-    backup_config, _ = _parse(storage, BACKUP_PATH, backup)
-    if backup_config is None and read_properties(storage, PROPERTIES_PATH) != data:
+    backup_config, _ = _parse(storage, backup_path, backup)
+    if backup_config is None and read_properties(storage, path) != data:
         # A writer is making the backup; the first read saw an incomplete file of a change that has ended since.
         return _Reading(None, best=False, error=_concurrent(storage), changing=True)
     if config is not None and (backup_config is None or config.properties.keys() >= backup_config.properties.keys()):

@@ -22,7 +22,7 @@ from ...storage.threads import for_each
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ..config import PROPERTIES_PATH, TableConfig
+from ..config import PROPERTIES_PATH, TableConfig, load_config_below
 from ..config.property_keys import VERSION
 from ..files.file_group import FileSlice, LogFile
 from ..files.slice_rule import slice_rule
@@ -294,15 +294,14 @@ def instants_of_metadata(table: Table, config: TableConfig | None = None) -> Ins
 
 def _metadata_config(storage: Storage) -> TableConfig:
     """Read the properties of the metadata table; raise `TableConfigError` if they are missing or damaged."""
-    path = join(FOLDER, PROPERTIES_PATH)
-    try:
-        data = storage.read(path)
-    except FileNotFoundError as error:
+    config = load_config_below(storage, FOLDER)
+    if config is None:
         raise TableConfigError(
-            f"The properties of the table {storage.path} name a metadata table, and {path} does not exist.",
+            f"The properties of the table {storage.path} name a metadata table, and {join(FOLDER, PROPERTIES_PATH)} "
+            "does not exist.",
             "Take it out of use with HudiTable.drop_index('files'); HudiTable.create_index builds it anew.",
-        ) from error
-    return TableConfig.parse(data, path)
+        )
+    return config
 
 
 def _is_compaction(instant: Instant) -> bool:

@@ -119,6 +119,22 @@ def test_a_write_takes_what_is_damaged_out_of_use_and_says_so(tmp_path: Path, or
     assert_whole(path)
 
 
+@pytest.mark.parametrize("rest", [None, b"", b"hoodie.table.name=t_meta"], ids=["absent", "empty", "cut off"])
+def test_properties_that_apache_hudi_changes_at_the_moment_are_no_damage(
+    tmp_path: Path, origin: Path, rest: bytes | None
+) -> None:
+    """Beside them is the backup with the old content."""
+    path = copied(origin, tmp_path / "t")
+    properties = path / MDT / ".hoodie/hoodie.properties"
+    shutil.copy(properties, properties.with_suffix(".properties.backup"))
+    properties.unlink() if rest is None else replace(properties, rest)
+
+    written = write(path, parted("b", 3, value=3))
+
+    assert written.warnings == ()
+    assert load_config(open_storage(str(path))).metadata_partitions == ALL
+
+
 @pytest.mark.parametrize(("name", "left"), [("files", ()), ("column_stats", ("files",))])
 def test_upkeep_takes_what_is_damaged_out_of_use_and_says_so(
     tmp_path: Path, origin: Path, name: str, left: tuple[str, ...]
