@@ -77,7 +77,10 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
         creates: bool = False,
         overwrite: bool = False,
     ) -> CommitResult:
-        """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
+        """Write rows with the options of a call; ``columns`` are those of them that count, None for all.
+
+        ``timestamps`` is as of `Table.write`, ``creates`` and ``overwrite`` are as of `RowWrite`.
+        """
         rows = given_rows(df)
         # Only timestamps without zone and columns of nulls take their types from the table.
         stored_columns = None if creates or not needs_stored_columns(rows.schema) else self._stored_columns()

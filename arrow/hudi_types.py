@@ -65,6 +65,7 @@ class HudiTypes:
         """
         if batch.schema.types == self.schema.types:
             return [pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)]
+        # Otherwise a plain array might have to hold more bytes than it can.
         if batch.nbytes > _MOST_BYTES and batch.num_rows > 1:
             half = batch.num_rows // 2
             return [*self.batches(batch.slice(0, half), first_row), *self.batches(batch.slice(half), first_row + half)]
@@ -118,15 +119,16 @@ def _parts_of(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _hudi_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local: bool) -> pa.DataType:
-    """Return the type that values take for a column of the table, None for a new one.
+    """Return the type that values take for a column of the table, whose ``stored_type`` is None for a new column.
 
-    A type that Hudi lacks stays, and planning the write refuses it.
+    In a new column, timestamps without zone become moments in UTC, unless they are ``local``. A type that Hudi lacks
+    stays, and planning the write refuses it.
     """
     data_type, types = _value_type(data_type), pa.types
     if types.is_null(data_type):
         return data_type if stored_type is None else stored_type
     if types.is_integer(data_type):
-        return _whole_number(data_type)
+        return _type_of_whole_numbers(data_type)
     if types.is_float16(data_type):
         return pa.float32()
     if is_text(data_type):
@@ -165,7 +167,7 @@ def _nested_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, loc
     return data_type
 
 
-def _whole_number(data_type: pa.DataType) -> pa.DataType:
+def _type_of_whole_numbers(data_type: pa.DataType) -> pa.DataType:
     """Return the type for whole numbers of any width and sign: the next signed type that a table can have."""
     signed = pa.types.is_signed_integer(data_type)
     return pa.int32() if data_type.bit_width < 32 or (signed and data_type.bit_width == 32) else pa.int64()
@@ -183,7 +185,7 @@ def _converted_column(column: pa.Array, field: pa.Field, first_row: int) -> pa.A
         row = _first_failing(lambda start, rows: _converted(column.slice(start, rows), field.type), len(column))
         if row is None:
             raise
-        value = _text_of(column[row])
+        value = _text_for_errors(column[row])
         raise ColumnValueError(
             f"Column {field.name!r} has the type {column.type}, and its value in row {first_row + row}, {value}, has "
             f"no exact place in a Hudi table's {field.type}.",
@@ -191,7 +193,7 @@ def _converted_column(column: pa.Array, field: pa.Field, first_row: int) -> pa.A
         ) from error
 
 
-def _text_of(value: pa.Scalar) -> str:
+def _text_for_errors(value: pa.Scalar) -> str:
     """Return a value as an error shows it."""
     try:
         return str(value)[:_SHOWN]
@@ -202,7 +204,10 @@ def _text_of(value: pa.Scalar) -> str:
 
 
 def _first_failing(convert: Callable[[int, int], Any], rows: int) -> int | None:
-    """Return the first row at which a conversion fails, found by halves; None if it fails for no single row."""
+    """Return the first row at which a conversion fails, found by halves; None if it fails for no single row.
+
+    ``convert`` gets the first row to convert, and how many.
+    """
     start, stop = 0, rows
     while stop - start > 1:
         half = (start + stop) // 2
@@ -237,7 +242,7 @@ def _converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     if types.is_null(array.type):
         return pa.nulls(len(array), data_type)
     if _parts_of(data_type):
-        return _nested(array, data_type)
+        return _converted_parts(array, data_type)
     if types.is_date64(array.type) and types.is_date32(data_type):
         return _whole_days(array)
     if types.is_timestamp(data_type):
@@ -254,7 +259,7 @@ def _whole_days(array: pa.Array) -> pa.Array:
     return days
 
 
-def _nested(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+def _converted_parts(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return lists, maps or structs with their parts converted, without values outside a slice or below a null."""
     valid = None if array.null_count == 0 else array.is_valid()
     if pa.types.is_struct(data_type):

@@ -65,39 +65,42 @@ def _term(node: Any, schema: pa.Schema) -> SqlTerm:
 
 def _term_of_node(node: Any, schema: pa.Schema) -> SqlTerm:
     """Return the term of a boolean column, an operator or a function; KeyError and the like for another form."""
-    node_name, inner = _single_entry(node)
+    node_name, inner = _name_and_contents(node)
     if node_name == "Column":
         column = column_in(schema, inner)
         return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
     if node_name == "BinaryExpr":
-        return _binary(inner["op"], inner["left"], inner["right"], schema)
+        return _term_of_operation(inner["op"], inner["left"], inner["right"], schema)
     if node_name == "Function":
-        return _function(inner["function"], inner["input"], schema)
+        return _term_of_function(inner["function"], inner["input"], schema)
     return UNKNOWN
 
 
-def _binary(name: str, left: Any, right: Any, schema: pa.Schema) -> SqlTerm:
-    """Return a comparison, or a connection of two terms; a constant on the left is turned to the right."""
+def _term_of_operation(name: str, left: Any, right: Any, schema: pa.Schema) -> SqlTerm:
+    """Return the term of an operator of Polars: a comparison, or two terms that are joined by AND or OR.
+
+    A constant on the left is turned to the right; any other form is `UNKNOWN`.
+    """
     if name in _LOGIC:
         return joined(_LOGIC[name], (_term(left, schema), _term(right, schema)))
     if name == "NotEqValidity":
-        return NotTerm(_binary("EqValidity", left, right, schema))
+        return NotTerm(_term_of_operation("EqValidity", left, right, schema))
     op = _COMPARES.get(name)
     if op is None:
         return UNKNOWN
-    if _single_entry(left)[0] == "Literal":
+    if _name_and_contents(left)[0] == "Literal":
         left, right, op = right, left, _MIRRORED.get(op, op)
     return comparison(op, _column(left, schema), _constant(right))
 
 
-def _function(function: Any, inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
+def _term_of_function(function: Any, inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
     """Return the term of a boolean function, or of a prefix; `UNKNOWN` for any other function."""
-    family, name = _single_entry(function)
+    family, name = _name_and_contents(function)
     if family == "StringExpr" and name == "StartsWith":
         return _with_prefix(inputs, schema)
     if family != "Boolean":
         return UNKNOWN
-    function_name, terms = _single_entry(name)
+    function_name, terms = _name_and_contents(name)
     read_term = _BOOLEAN_FUNCTIONS.get(function_name)
     return UNKNOWN if read_term is None else read_term(inputs, terms, schema)
 
@@ -150,7 +153,7 @@ def _with_prefix(inputs: Sequence[Any], schema: pa.Schema) -> SqlTerm:
 
 def _column(node: Any, schema: pa.Schema) -> ColumnTerm | None:
     """Return a column, or one of whole numbers made wider, which keeps their order; None for any other node."""
-    node_name, inner = _single_entry(node)
+    node_name, inner = _name_and_contents(node)
     if node_name == "Cast" and inner["dtype"] == {"Literal": "Int64"}:
         column = _column(inner["expr"], schema)
         return column if column is not None and pa.types.is_integer(column.kind) else None
@@ -159,10 +162,10 @@ def _column(node: Any, schema: pa.Schema) -> ColumnTerm | None:
 
 def _constant(node: Any) -> pa.Scalar | None:
     """Return the constant of a node; None for any other node, for null, and for NaN."""
-    node_name, inner = _single_entry(node)
+    node_name, inner = _name_and_contents(node)
     if node_name != "Literal" or "Scalar" not in inner:
         return None
-    node_name, value = _single_entry(inner["Scalar"])
+    node_name, value = _name_and_contents(inner["Scalar"])
     if value is None:
         # So JSON spells NaN, too.
         return None
@@ -180,7 +183,7 @@ def _constant(node: Any) -> pa.Scalar | None:
 
 def _values(node: Any) -> pa.Array | None:
     """Return the values of a list, which is written as a stream of Arrow; None for any other node."""
-    node_name, inner = _single_entry(node)
+    node_name, inner = _name_and_contents(node)
     if node_name == "Alias":
         return _values(inner[0])
     stream = inner["Scalar"].get("List") if node_name == "Literal" else None
@@ -191,7 +194,7 @@ def _values(node: Any) -> pa.Array | None:
     return values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
 
 
-def _single_entry(node: Any) -> tuple[str, Any]:
+def _name_and_contents(node: Any) -> tuple[str, Any]:
     """Return the name and the contents of a node; raises ValueError for another form."""
     if isinstance(node, str):
         return node, None

@@ -86,6 +86,7 @@ class MergeSource:
                 "Give merge() a new stream, or rows in memory.",
             )
         columns = self.rows.schema or pa.schema([])
+        # `_open` notes that the rows are read.
         return TypedRows.of(replace(self.rows, open=self._open), HudiTypes.of(columns, table.schema), open_files)
 
     def _open(self) -> Iterator[pa.RecordBatch]:
@@ -195,7 +196,10 @@ class _Attempt:
         return cls(work, options, table, snapshot, source, sides, match, ready)
 
     def write(self, write_id: str, past: PastAttempts, open_files: ExitStack) -> CommitResult:
-        """Compute, count, check and write the changed rows; later writes to rows that were read conflict."""
+        """Compute, count, check and write the changed rows; later writes to rows that were read conflict.
+
+        All attempts of a write have one ``write_id``, and ``past`` says what became of the earlier attempts.
+        """
         start = time.monotonic()
         resolved = self.work.resolve({**self.options, **CHANGES, BASED_ON: self.table.moment})
         parsed_options = resolved.options

@@ -52,6 +52,7 @@ class GivenRows:
 
 def given_rows(rows: Any) -> GivenRows:
     """Return a user's rows; raises `InvalidOptionError` for what holds none, and `UnsupportedTypeError`."""
+    # By the name of their module, pandas and Polars need no import here.
     library = type(rows).__module__.partition(".")[0]
     if isinstance(rows, pa.RecordBatch):
         return _in_memory(pa.Table.from_batches([rows]))
@@ -170,7 +171,7 @@ class RowsComingOnce:
 
 
 def first_bytes(batches: Iterable[pa.RecordBatch], most: int) -> tuple[Iterator[pa.RecordBatch], bool]:
-    """Return all batches, and whether they have at most ``most`` bytes."""
+    """Return an iterator of all batches, and whether they have at most ``most`` bytes; it reads few more than these."""
     source, waiting, size = iter(batches), [], 0
     for batch in source:
         waiting.append(batch)

@@ -232,7 +232,10 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
 
 
 def _with_operation(mode: Mode, of_table: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a write, whose operation is mode upsert, else the user's, else the default for the key."""
+    """Return the options of a write, whose operation is mode upsert, else the user's, else the default for the key.
+
+    ``of_table`` has the options that other arguments of the call stand for, with that default.
+    """
     operation_names = [name for name in options if name.lower() in OPTIONS["operation"].keys]
     if mode == "upsert":
         return {**of_table, **{name: options[name] for name in options if name not in operation_names}, OPERATION: mode}

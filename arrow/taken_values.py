@@ -11,7 +11,10 @@ from ..table.schema.types import children, is_bytes, is_list, is_text
 
 
 def values_at(array: pa.Array, places: pa.Array) -> pa.Array:
-    """Return the values at some places, null for a null place, without runs, dictionaries and views."""
+    """Return the values at some places, the positions in an array, as an array without runs, dictionaries and views.
+
+    A null place yields null.
+    """
     data_type, types = array.type, pa.types
     if isinstance(array, pa.ExtensionArray):
         return values_at(array.storage, places)
@@ -54,7 +57,7 @@ def list_values(array: pa.Array) -> tuple[Lengths, pa.Array]:
 def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:
     """Return the numbers of the runs to which places belong."""
     ends = array.run_ends.to_numpy(zero_copy_only=False)
-    runs = np.searchsorted(ends, _numbers(places) + array.offset, side="right")
+    runs = np.searchsorted(ends, _positions_of(places) + array.offset, side="right")
     return pa.array(runs, pa.int64(), mask=mask(places.is_null()))
 
 
@@ -71,27 +74,27 @@ def _struct_at(array: pa.StructArray, places: pa.Array) -> pa.Array:
     """Return structs at some places, each field by itself."""
     parts = [values_at(part, places) for part in struct_fields(array)]
     fields = [field.with_type(part.type) for field, part in zip(children(array.type), parts, strict=True)]
-    return struct_array(pa.struct(fields), len(places), _valid(array, places), parts)
+    return struct_array(pa.struct(fields), len(places), _holds_value(array, places), parts)
 
 
 def _lists_at(array: pa.Array, places: pa.Array) -> pa.Array:
     """Return lists or maps at some places, as lists of the values at the places of their elements."""
     lengths, values = list_values(array)
-    # Null places of no lists at all count as the first, too.
+    # Null places count as the first list, which an array without lists lacks.
     lengths = lengths if len(lengths) else np.zeros(1, np.int64)
     starts = np.cumsum(lengths) - lengths
-    positions, valid = _numbers(places), _valid(array, places)
+    positions, valid = _positions_of(places), _holds_value(array, places)
     counts = np.where(mask(valid), lengths[positions], 0)
     position_in_list = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     inner_values = values_at(values, pa.array(np.repeat(starts[positions], counts) + position_in_list, pa.int64()))
     return list_array(pa.list_(pa.field("element", inner_values.type)), valid, counts, inner_values)
 
 
-def _numbers(places: pa.Array) -> Lengths:
+def _positions_of(places: pa.Array) -> Lengths:
     """Return places for numpy, null as 0."""
     return np.asarray(pc.fill_null(places, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _valid(array: pa.Array, places: pa.Array) -> pa.BooleanArray:
+def _holds_value(array: pa.Array, places: pa.Array) -> pa.BooleanArray:
     """Return which places are neither null nor hold null."""
     return pc.fill_null(array.is_valid().take(places), False)

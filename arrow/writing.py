@@ -92,7 +92,10 @@ class RowWrite:
             return run_again(self.storage, self.resolved, lambda write_id, past: self.attempt(rows, write_id, past))
 
     def attempt(self, rows: TypedRows, write_id: str, past: PastAttempts) -> CommitResult:
-        """Write rows once, and run the services that are due."""
+        """Write rows once, and run the services that are due.
+
+        All attempts of a write have one ``write_id``, and ``past`` says what became of the earlier attempts.
+        """
         from ..operations.planning.plan import plan_seen  # noqa: PLC0415 (see methods/__init__.py)
         from ..operations.planning.target import find_target  # noqa: PLC0415
 
@@ -126,7 +129,8 @@ class RowWrite:
         batches, are_few = first_bytes(rows.open_rows(), _FEW_BYTES)
         if plan.opens_alone:
             return self._by_tasks(plan, batches, are_few)
-        # One task has all rows of each file group. Its threads keep their order, by which the later of two rows wins.
+        # One task has all rows of each file group. It merges them itself, unless they are few: the commit merges few
+        # rows, again if another write came first. Its threads keep their order, by which the later of two rows wins.
         has_whole_groups = not are_few and not plan.looks_up and not plan.names_places
         output = plan.settings.output
         threads = output.threads(self.threads)
@@ -135,7 +139,10 @@ class RowWrite:
         return LocalRun(replace(plan, settings=settings)).write([batches])
 
     def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:
-        """Write rows that no other row meets: each task opens files of its own."""
+        """Write rows that no other row meets: each task opens files of its own.
+
+        ``are_few`` says that a single task is enough; otherwise the size of the rows decides.
+        """
         from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)
 
         batches, are_few = (batches, True) if are_few else first_bytes(batches, _BYTES_OF_A_TASK)

@@ -79,7 +79,7 @@ class PyHudiDataSource(DataSource):
         from ..table.schema.columns import without_meta  # noqa: PLC0415
         from .source.spark_types import select, to_spark  # noqa: PLC0415
 
-        options, path = self._parsed(reading=True)
+        options, path = self._options_and_path(reading=True)
         pinned = self._carried_moment()
         snapshot = open_snapshot(
             path,
@@ -115,7 +115,7 @@ class PyHudiDataSource(DataSource):
         from .source.reader import kind_of_reader  # noqa: PLC0415
         from .source.spark_types import requested_schema  # noqa: PLC0415
 
-        options, path = self._parsed(reading=True)
+        options, path = self._options_and_path(reading=True)
         _refuse_other_columns(options, schema, path)
         moment = self._carried_moment()
         snapshot = open_snapshot(
@@ -160,7 +160,7 @@ class PyHudiDataSource(DataSource):
         """
         from .source.writer import HudiWriter  # noqa: PLC0415
 
-        options, path = self._parsed(reading=False)
+        options, path = self._options_and_path(reading=False)
         spelled = {key: self._carried_text(key) for key in OF_WRITES}
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, spelled=spelled)
 
@@ -176,7 +176,7 @@ class PyHudiDataSource(DataSource):
         Raises:
             OptionError: The path or an option cannot be used.
         """
-        options, path = self._parsed(reading=True)
+        options, path = self._options_and_path(reading=True)
         _refuse_other_columns(options, schema, path)
         # Raises for options that a stream cannot have.
         options.to_stream()
@@ -203,14 +203,17 @@ class PyHudiDataSource(DataSource):
         """
         from .stream.sink import HudiStreamWriter  # noqa: PLC0415
 
-        options, path = self._parsed(reading=False)
+        options, path = self._options_and_path(reading=False)
         writer = HudiStreamWriter(
             path, options, schema, overwrite=overwrite, checkpoint=self._carried_text(_CHECKPOINT)
         )
         return writer if self._sent else writer.planned()
 
-    def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
-        """Return the options, without those that Spark and `HudiTable` add, and the table's path."""
+    def _options_and_path(self, *, reading: bool) -> tuple[HudiOptions, str]:
+        """Return the options, without those that Spark and `HudiTable` add, and the table's path.
+
+        ``reading`` says whether the call reads the table, as some options are for reads or for writes only.
+        """
         from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
         from ..options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
 
@@ -241,7 +244,7 @@ class PyHudiDataSource(DataSource):
         return parse_carried(BucketChoice, BUCKETS, text)
 
     def _carried_text(self, option: str) -> str | None:
-        """Return the text of an option that only `HudiTable` sets."""
+        """Return the text of an option that only `HudiTable` or Spark sets; None if it is absent."""
         return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:

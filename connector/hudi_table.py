@@ -201,6 +201,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
     def _open_target(self, options_of_write: Mapping[str, Any]) -> MergeTarget:
         """Return the newest snapshot for a merge or an update with the options of a write."""
         options = self._resolve({**options_of_write, **CHANGES}, WRITING).options
+        # Only for the checks of the table; the columns of the rows are not known yet.
         request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
         table = find_target(request, self._storage, creates=False).table
         # Read the timeline before the rows, so that the conflict check covers every commit in between.

@@ -54,16 +54,18 @@ class Index(Protocol):
         ...
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return, for error messages, the place in a partition that only one of two concurrent writers may write.
+        """Return the name of the unit of conflict that a file group belongs to, such as a bucket of its partition.
 
-        The place is more than the file group if the index maps a place of the partition to one file group: each of
-        two writers may have opened a file group there.
+        Two concurrent writers of a partition are in conflict if they wrote to file groups of one unit, for which this
+        method returns equal texts. Most often each file group is a unit of its own. Under a bucket index the unit is
+        the bucket: two writers may each open a file group for it, and only one of them may commit. Errors show the
+        text.
 
         Args:
             group: A file group that a writer wrote to.
 
         Returns:
-            Equal texts for two file groups of a partition whose writers are in conflict.
+            A text such as ``bucket 3`` or ``file group <file id>``, the same for all file groups of the unit.
         """
         ...
 
@@ -248,13 +250,13 @@ class LookupIndex(Index, Protocol):
         return np.zeros(0, np.int64)
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return the file group itself: a key has no place that two writers could open twice.
+        """Return the name of the file group itself: writers conflict only if they wrote to the same file group.
 
         Args:
             group: The file group.
 
         Returns:
-            The file group's name for error messages.
+            The file group's name, for the comparison and for error messages.
         """
         return f"file group {group.file_id}"
 

@@ -49,6 +49,7 @@ class BloomIndex(TableLookup):
             if cached_footer.filter is None:
                 footer = FOOTERS.keep(storage, file, base.parquet)
                 possible = KeyFooter(footer.range).possible(wanted.filtered, by_range=by_range)
+                # A filter of many keys takes as long to decode as a local key column takes to read.
                 if storage.remote or len(possible) <= max(FEW, base.rows // _MANY):
                     possible = footer.possible(wanted.filtered, by_range=by_range)
             if not len(possible):

@@ -93,6 +93,7 @@ class BucketIndex:
                 "Write it with Apache Hudi, or give its partition columns values without an end of a line.",
             )
         if len(set(counts)) < 2:
+            # All partitions have the same number, or there is neither a partition nor a key.
             return hashes_to_buckets(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
         hashes %= np.array(counts, np.uint32)[paths.indices.to_numpy(zero_copy_only=False)]
         return np.asarray(hashes.view(np.int32))
@@ -116,6 +117,7 @@ class BucketIndex:
                 "Fill the key columns; a table without meta columns (hoodie.populate.meta.fields=false) has no keys.",
             )
         fields = self.hash_fields or self.record_key_fields
+        # The parts may tell the values that a parser would find in the keys.
         values = separate_values(parts, fields)
         if values is not None:
             return _low_bits(combined_hash([java_string_hash(value) for value in values]))
@@ -132,7 +134,7 @@ class BucketIndex:
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return the positions of the keys of other buckets; all if the file group's id holds no bucket.
 
-        None misfits if the number of buckets of the partition is unknown.
+        The result is empty if the number of buckets of the partition is unknown.
         """
         bucket, count = self.number_of(group), self.count_of(group.partition_path)
         if count is None:
@@ -164,9 +166,9 @@ class BucketIndex:
         return FileGroupId(partition_path, new_bucket_file_id(instant_time, partition_path, number))
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return the bucket, as two writers may open two file groups for it.
+        """Return the name of the file group's bucket, as two writers conflict that open a file group each for it.
 
-        The file group if its id holds no bucket.
+        It is the name of the file group if its id holds no bucket.
         """
         bucket = bucket_of(group.file_id)
         return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
@@ -178,7 +180,7 @@ def _low_bits(hashes: Buckets) -> Hashes:
 
 
 def hashes_to_buckets(hashes: Hashes, count: int) -> Buckets:
-    """Turn hashes into buckets, in the same memory: the hashes are gone."""
+    """Return the bucket of each hash, out of ``count`` buckets; they overwrite the hashes, to save memory."""
     hashes %= np.uint32(count)
     return np.asarray(hashes.view(np.int32))
 

@@ -65,7 +65,7 @@ class _Separators:
 
     @classmethod
     def of(cls, texts: _KeyTexts) -> _Separators:
-        """Find the commas and colons of record keys."""
+        """Return the commas and colons of record keys."""
         offsets = np.flatnonzero((texts.data == _COMMA) | (texts.data == _COLON))
         bounds = np.searchsorted(offsets, texts.offsets)
         row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -107,7 +107,7 @@ class _KeyTexts:
         return pieces.take(pa.array(np.arange(0, len(edges), 2)))
 
     def cut_as_release_1(self) -> _KeyPieces | None:
-        """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once there was a colon.
+        """Return keys cut as releases 1.x do: at each comma that a colon follows as the next mark, after a first colon.
 
         None if no key has a comma: then each key is its own only value. 1.2.0 never returns from a key whose last piece
         is of an unwanted field and holds a second colon; here that piece ends.
@@ -138,7 +138,7 @@ class _KeyTexts:
         return _KeyPieces(row, start, marks.at[begins_value], end, ~composite)
 
     def cut_as_release_0(self) -> _KeyPieces:
-        """Cut keys as 0.15 does: at every comma, a piece at its first colon, and without empty pieces at the end."""
+        """Return keys cut as 0.15 does: at every comma, pieces at their first colon; no empty pieces at the end."""
         offsets, marks = self.offsets, _Separators.of(self)
         composite = np.diff(marks.colons_before()[marks.bounds]) > 0
         marks = marks.of_rows(composite)
@@ -209,6 +209,7 @@ def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.
     The result is sure, under any parser's rules, if neither a field's name nor a text holds a comma or a colon.
     """
     values = [text for name, text in parts if name in fields]
+    # A key of a single part may be hashed whole, with the field's name.
     if len(parts) < 2 or not values or any(mark in name for name, _ in parts for mark in ",:"):
         return None
     for _, text in parts:
@@ -219,7 +220,10 @@ def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.
 
 
 def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
-    """Replace Hudi's placeholders for null and empty; a text without a name is never a placeholder."""
+    """Return values with null and the empty text in place of Hudi's placeholders for these.
+
+    ``named`` says which values follow a field's name in their key; a text without a name is never a placeholder.
+    """
     for mark, meaning in ((NULL_VALUE, None), (EMPTY_VALUE, "")):
         marked = pc.and_(pc.equal(values, mark), pa.array(named))
         if pc.any(marked).as_py():  # O(1)

@@ -202,6 +202,7 @@ class _HitsOfRows:
         ordered = search.key_of_row[order]
         starts, ends = np.searchsorted(ordered, keys), np.searchsorted(ordered, keys, side="right")
         lengths = ends - starts
+        # Positions in `order`: for each copied key the range of its rows, one range after the other.
         order_positions = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
         self._copied.append(search.rows[order[order_positions]])
         self._copy_codes.append(np.repeat(codes, lengths))

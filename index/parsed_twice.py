@@ -53,6 +53,7 @@ class ParsedTwiceIndex(BucketIndex):
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the buckets on which both releases agree; raises `BucketMisfitError` for a key without one."""
+        # Without the numbers of partitions there are no stored rows to ask, so that any one partition path will do.
         paths = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(record_keys)), pa.array([""]))
         return replace(self, numbers=None).buckets_in(paths, record_keys, parts)
 
@@ -81,7 +82,10 @@ class ParsedTwiceIndex(BucketIndex):
     def rescaled(
         self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
     ) -> Buckets:
-        """Return the new bucket of each key by the release that put it into the file group; by 1.x if both would."""
+        """Return the new bucket of each key by the release that put it into the file group; by 1.x if both would.
+
+        ``old`` and ``new`` are the numbers of buckets of the partition before and after a rescale.
+        """
         hashes = self._index_of_release(KeyParser.RELEASE_1).hashes(record_keys, parts)
         if not self._agree(record_keys, parts):
             hashes_of_0 = self._index_of_release(KeyParser.RELEASE_0).hashes(record_keys, parts)
@@ -170,6 +174,7 @@ class _StoredKeys:
         """Return whether each key is stored in the bucket of ``buckets`` at its position."""
         are_stored = np.zeros(len(buckets), np.bool_)
         codes = doubts.paths.indices.to_numpy(zero_copy_only=False)
+        # Each number stands for a partition and one of its buckets.
         places = codes.astype(np.int64) << 32 | buckets
         for place in np.unique(places).tolist():  # O(file groups)
             stored = self._keys_of_partition(doubts.named[place >> 32]).get(place & 0xFFFFFFFF)
@@ -206,7 +211,7 @@ class _StoredKeys:
         return SliceKeys(view.storage, file_slice, view.sees)
 
     def _rule_of_new_keys(self, doubts: KeyDoubts, row: int) -> int:
-        """Return by whose rule new keys go: if 0.x may write the table, by that of stored keys.
+        """Return by whose rule new keys go: 0 for 1.x and 1 for 0.x. If 0.x may write the table, stored keys decide.
 
         Raises `BucketMisfitError` for the key of a row if these follow none, or both.
         """
@@ -224,7 +229,7 @@ class _StoredKeys:
         )
 
     def _rules_of_stored(self, paths: Sequence[str]) -> set[int]:
-        """Return which rules stored keys follow, by some slices, those of the given partitions first.
+        """Return which rules stored keys follow, 0 for 1.x, 1 for 0.x, by some slices, those of ``paths`` first.
 
         It is empty if none of these keys tells the rules apart.
         """
@@ -235,6 +240,7 @@ class _StoredKeys:
                 self._rules_by_group[group] = self._rules_of(file_slice)
             rules |= self._rules_by_group[group]
             if len(rules) > 1:
+                # Further slices add no rule.
                 break
         return rules
 
@@ -244,10 +250,14 @@ class _StoredKeys:
         return {}
 
     def _rules_of(self, file_slice: FileSlice) -> set[int]:
-        """Return which rules put keys of a slice where they are, by keys that the two rules put into two buckets."""
+        """Return which rules put keys of a slice where they are: 0 for 1.x, 1 for 0.x, or both.
+
+        Only keys that the two rules put into two buckets tell the rules apart.
+        """
         rules: set[int] = set()
         count, bucket = self.index.count_of(file_slice.partition_path), self.index.number_of(file_slice.group)
         keys_of = self._keys_of(file_slice)
+        # Without the number of buckets nothing tells where the rules put keys.
         for keys in chain(keys_of.of_base(), keys_of.of_logs()) if count else ():
             candidates = self.index.candidates(keys)
             if len(candidates) > 1:

@@ -155,6 +155,7 @@ def _bucket_index(config: TableConfig, numbers: NumberOfBuckets | None = None) -
     """
     for option in (key.BUCKET_ENGINE, BUCKET_EXPRESSIONS):
         value = config.properties.get(option)
+        # Only the engine SIMPLE, which is the default, hashes keys into a fixed number of buckets.
         if value and (option, value.upper()) != (key.BUCKET_ENGINE, "SIMPLE"):
             raise UnsupportedTableError(
                 f"Table {config.name!r} has {option}={value}, and pyhudi knows neither this engine nor numbers of "

@@ -22,7 +22,7 @@ def suggest_buckets(
 
     A write rewrites every bucket that it touches, so small buckets make cheap writes, but each bucket of each partition
     is a file to list, open and plan for. A merge-on-read write rewrites nothing, so only files count. A table of
-    unknown size gets 8 buckets.
+    unknown size gets 8 buckets. ``growth`` is how many times ``total_bytes`` the table will have one day.
     """
     if total_bytes < 0 or partitions < 1 or not 0 < growth < math.inf:
         raise InvalidOptionError(

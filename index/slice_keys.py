@@ -87,7 +87,7 @@ class Hits:
         return cls(np.zeros(0, np.int64), nbytes)
 
     def at(self, positions: Positions) -> Hits:
-        """Translate positions among some keys to positions among all keys, given the position of each of some keys."""
+        """Return hits among some of the wanted keys as hits among all, given the position of each of these keys."""
         return replace(self, positions=positions[self.positions])
 
     def __add__(self, other: Hits) -> Hits:
@@ -151,7 +151,10 @@ class SliceKeys:
 def hits_of_base(
     base: BaseFileReader, file: BaseFile, wanted: WantedKeys, gathered: GatheredKeys | None = None
 ) -> Hits:
-    """Return which wanted keys a base file holds, by its row groups whose key ranges overlap them."""
+    """Return which wanted keys a base file holds, by its row groups whose key ranges overlap them.
+
+    If ``gathered`` has room for all keys of the file, all row groups are read, and it gets the keys.
+    """
     metadata = base.parquet.metadata
     groups = row_groups_around(base.parquet, RECORD_KEY, wanted.keys)
     gathers = gathered is not None and bool(groups) and gathered.takes_base(base.rows)

@@ -153,9 +153,10 @@ class Shares:
 def deal(
     new_rows: Mapping[str, int], groups: GroupSizes, sizes: FileSizes, record_bytes: float, instant_time: str
 ) -> dict[str, Shares]:
-    """Deal out new rows by partition path: small files are filled up, smallest first, new file groups take the rest.
+    """Return the shares of new rows by partition path: small files are filled up, smallest first, then new file groups.
 
-    Shares are of hashes, so a file group's real number of rows varies about its quota.
+    ``new_rows`` has the number of new rows by partition path, ``record_bytes`` is the size of a row. Shares are of
+    hashes, so a file group's real number of rows varies about its quota.
     """
     rows_of_full_file = max(int(sizes.largest / record_bytes), 1)
     return {
@@ -168,7 +169,7 @@ def deal(
 
 
 def _free_rows(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
-    """Return how many more rows each small file takes, without those that take none."""
+    """Return by file id how many more rows each small file takes, without those that take none."""
     rooms = {file.file_id: int((sizes.largest - file.size) / record_bytes) for file in small}
     return {file_id: room for file_id, room in rooms.items() if room > 0}
 
@@ -176,7 +177,10 @@ def _free_rows(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float
 def _shares_of_partition(
     path: str, rows: int, rooms: Mapping[str, int], rows_of_full_file: int, instant_time: str
 ) -> Shares:
-    """Return the shares of one partition's new rows: of the small files, then of new file groups for the rest."""
+    """Return the shares of one partition's new rows: of the small files, then of new file groups for the rest.
+
+    ``rooms`` has by file id how many more rows each small file takes; ``instant_time`` makes the ids of new groups.
+    """
     quotas: list[tuple[str, int | None, int]] = []
     rows_left = rows
     for file_id, room in rooms.items():

@@ -53,6 +53,7 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
         return f"<p>{in_html(repr(self))}</p>{html_table((), facts.items())}"
 
     def _state(self) -> str:
+        """Return the table's type, that there is no table yet, or as words the code of an error that reading raises."""
         try:
             config = find_config(self._storage)
         except PyHudiError as error:
@@ -79,18 +80,18 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
         return None
 
     def _frame(self, rows: pa.Table) -> Frame:
-        """Return rows about the table as the class shows them."""
+        """Return rows about the table as the class shows them: as a DataFrame, or as they are."""
         raise NotImplementedError
 
     def _changed(self) -> None:
         """Note that the rows of the table may have changed."""
 
     def _progress(self, what: str, options: HudiOptions) -> AbstractContextManager[None]:
-        """Return what shows how far a call is while it lasts."""
+        """Return a context that shows how far the call ``what`` is while it lasts; here it shows nothing."""
         return nullcontext()
 
     def _means(self, options: HudiOptions) -> Means:
-        """Return what services of the table work with: this process."""
+        """Return how services of the table do their work: in this process, where a subclass may use Spark's tasks."""
         from ..operations.upkeep.after_write import means_of  # noqa: PLC0415 (see __init__.py)
 
         return means_of(options.write_settings(), application=options.application)

@@ -44,13 +44,13 @@ class CreationTerms:
         return {"partitionby": "", **self.key(), **self.without_key()}
 
     def key(self) -> dict[str, Any]:
-        """Return the option of the record key; without one, what makes a table that generates its keys."""
+        """Return the option of the record key; without a key, the operation by which a table generates its keys."""
         from ..operations.planning.operation import INSERT  # noqa: PLC0415 (see __init__.py)
 
         return {"recordkey": _names(self.record_key)} if self.record_key else {OPTIONS["operation"].key: INSERT}
 
     def without_key(self) -> dict[str, Any]:
-        """Return the options of the arguments that are given, the record key aside."""
+        """Return the options of the arguments that are given, except the record key."""
         options_by_key: dict[str, Any] = {}
         for short_key, names in {"partitionby": self.partition_by, "orderby": self.order_by}.items():
             if names:
@@ -92,7 +92,9 @@ def create_table(
 ) -> bool:
     """Create an empty table; False if there is one. With ``dry_run`` the arguments are checked, and no more.
 
-    ``open_call`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
+    With ``if_not_exists`` a table of other terms raises an OptionConflictError, without it any table does. ``schema``
+    returns the columns. ``open_call`` is the call that opens a table, for errors. ``with_buckets`` returns the plan
+    with a number of buckets that suits the rows, and the number; None if it leaves the plan as it is.
     """
     from ..operations.planning.plan import plan_write  # noqa: PLC0415 (see __init__.py)
     from ..operations.planning.target import find_target  # noqa: PLC0415
@@ -124,7 +126,7 @@ def create_table(
 
 
 def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) -> None:
-    """Refuse an existing table that lacks what the arguments ask for or has other columns."""
+    """Raise OptionConflictError if an existing table has another partitioning, order or columns than asked for."""
     config, requested = table.config, request.table
     # `find_target` has compared what the arguments name; columns that they leave out count here, too.
     for words, mine, theirs in (
@@ -143,6 +145,7 @@ def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) 
     )
     requested_columns = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
     if stored_columns is not None and columns != requested_columns:
+        # The first column that differs, or that one side lacks.
         name = next(
             name for name in {**columns, **requested_columns} if columns.get(name) != requested_columns.get(name)
         )
@@ -154,7 +157,7 @@ def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) 
 
 
 def _check_kept(plan: WritePlan, path: str) -> None:
-    """Refuse delete marker options that the new table would lose, because its version has no property for them."""
+    """Raise OptionConflictError for delete marker options that the new table's version has no property for."""
     if plan.config.kept != plan.config:
         raise OptionConflictError(
             f"The options hoodie.payload.delete.field and hoodie.payload.delete.marker of the new table {path} cannot "

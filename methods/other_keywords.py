@@ -96,7 +96,10 @@ MERGE_KEYWORDS: Keywords = {
 
 
 def argument_or_condition(call: str, name: str, argument: Any, condition: Any) -> Any:
-    """Return the argument of a method or the ``condition`` in its place; raises InvalidOptionError for both."""
+    """Return the argument of a method or the ``condition`` in its place; raises InvalidOptionError for both.
+
+    ``call`` and ``name`` are what the error calls the method and the argument.
+    """
     if argument is not None and condition is not None:
         raise InvalidOptionError(
             f"{call} got {name!r} and 'condition', which are two names of one argument.", f"Give {name!r} alone."
@@ -107,7 +110,7 @@ def argument_or_condition(call: str, name: str, argument: Any, condition: Any) -
 def keywords_of_create(first_arguments: str, call: str = "create") -> Mapping[str, str]:
     """Return the keywords of other libraries, by the call to make in place of a creation with them.
 
-    ``first_arguments`` are those before the schema.
+    Blanks separate the keywords. ``call`` is the method's name, and ``first_arguments`` are those before the schema.
     """
     beginning = f"{call}({first_arguments}, schema, record_key=..."
     return {
@@ -127,7 +130,10 @@ def keywords_of_create(first_arguments: str, call: str = "create") -> Mapping[st
 
 
 def keywords_of_reads(call: str, limited: str) -> Mapping[str, str]:
-    """Return the keywords in whose place a method that reads takes others; ``limited`` reads a number of rows."""
+    """Return the keywords of other libraries, by the call to make in place of a read with them.
+
+    Blanks separate the keywords. ``call`` is the method's name, and ``limited`` the call that reads a number of rows.
+    """
     return {
         f"{call}(where=condition)": f"{_CONDITION} partitions partition_filters",
         f"{call}(columns)": "select selected_fields selected_columns cols fields projection",
@@ -143,7 +149,10 @@ def keywords_of_reads(call: str, limited: str) -> Mapping[str, str]:
 
 
 def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Callable[..., Any]:
-    """Return a method that raises for a keyword of another library an InvalidOptionError with the call to make."""
+    """Return a method that raises for a keyword of another library an InvalidOptionError with the call to make.
+
+    ``calls`` has such keywords, with blanks between, by the call to make.
+    """
     call_by_name = {_folded(name): call for call, names in calls.items() for name in names.split()}
     parameters = inspect.signature(method).parameters.values()
     parameter_names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}

@@ -20,7 +20,10 @@ _SIDES = "nothing: conditions call the two sides source and target, as in merge(
 
 
 def calls_of_tables(class_name: str, arguments: str, reads: str) -> Mapping[str, str]:
-    """Return by names of other libraries the calls of a class of tables, which reads rows by the method ``reads``."""
+    """Return the call to make by names of other libraries' methods, for a class of tables.
+
+    ``arguments`` are those of its constructor, and ``reads`` is the name of the method that reads rows.
+    """
     open_call, create_call = f"{class_name}({arguments})", f"{class_name}.create({arguments}, schema, record_key=...)"
     return {
         "forPath": open_call,
@@ -77,7 +80,10 @@ _METHODS = (FunctionType, classmethod, staticmethod)
 
 
 def _unknown_attribute(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
-    """Return the error for an attribute that a class lacks, with the method to use for another library's name."""
+    """Return the error for an attribute that a class lacks, with the method to use for another library's name.
+
+    ``owner`` is the object or class whose attribute was looked up.
+    """
     text = f"{cls.__name__} has no attribute {name!r}"
     call_to_make = cls._other_calls.get(name)
     if call_to_make is not None:
@@ -126,6 +132,7 @@ class NamesOtherCalls(metaclass=_NamesOfClass):
             super().__init_subclass__()
             for name, method in list(vars(cls).items()):
                 method_type = type(method)
+                # Properties take no arguments, and other private methods get theirs from pyhudi.
                 if (name.startswith("_") and name != "__init__") or method_type not in _METHODS:
                     continue
                 function = method if method_type is FunctionType else method.__func__

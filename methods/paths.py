@@ -41,7 +41,10 @@ def absolute(path: AnyPath) -> str:
 
 
 def plain_path(path: AnyPath) -> str:
-    """Return a path as text; a path that depends on the process has no scheme before it."""
+    """Return a path as text; a path that depends on the process has no scheme before it.
+
+    Its ``file:`` is left out, so that ``file:name`` and ``file:~/name`` count as relative, too.
+    """
     text = os.fspath(path)
     without_scheme = text.removeprefix("file:")
     return text if os.path.isabs(without_scheme) else without_scheme  # noqa: PTH117

@@ -522,7 +522,10 @@ class UpkeepMethods(TableMethods[Frame]):
         return version_result
 
     def _result_of(self, name: str, options: Mapping[str, Any], /, **arguments: Any) -> Any:
-        """Run a service with the options of a call, show its progress, and note that the table may have changed."""
+        """Return the result of a service that runs with a call's options; show its progress, and note a changed table.
+
+        ``name`` is a key of `SERVICES`.
+        """
         from ..operations.upkeep.services import SERVICES  # noqa: PLC0415 (see __init__.py)
 
         service = SERVICES[name]
@@ -534,7 +537,7 @@ class UpkeepMethods(TableMethods[Frame]):
         return service_result
 
     def _call(self, resolved: ResolvedOptions) -> Call:
-        """Return what a service needs of the table: store, patience with others, settings and means."""
+        """Return what a service needs of the table: store, patience with others, settings, and how to do its work."""
         from ..operations.upkeep.service_entry import Call  # noqa: PLC0415 (see __init__.py)
 
         options = resolved.options

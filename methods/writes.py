@@ -169,7 +169,10 @@ class WriteMethods(TableMethods[Frame]):
 def delete_partitions(
     path: str, resolved: ResolvedOptions, partitions: Sequence[str], application: str = ""
 ) -> CommitResult:
-    """Delete partitions by paths, with ``*`` for anything; ``application`` counts if no option names it."""
+    """Delete partitions by paths, with ``*`` for anything, and return the result of the write.
+
+    ``application`` counts if no option names it.
+    """
     from ..operations.write.run import write  # noqa: PLC0415 (see __init__.py)
 
     start, options = time.monotonic(), resolved.options
@@ -181,7 +184,10 @@ def delete_partitions(
 
 
 def timed(commit_result: CommitResult, start: float, notices: tuple[str, ...]) -> CommitResult:
-    """Return the result with the seconds of the whole call, and log it."""
+    """Return the result with the seconds of the whole call, and log it.
+
+    The call began at ``start`` of the monotonic clock, and ``notices`` are its first warnings.
+    """
     seconds = {**commit_result.seconds, "total": round(time.monotonic() - start, 3)}
     result = replace(commit_result, seconds=seconds, warnings=(*notices, *commit_result.warnings))
     logger.info("%s", json.dumps({"event": "write", **asdict(result)}))

@@ -98,7 +98,7 @@ def text(argument: CallArgument) -> str:
 
 
 def _time(argument: CallArgument) -> str | date:
-    """Return a date or a time as text."""
+    """Return a date as it is, and any other value as a text, checked by `text`."""
     return argument.value if isinstance(argument.value, date) else text(argument)
 
 
@@ -115,11 +115,12 @@ def _texts(argument: CallArgument) -> Any:
 
 
 def _text_or_texts(argument: CallArgument) -> Any:
+    """Return a single text, or several, checked by `text`."""
     return text(argument) if isinstance(argument.value, str) else _texts(argument)
 
 
 def _path(argument: CallArgument) -> Any:
-    """Check a table's path: a text, which may be relative, or an object of pathlib."""
+    """Return a table's path as it is, after a check: a text, which may be relative, or an object of pathlib."""
     path = argument.value.__fspath__() if hasattr(argument.value, "__fspath__") else argument.value
     if not isinstance(path, str) or not path or "\0" in path:
         raise argument.wrong("Give a path, as a text that is not empty and has no NUL, or as an object of pathlib.")
@@ -190,6 +191,7 @@ def checked(call: Called) -> Called:
 
     @functools.wraps(call)
     def checked_call(*args: Any, **kwargs: Any) -> Any:
+        # `wraps` gives this function the docstring of the call.
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:

@@ -33,6 +33,7 @@ def _value(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         return _build(kind, value)  # type: ignore[arg-type]  # it is a class
     if get_origin(kind) in {frozenset, tuple}:
+        # JSON has lists instead.
         return get_origin(kind)(value)
     if not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(f"{value!r} is no {kind}")

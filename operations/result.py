@@ -90,7 +90,7 @@ class MetadataWritten:
     def __str__(self) -> str:
         if not self.partitions:
             return "Nothing was written to the metadata table."
-        names, size = ", ".join(self.partitions), _size(self.bytes)
+        names, size = ", ".join(self.partitions), _size_text(self.bytes)
         return f"{_amount(self.records, 'record')} written to {names} of the metadata table ({size})."
 
 
@@ -153,8 +153,8 @@ class ServiceResult:
         if self.error:
             return f"{head} failed: {self.error}"
         words = "would be " if self.dry else ""
-        parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in self._counted()]
-        size = f" ({_size(self.bytes)})" if self.bytes and parts else ""
+        parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in self._counts_with_texts()]
+        size = f" ({_size_text(self.bytes)})" if self.bytes and parts else ""
         summary = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
         return f"{head}{summary} in {self.seconds:.1f} s." + "".join(
             f" {text}." for text in (self.skipped, self.todo) if text
@@ -166,12 +166,15 @@ class ServiceResult:
     @property
     def changed(self) -> bool:
         """Whether it changed anything, or would change anything if this was a dry run."""
-        return bool(self.instant or self._counted())
+        return bool(self.instant or self._counts_with_texts())
 
-    def _counted(self) -> list[tuple[int, tuple[str, str]]]:
-        """Return the counts that are not zero, each with the words of this service, by default those of deleting."""
-        counted = _DONE.get(self.service, _DELETED)
-        counts = [(getattr(self, name), words) for name, words in counted.items()]
+    def _counts_with_texts(self) -> list[tuple[int, tuple[str, str]]]:
+        """Return the counts that are not zero, each with its text and its noun as in `_TEXTS_BY_SERVICE`.
+
+        A service without texts of its own gets those of deleting.
+        """
+        texts = _TEXTS_BY_SERVICE.get(self.service, _DELETED)
+        counts = [(getattr(self, name), words) for name, words in texts.items()]
         return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
 
     @property
@@ -215,7 +218,7 @@ class ServicesResult:
             for service in self.services
             if not service.changed and not service.error and not service.skipped
         ]
-        texts = [_in_round(service) for service in self.services if service.service not in idle]
+        texts = [_sentence_in_round(service) for service in self.services if service.service not in idle]
         texts += [f"Nothing was due of {', '.join(idle)}."] if idle else []
         return " ".join([f"Services of {self.path} in {self.seconds:.1f} s:", *texts])
 
@@ -315,8 +318,10 @@ class CommitResult:
         counts = [
             f"{_amount(getattr(self, name), noun)} {did}" for name, (noun, did) in _ROWS.items() if getattr(self, name)
         ]
-        files = [f"{_amount(self.files, 'base file')} written ({_size(self.bytes)})"] if self.files else []
-        files += [f"{_amount(self.log_files, 'log file')} appended ({_size(self.log_bytes)})"] if self.log_files else []
+        files = [f"{_amount(self.files, 'base file')} written ({_size_text(self.bytes)})"] if self.files else []
+        files += (
+            [f"{_amount(self.log_files, 'log file')} appended ({_size_text(self.log_bytes)})"] if self.log_files else []
+        )
         duration = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
         service_sentences = [
@@ -338,7 +343,7 @@ class CommitResult:
         files += [f"{self.log_files:,} log files, {self.log_bytes:,} bytes"] if self.log_files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
         facts = "; ".join(
-            [", ".join(counts) or "no rows", *files, *filter(None, map(_described, self.services)), *took]
+            [", ".join(counts) or "no rows", *files, *filter(None, map(_short_text, self.services)), *took]
         )
         return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {facts}>"
 
@@ -349,14 +354,14 @@ def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> 
     return replace(result, seconds=seconds, services=services)
 
 
-def _in_round(service: ServiceResult) -> str:
+def _sentence_in_round(service: ServiceResult) -> str:
     """Return the sentence of a service in the result of a round: what it did, why it failed, or why it was skipped."""
     if service.error or service.changed:
         return str(service)
     return f"{service.service} was skipped: {service.skipped}."
 
 
-def _described(service: ServiceResult) -> str:
+def _short_text(service: ServiceResult) -> str:
     """Return a service after a commit in few words, for the commit's ``repr``; empty if it had nothing to do."""
     if service.error:
         return f"the {service.service} after it failed"
@@ -370,13 +375,15 @@ def _described(service: ServiceResult) -> str:
 
 
 def _amount(count: int, noun: str) -> str:
+    """Return a count with its noun, which gets an "s" unless the count is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     """Return a number of bytes in the largest unit of which there is at least 1."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
+            # After a division the count is a float.
             return f"{count:,.1f} {unit}" if isinstance(count, float) else f"{count:,} {unit}"
         count /= 1024  # type: ignore[assignment]
     return f"{count:,.1f} TiB"
@@ -391,7 +398,7 @@ _MERGED = {
 }
 _PLANNED = {"file_groups": ("{1} {0}planned", "file group"), "log_files": ("{1} in the plan", "log file")}
 # By service, the texts of its counts: "{0}" is "would be " in a dry run, "{1}" the count with its noun.
-_DONE = {
+_TEXTS_BY_SERVICE = {
     "archive": {"instants": ("{1} {0}archived", "instant"), "files": ("{1} {0}deleted", "orphaned file")},
     "savepoint": {"files": ("{1} {0}kept", "file")},
     "delete_savepoint": {"instants": ("{1} {0}deleted", "savepoint")},
@@ -419,6 +426,7 @@ _DONE = {
     },
     DROP_INDEX: {"indexes": ("{1} {0}dropped", "partition")},
 }
+# By field of a commit's result, the noun and the verb of its count in a sentence.
 _ROWS = {
     "inserts": ("row", "inserted"),
     "updates": ("row", "updated"),
@@ -428,6 +436,7 @@ _ROWS = {
     "dropped": ("row", "dropped"),
     "replaced": ("file group", "replaced"),
 }
+# By the same fields, the words after its count in the ``repr``.
 _COUNTED = {
     "inserts": "inserted",
     "updates": "updated",
@@ -449,7 +458,7 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 
     Only ids of users are searched in the archive, because pyhudi looks for generated ids right after the write.
     """
-    # The newest write has the id most often.
+    # The newest write has the id most often, so look at it first; a new table has no write.
     for newest in timeline.writes[-1:]:
         result = result_of(timeline, newest)
         if result.write_id == write_id:
@@ -478,12 +487,13 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     Counts that pyhudi noted win over the sums of the write statistics.
     """
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    # The sizes of log files under True, those of base files under False.
     sizes: dict[bool, list[int]] = {True: [], False: []}
     for stat in stats:
         sizes[log_file(stat.path or "", changes=True) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
     # The files count a moved row as a delete and an insert, and log files do not distinguish inserts from updates.
-    rows = _row_counts(_numbers(_parsed(extra.get(COUNTED)))) or RowCounts(
+    rows = _row_counts(_numbers_by_name(_json_value(extra.get(COUNTED)))) or RowCounts(
         inserts=_total(stat.num_inserts for stat in stats),
         updates=_total(stat.num_update_writes for stat in stats),
         deletes=_total(stat.num_deletes for stat in stats),
@@ -496,20 +506,20 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         updates=rows.updates,
         deletes=rows.deletes,
         moved=rows.moved,
-        not_found=_count(extra.get(NOT_FOUND, "0")),
-        dropped=_count(extra.get(DROPPED, "0")),
+        not_found=_count_in_text(extra.get(NOT_FOUND, "0")),
+        dropped=_count_in_text(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
         files=len(sizes[False]),
         bytes=_total(sizes[False]),
         log_files=len(sizes[True]),
         log_bytes=_total(sizes[True]),
-        seconds=_numbers(_parsed(extra.get(SECONDS))),
+        seconds=_numbers_by_name(_json_value(extra.get(SECONDS))),
         write_id=extra.get(WRITE_ID, ""),
-        lookup=_lookup(_numbers(_parsed(extra.get(LOOKUP)))),
+        lookup=_lookup_figures(_numbers_by_name(_json_value(extra.get(LOOKUP)))),
         repair=extra.get(REPAIR, ""),
-        schema_changes=parse_changes(_parsed(extra.get(SCHEMA_CHANGES))),
-        attempts=_count(extra.get(ATTEMPTS, "1")) or 1,
-        met=_texts(_parsed(extra.get(MET))),
+        schema_changes=parse_changes(_json_value(extra.get(SCHEMA_CHANGES))),
+        attempts=_count_in_text(extra.get(ATTEMPTS, "1")) or 1,
+        met=_list_of_texts(_json_value(extra.get(MET))),
     )
 
 
@@ -526,39 +536,42 @@ def _total(numbers: Iterable[int]) -> int:
     return max(-_GREATEST, min(_GREATEST, sum(numbers)))
 
 
-def _count(text: str) -> int:
+def _count_in_text(text: str) -> int:
     """Return a number that pyhudi wrote into extraMetadata; 0 if another writer wrote something else."""
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
-def _parsed(text: str | None) -> Any:
-    """Return the value of a JSON text in extraMetadata; None if it is missing or no JSON."""
+def _json_value(text: str | None) -> Any:
+    """Return the value of a JSON text in extraMetadata; None if the text is missing or no JSON."""
     try:
         return None if text is None else parse_json(text)
     except ValueError:
         return None
 
 
-def _texts(parsed: Any) -> tuple[str, ...]:
-    """Return texts from extraMetadata; none if another writer wrote something else."""
+def _list_of_texts(parsed: Any) -> tuple[str, ...]:
+    """Return the texts of a parsed JSON list; an empty tuple if another writer wrote something else."""
     return tuple(parsed) if isinstance(parsed, list) and all(isinstance(value, str) for value in parsed) else ()
 
 
-def _numbers(parsed: Any) -> dict[str, float]:
-    """Return numbers by name, such as the seconds of each phase; none if another writer wrote something else."""
+def _numbers_by_name(parsed: Any) -> dict[str, float]:
+    """Return a parsed JSON object of numbers, such as seconds by phase; empty if other software wrote another value."""
     return parsed if isinstance(parsed, dict) and all(type(value) in {int, float} for value in parsed.values()) else {}
 
 
 def _row_counts(counts: Mapping[str, float]) -> RowCounts | None:
-    """Return the counts of rows; None if pyhudi did not write exactly these numbers."""
+    """Return the counts of rows from numbers by field of `RowCounts`; None if other software wrote the numbers.
+
+    pyhudi writes exactly these fields, and no float.
+    """
     names = [field.name for field in fields(RowCounts)]
     if set(counts) != set(names) or any(type(number) is float for number in counts.values()):
         return None
     return RowCounts(**{name: _total([int(counts[name])]) for name in names})
 
 
-def _lookup(figures: Mapping[str, float]) -> LookupFigures:
-    """Return the figures of a lookup; all zero if pyhudi did not write exactly these numbers."""
+def _lookup_figures(figures: Mapping[str, float]) -> LookupFigures:
+    """Return the figures of a lookup from numbers by field; all zero if pyhudi did not write exactly these fields."""
     names = [field.name for field in fields(LookupFigures)]
     if set(figures) != set(names) or any(type(figures[name]) is float for name in names if name != "seconds"):
         return LookupFigures()

@@ -97,7 +97,7 @@ def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: Noted
 
 
 def _with_new_files(table: Table, names: frozenset[str], noted: NotedIds) -> NotedIds:
-    """Return the note with the ids of all files of the archive; it reads only files that the note lacks."""
+    """Return a note of the write ids in ``names``, all files of the archive; read only files that ``noted`` lacks."""
     ids = dict(noted.ids)
     codec = table.instants.codec
     for instant, body in table.archive.bodies_in(sorted(names - noted.files)):

@@ -71,7 +71,10 @@ def _lines_of_the_machine() -> list[Line]:
 
 
 def _read_lines(path: str, including: tuple[str, ...]) -> Iterator[Line]:
-    """Yield a file's settings, with those of included files in the place of the include lines."""
+    """Yield a file's settings, with those of included files in the place of the include lines.
+
+    ``including`` are the paths of the files that led here by include lines, the outermost first.
+    """
     if path in including:
         raise InvalidOptionError(
             f"The defaults file {path} includes itself, by way of {' and '.join(including)}.",

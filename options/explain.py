@@ -89,6 +89,7 @@ def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | 
     if given is None:
         value = stored_text if in_table else _default(info)
         return ExplainedOption(info.key, value or "", TABLE if in_table else DEFAULT)
+    # The user gave the option under another of its names.
     notes = [f"as {given.key}"] if given.key != info.key else []
     if in_table and not _agree(info, given, str(stored_text)):
         refused = "" if info.name in _OF_EACH_WRITE else ", so that a write would be refused"

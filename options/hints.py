@@ -58,6 +58,7 @@ def find_hint(key: str) -> Hint | None:
 # Each of these functions returns the value of an option of pyhudi for the value of another system's option; None if
 # pyhudi has no such value.
 def _same_value(text: str) -> str:
+    """Return the value as it is."""
     return text.strip()
 
 
@@ -73,10 +74,12 @@ def _mebibytes(text: str) -> str | None:
 
 
 def _bytes(text: str) -> str | None:
+    """Return a number of bytes above 0 as it is; None for any other text."""
     return text.strip() if text.strip().isdecimal() and int(text) > 0 else None
 
 
 def _time(text: str) -> str | None:
+    """Return a text as it is if pyhudi reads it as a time; None for any other text."""
     try:
         query_time(text.strip(), "UTC")
     except (InvalidOptionError, ValueError):
@@ -85,31 +88,38 @@ def _time(text: str) -> str | None:
 
 
 def _codec(text: str) -> str | None:
+    """Return pyhudi's name of a codec of Parquet; None for a codec that it does not have."""
     codec = {"none": "uncompressed"}.get(text.strip().lower(), text.strip().lower())
     return codec if codec in {"zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"} else None
 
 
 def _count(text: str) -> str | None:
+    """Return a whole number above 0 as it is; None for any other text."""
     return text.strip() if text.strip().isascii() and text.strip().isdecimal() and int(text) > 0 else None
 
 
 def _policy(text: str) -> str | None:
+    """Return a policy of cleaning in upper case; None if pyhudi has no such policy."""
     return text.strip().upper() if text.strip().upper() in get_args(get_args(CleanPolicy)[0]) else None
 
 
 def _trigger(text: str) -> str | None:
+    """Return a trigger of compactions in upper case; None if pyhudi has no such trigger."""
     return text.strip().upper() if text.strip().upper() in get_args(get_args(CompactionTrigger)[0]) else None
 
 
 def _flag(text: str) -> str | None:
+    """Return true or false in lower case; None for any other text."""
     return text.strip().lower() if text.strip().lower() in {"true", "false"} else None
 
 
 def _overwrite_mode(text: str) -> str:
+    """Return the mode of overwriting, which is dynamic for any text but static."""
     return "static" if text.strip().lower() == "static" else "dynamic"
 
 
 def _operation(text: str) -> str | None:
+    """Return a write operation in lower case; None if pyhudi does not do it."""
     return text.strip().lower() if text.strip().lower() in (OPTIONS["operation"].supported or ()) else None
 
 
@@ -130,6 +140,7 @@ def _index(text: str) -> str | None:
 
 
 def _payload(text: str) -> str | None:
+    """Return a payload class as it is; None for a class that pyhudi does not know."""
     return text.strip() if Payload.find(text.strip()) else None
 
 

@@ -89,6 +89,7 @@ class StreamOptions(OptionPart):
     )
 
     def stream_settings(self) -> StreamSettings:
+        """Return how a streaming query writes; it compacts only if neither of two options forbids it."""
         return settings_of(StreamSettings, self, compacts=self.stream_compacts and not self.stream_without_compaction)
 
 
@@ -153,8 +154,9 @@ class HudiOptions(
     ) -> WriteRequest:
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
-        ``stream`` is True of a micro-batch that its tasks alone know; with ``overwrite`` it replaces the whole table. A
-        micro-batch without rows leaves no instant unless the options say so. Raises OptionConflictError.
+        ``batch`` is the micro-batch that is written, if it is known already; None for a write of its own. ``stream`` is
+        True of a micro-batch that its tasks alone know; with ``overwrite`` it replaces the whole table. A micro-batch
+        without rows leaves no instant unless the options say so. Raises OptionConflictError.
         """
         self.refuse_query()
         write = replace(
@@ -164,11 +166,13 @@ class HudiOptions(
             metrics=self.metrics_settings(),
         )
         if stream or batch is not None:
+            # By default a write without rows makes an instant, and a stream would make one for each empty batch.
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
             tasks = replace(write.tasks, hand_over=stream)
             commit = replace(write.commit, allow_empty_commit=leaves_empty)
             write = replace(write, batch=batch, tasks=tasks, commit=commit)
         if stream and overwrite:
+            # The output mode complete replaces all partitions, those without new rows as well.
             write = replace(write, replacement=replace(write.replacement, overwrite_mode=None))
         return WriteRequest(
             path=path,

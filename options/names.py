@@ -61,6 +61,7 @@ def name_of(key: str) -> str | None:
 
 def nearest(key: str) -> str | None:
     """Return the accepted key that a misspelt key resembles most; None if it resembles none."""
+    # A key of Apache Hudi that pyhudi refuses would be no help.
     accepted = (name for name, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
     near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
     return near[0] if near else None
@@ -73,7 +74,7 @@ def either(values: Iterable[Any]) -> str:
 
 
 def _describe(scope: Scope, name: str, annotation: str) -> OptionInfo:
-    """Return the description of a field of the options, whose annotation is ``annotation``."""
+    """Return the description of a field of the options; ``annotation`` is the text of the field's type."""
     field, extra = HudiOptions.model_fields[name], _schema_extra(name)
     supported = extra.get("supported")
     return OptionInfo(
@@ -99,8 +100,10 @@ def _schema_extra(name: str) -> dict[str, Any]:
 
 def _type_words(annotation: str, supported: Iterable[Any] | None) -> str:
     """Return the words for the type of an option: a general word, or its values."""
+    # A number of which pyhudi does some values alone is described by these values.
     if annotation in _TYPE_WORDS and (annotation != "int" or supported is None):
         return _TYPE_WORDS[annotation]
+    # Any other annotation names a type of `types` that is made of a Literal, whose values these are.
     return either(supported or get_args(get_args(getattr(option_types, annotation))[0]))
 
 

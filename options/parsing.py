@@ -92,6 +92,7 @@ def parse_with_notices(
         if name is not None:
             _add(values, key_by_name, name, key, _parse_value(name, shown_option, text))
         elif key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
+            # `storage_options` and `index_options` took these.
             continue
         elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
@@ -152,7 +153,10 @@ def format_value(value: Any) -> str:
 
 
 def _add(values: dict[str, Any], key_by_name: dict[str, str], name: str, key: str, value: Any) -> None:
-    """Add an option's value, unless another of its names got another value."""
+    """Add an option's value by its ``name``; OptionConflictError if another key of the option gave another value.
+
+    ``key_by_name`` has the key that gave each value.
+    """
     if name in values and values[name] != value:
         raise OptionConflictError(
             f"{key_by_name[name]} and {key} are two names of one option and were given two values, "
@@ -164,7 +168,10 @@ def _add(values: dict[str, Any], key_by_name: dict[str, str], name: str, key: st
 
 
 def _reason(failure: Mapping[str, Any], option: OptionInfo) -> str:
-    """Return why a value does not fit its option, in words of pyhudi's own and not in the validator's."""
+    """Return why a value does not fit its option, in words of pyhudi's own and not in the validator's.
+
+    ``failure`` is an error of pydantic's.
+    """
     failure_type, bounds = failure["type"], failure.get("ctx", {})
     if failure_type == "literal_error":
         return f"it is none of {either(option.supported or _LITERAL.findall(bounds['expected']))}"
@@ -204,10 +211,14 @@ def _refuse_undone(shown_option: str, text: str, entry: KnownKey) -> None:
 
 
 def _check_together(values: Mapping[str, Any], key_by_name: Mapping[str, str]) -> None:
-    """Refuse two options that give one thing different values."""
+    """Raise OptionConflictError if two options give one thing different values.
+
+    ``values`` are typed, by the name of the option, and ``key_by_name`` has the keys that gave them.
+    """
     for name, other_name in _SAID_TWICE:
         if name not in values or other_name not in values:
             continue
+        # A payload class implies several options, and means no partial update mode if it implies none.
         implied_value = (
             getattr(PAYLOADS[values[other_name]], name) or NO_UPDATE_MODE
             if other_name == "payload"
@@ -239,6 +250,7 @@ def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[s
             message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {entry.why}."
             messages.append(message)
             if warn:
+                # The level is that of the user's own line, above the calls of this module and of the session API.
                 warnings.warn(message, PyHudiWarning, stacklevel=5)
             if key not in _reported:
                 logger.warning(message)

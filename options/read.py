@@ -25,7 +25,10 @@ def options_of_query(
     until: str | date | None,
     read_optimized: bool,
 ) -> dict[str, Any]:
-    """Return the options of the query that a call's arguments ask for; OptionConflictError if there is none."""
+    """Return the options of the query that a call's arguments ask for; OptionConflictError if there is no such query.
+
+    ``call`` is the name of the method, and ``path`` the table's, for the error. An argument that was not given is None.
+    """
     if read_optimized and since is not None:
         raise OptionConflictError(
             f"{call}() of the table {path} got since={since!r} together with read_optimized, which reads the "
@@ -218,7 +221,7 @@ class ReadOptions(OptionPart):
         )
 
     def _values_for_changes(self) -> dict[str, object]:
-        """Return the values of the options that an incremental query alone has."""
+        """Return, by key, the values of the options that an incremental query alone has; None if not given."""
         return {
             BEGIN: self.begin_time,
             END: self.end_time,

@@ -29,14 +29,18 @@ _warned_keys: set[str] = set()
 
 
 def storage_name(key: str) -> str:
-    """Return the store's own name of an option; the lower-case key begins with the prefix."""
+    """Return the store's own name of an option, without pyhudi's prefix or the prefix that hides it from Spark.
+
+    ``key`` is in lower case and begins with one of the two prefixes.
+    """
     return key.removeprefix(_HIDDEN) if key.startswith(_HIDDEN) else key.removeprefix(STORAGE_PREFIX)
 
 
 def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the options of the store, by the store's own names; ``texts`` has lower-case keys.
 
-    Raises OptionConflictError if one option has two values under its two names.
+    Each option has a second name with "secret" in it, because Spark stars out the values of such names in plans and
+    event logs. Raises OptionConflictError if an option has one value under each name and the two differ.
     """
     options: dict[str, str] = {}
     for key, text in texts.items():
@@ -52,7 +56,7 @@ def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def hidden_from_spark(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return options with the store's under keys whose values Spark does not show."""
+    """Return options with the store's under keys with "secret" in them, whose values Spark does not show."""
     return {
         f"{_HIDDEN}{storage_name(key)}" if key.startswith(STORAGE_PREFIX) else key: text for key, text in texts.items()
     }
@@ -61,6 +65,7 @@ def hidden_from_spark(texts: Mapping[str, str]) -> dict[str, str]:
 def tell_what_spark_shows(keys: Iterable[str]) -> None:
     """Log, once a process, which keys hold secrets that Spark may show."""
     for key in map(str.lower, keys):
+        # Spark stars out the values of some keys by itself.
         if key.startswith(STORAGE_PREFIX) and _SECRET.search(key) and not _REDACTED_BY_SPARK.search(key):
             if key not in _warned_keys:
                 logger.warning(

@@ -63,7 +63,7 @@ def _is_false(key: str, text: str) -> bool:
 
 
 def warn_once(key: str, place: str) -> None:
-    """Log that such a setting does not count, once for each place."""
+    """Log that a setting that `forbids_metadata` does not count, once for each place that it comes from."""
     if place not in _warned:
         _warned.add(place)
         logger.warning("The option %s=false of %s is not used: %s.", key, place, WHY_UNUSED)
@@ -147,6 +147,7 @@ def resolve_options(
     """
     texts = texts_of(options_of_call)
     settings: list[GivenOption] = []
+    # The call itself says whether the defaults file counts.
     if parse_options({key: text for key, text in texts.items() if key == DEFAULTS_ENABLED}).defaults:
         settings += [GivenOption(line.key.lower(), line.value, line.place) for line in read_defaults()]
     if session is not None:
@@ -200,7 +201,7 @@ def find_config(storage: Storage) -> TableConfig | None:
 def _counting_and_unused(
     settings: Iterable[GivenOption], texts_of_call: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the settings that count beside the given options, and those that do not count."""
+    """Return the settings that count beside the options of the call, and those that do not count, with the reason."""
     prefix = metadata_prefix({**{setting.key: setting.text for setting in settings}, **texts_of_call})
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
@@ -228,6 +229,7 @@ def _counting_and_unused(
     ]
     relevant, irrelevant = _without_other_index(relevant, texts_of_call)
     unused += irrelevant
+    # Only settings about new tables make it necessary to look whether the table exists already.
     if any(_scope_of(option.key) is Scope.TABLE for option in relevant):
         storage = open_storage(
             path, storage_options({**{option.key: option.text for option in relevant}, **texts_of_call})
@@ -248,7 +250,7 @@ def _counting_and_unused(
 def _without_bucket_settings(
     settings: list[GivenOption], texts_of_call: Mapping[str, str], table: Table
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Split off the settings about buckets if the table has no buckets and records no index.
+    """Return the settings that count, and those about buckets if the table has no buckets and records no index.
 
     An index or a number of buckets that the operation itself got counts in any case.
     """
@@ -267,7 +269,7 @@ def _without_bucket_settings(
 def _without_other_index(
     settings: list[GivenOption], texts_of_call: Mapping[str, str]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Split off the settings about an index that the table will not have.
+    """Return the settings that count, and those about an index that the table will not have.
 
     A number of buckets in the defaults does not contradict another index that the user gives, nor does an index in the
     defaults contradict buckets that the user gives.
@@ -313,13 +315,19 @@ def _unused_because(setting: GivenOption, reason: str) -> GivenOption:
 
 
 def _topic(key: str) -> str:
-    """Return what an option is about, alike for all of its names."""
+    """Return one name for all keys of an option, and for two options that set the same thing.
+
+    It is the key itself for a key that is no option of pyhudi's own.
+    """
     name = name_of(key) or key
     return f"{STORAGE_PREFIX}{storage_name(name)}" if name.startswith(STORAGE_PREFIX) else _TOPICS.get(name, name)
 
 
 def _scope_of(key: str) -> Scope:
-    """Return the scope of a key: of an option, a key of the catalogue or a family; extra metadata is of a write."""
+    """Return the scope of a key, be it an option, a key of Apache Hudi's in the catalogue, or a key by its prefix.
+
+    Any other key is extra metadata of a commit, and so of a write.
+    """
     name = name_of(key)
     if name is not None:
         return OPTIONS[name].scope

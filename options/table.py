@@ -49,7 +49,8 @@ from .types import (
 TABLE = FieldsOf(TableSettings, {name: term.option for name, term in TERMS.items()})
 
 
-def _names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _column_names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the names of partition columns without their types, such as ``ts`` of ``ts:TIMESTAMP``."""
     return None if fields is None else tuple(split_partition_field(field)[0] for field in fields)
 
 
@@ -86,7 +87,7 @@ class TableOptions(OptionPart):
         "record_key",
     )
     partition_fields: PartitionFields | None = option(
-        TABLE.partition_fields.of(_names),
+        TABLE.partition_fields.of(_column_names),
         "The columns by which a new table is partitioned; without them it has no partitions. The key generator "
         "CUSTOM wants each as `column:SIMPLE` or `column:TIMESTAMP`.",
         "hoodie.table.partition.fields",
@@ -275,6 +276,7 @@ class TableOptions(OptionPart):
     def table_settings(self) -> TableSettings:
         """Return the settings of a table that the options name; a payload class implies some of them."""
         payload = PAYLOADS.get(self.payload or "")
+        # A payload class without a partial update mode means that there is none.
         by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
         partition_types = (split_partition_field(text)[1] for text in self.partition_fields or ())
         return settings_of(

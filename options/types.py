@@ -95,19 +95,23 @@ def _check_time(value: str) -> str:
 
 
 def _check_begin(value: str) -> str:
+    """Return a time, or the word or zeros for the table's beginning, as it is; raises as `_check_time`."""
     return value if is_beginning(value) else _check_time(value)
 
 
 def _check_start(value: str) -> str:
+    """Return what `_check_begin` accepts, or the word for the newest commit, as it is."""
     return value if value.lower() == LATEST else _check_begin(value)
 
 
 def _check_glob(value: str) -> str:
+    """Return a pattern of paths as it is; raises as `compile_glob` if it is none."""
     compile_glob(value)
     return value
 
 
 def _check_index(value: str) -> str:
+    """Return the name of an index as it is; ValueError if neither Hudi nor a package has it."""
     from ..index.registry import is_offered  # noqa: PLC0415 (a command that names no index loads none)
 
     if value not in INDEXES_NOT_DONE and not is_offered(value):
@@ -121,6 +125,7 @@ def _simple_name(value: object) -> object:
 
 
 def _check_pattern(value: str) -> str:
+    """Return a regular expression as it is; ValueError if it is none."""
     try:
         re.compile(value)
     except re.error as error:
@@ -251,7 +256,10 @@ class SettingsField:
     convert: Callable[[Any], Any] | None = None
 
     def of(self, convert: Callable[[Any], Any], **default: Any) -> SettingsField:
-        """Return the field for an option that is given in other words, with its default in those words."""
+        """Return the field for an option that is given in other words, which ``convert`` turns into the field's value.
+
+        ``default`` may be given by its name: the option's default, in the option's words.
+        """
         return replace(self, convert=convert, **default)
 
 
@@ -289,6 +297,7 @@ def option(
     Args:
         default: Its default, or the field of a settings value that it sets and whose default it has; None leaves the
             choice to the table, and ``otherwise`` says what None means.
+        doc: What the option does, for its documentation.
         supported: The values that pyhudi does, if Apache Hudi has more.
         unsupported: Apache Hudi's values that pyhudi does not do, if ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each; without it the supported values.
@@ -304,7 +313,10 @@ def option(
 
 
 def family(field: SettingsField, *, secret: bool = False) -> Any:
-    """Describe a field that a family of keys fills."""
+    """Describe a field of the options that takes all keys of a family, such as those with one prefix.
+
+    ``field`` is the field of a settings value that it sets; ``secret`` keeps the values out of its text.
+    """
     return Field(default_factory=dict, repr=not secret, json_schema_extra=cast(Any, {"sets": field}))
 
 
@@ -322,6 +334,7 @@ def settings_of(settings_class: type[Settings], options: BaseModel, **worked_out
             value = getattr(options, name)
             worked_out[field.name] = value if convert is None else convert(value)
         elif is_dataclass(field.default_factory):
+            # The field holds settings of its own, which the options set as well.
             worked_out[field.name] = settings_of(cast(Any, field.default_factory), options)
     return settings_class(**worked_out)
 

@@ -235,6 +235,7 @@ class UpkeepOptions(OptionPart):
                 f"{MOST} is {most} and {LEAST} is {least}: archiving would begin before there is anything to archive.",
                 f"Give {MOST} a greater number than {LEAST}.",
             )
+        # How many commits stay beyond the least, because a clean keeps their slices.
         more = self.clean_commits + MORE_THAN_CLEANED - least
         if self.clean_policy == KEEP_LATEST_COMMITS and more > 0:
             _warn_once(
@@ -249,6 +250,7 @@ class UpkeepOptions(OptionPart):
         upkeep = replace(
             upkeep, archive=replace(upkeep.archive, min_commits=least, max_commits=most, delta_commits=delta_commits)
         )
+        # With table services off, services run only if they are called.
         return upkeep if self.table_services else upkeep.called_for()
 
 

@@ -328,6 +328,7 @@ class WriteOptions(OptionPart):
 
     def write_settings(self) -> WriteSettings:
         """Return how the write works, without the services that follow it."""
+        # Whether incoming rows of one key become one; two options of Apache Hudi ask for it.
         fold = self.combine_before_insert
         fold = self.insert_drop_duplicates if fold is None else fold
         return settings_of(

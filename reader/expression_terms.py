@@ -77,7 +77,7 @@ def _equal_columns(node: _Node) -> Iterator[tuple[str, str]]:
 
 
 def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
-    """Return an expression as a term."""
+    """Return an expression as a term; `UNKNOWN` for one that is not understood."""
     if node.name is not None:
         column = column_in(schema, node.name)
         return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
@@ -90,6 +90,7 @@ def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
 def _comparison(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> SqlTerm:
     """Return a comparison of a column with a constant, on whichever side the column is."""
     if left.name is None:
+        # With the column on the left, 1 < x is x > 1.
         left, right, op = right, left, _MIRRORED[op]
     column = None if left.name is None else column_in(schema, left.name)
     term = comparison(op, column, right.constant)
@@ -164,9 +165,10 @@ def _read_tree(expression: pc.Expression) -> _Node:
 
 
 def _read_node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Node:
-    """Take the next node with all its arguments off the front of ``parts``.
+    """Return the next node with all its arguments, taken off the front of ``parts``.
 
-    Raises ValueError for a kind of node that this reader does not know.
+    ``parts`` are the kinds and values of nodes, ``constants`` has a column for each constant, and for options. Raises
+    ValueError for a kind of node that this reader does not know.
     """
     kind, value = parts.popleft()
     if kind == "literal":
@@ -174,6 +176,7 @@ def _read_node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Nod
     if kind == "field_ref":
         return _Node(name=value)
     if kind == "nested_field_ref":
+        # A field of a struct, of which no predicate is made; as many parts with its names follow.
         for _ in range(int(value)):
             parts.popleft()
         return _Node()
@@ -210,6 +213,7 @@ def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
     address = _SchemaOfC.from_address(pointer_of(capsule, b"arrow_schema")).metadata
     if address is None:
         return
+    # The C data interface has the number of pairs, then for each key and each value its length and its bytes.
     (count,) = struct.unpack("=i", ctypes.string_at(address, 4))
     address += 4
     for _ in range(count):

@@ -53,7 +53,7 @@ def column_in(schema: pa.Schema, name: str) -> ColumnTerm | None:
 
 
 def comparison(op: Operator, column: ColumnTerm | None, constant: pa.Scalar | None) -> SqlTerm:
-    """Return a comparison of a column with a constant, whose type is of the column's kind."""
+    """Return a comparison of a column with a constant; `UNKNOWN` if their types do not compare as predicates do."""
     value = None if column is None or constant is None else _value_beside(column.kind, constant)
     if column is None or value is None:
         return UNKNOWN
@@ -61,7 +61,7 @@ def comparison(op: Operator, column: ColumnTerm | None, constant: pa.Scalar | No
 
 
 def among_values(column: ColumnTerm | None, values: pa.Array, *, null_is_value: bool) -> SqlTerm:
-    """Return whether a column has any of some values.
+    """Return the condition that a column has one of some values; `UNKNOWN` if pyhudi cannot say it.
 
     ``null_is_value`` says that a null is equal to a null among the values, and unequal to others; else the condition
     is null for a null.
@@ -78,7 +78,7 @@ def among_values(column: ColumnTerm | None, values: pa.Array, *, null_is_value: 
 
 
 def joined(op: str, parts: Iterable[SqlTerm]) -> SqlTerm:
-    """Return conditions joined by ``AND`` or ``OR``."""
+    """Return the term of conditions joined by ``op``, ``AND`` or ``OR``."""
     return LogicTerm("AND" if op == "AND" else "OR", tuple(parts))
 
 

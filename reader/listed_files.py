@@ -66,7 +66,7 @@ class ListedFiles:
         needed: Callable[[str], bool] | None = None,
         listing: FileListing | None = None,
     ) -> ListedFiles:
-        """List partitions, and read the cleans that matter to a reader of any moment from ``time`` on.
+        """Return the files of partitions, and the cleans that matter to a reader of any moment from ``time`` on.
 
         ``partitions`` is None for all; of all, ``needed`` selects those that the query may need. The store lists them
         unless a ``listing`` is given.
@@ -79,6 +79,7 @@ class ListedFiles:
         else:
             listed = listing.of(sorted(partitions))
         if not _names_all_cleans(now, time, listed.files):
+            # Read after the listing, a timeline has each clean that began before it.
             now = seen.timeline.reload()
         return cls(seen, listed.files, now, read_cleans(now, time), partitions is None, listed.by_folders)
 
@@ -94,7 +95,7 @@ class ListedFiles:
         return read_written(timeline).count_groups(self.listings) if self.everything else 0
 
     def other_sizes(self) -> Iterator[str]:
-        """Yield the base files that are listed with another size than their writes state.
+        """Yield the paths of base files that are listed with another size than their writes state.
 
         If the metadata table listed them, the size is a sign that it is wrong.
         """
@@ -152,7 +153,7 @@ class SliceFilter:
         return SliceFilter(self.partition, self.file, lambda file: not times.isdisjoint(rule.makers([file], timeline)))
 
     def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
-        """Return the files of a moment that no longer exist."""
+        """Return the files of a moment that the wanted slices need and that no longer exist."""
         view, partitions = files.at(moment)
         lost = [file for path in partitions if self.partition(path) for file in self._lost_files(view, path)]
         return without_long_replaced(files.seen.table.archive, moment.timeline, lost)
@@ -190,6 +191,7 @@ def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tupl
     A clean removes slices of the present only after newer slices were written, whose files are in the listing.
     """
     if time < timeline.completed_until:
+        # A clean that the timeline lacks may have removed slices of the past.
         return False
     newest = timeline.instants[-1].requested_time if timeline.instants else ""
     names = (split(info.path)[1] for files in listings.values() for info in files)

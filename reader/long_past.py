@@ -37,7 +37,7 @@ def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     if not times:
         return None
     try:
-        # Such a write was archived and undone before it left the timeline.
+        # A write that was archived, and undone before it left the timeline, is in the archive as if it were complete.
         if not undone(history).isdisjoint(times):
             return None
         # Raises SilentArchiveError if the archive lacks the body of a write.
@@ -58,6 +58,7 @@ def first_readable_write(seen: SeenTable, after: str, wanted: SliceFilter | None
     archived_writes = (
         [instant for instant in history.writes if after <= instant.requested_time < first_time] if history else []
     )
+    # The archive helps only if it determines what the table had at the first of these writes.
     if history is not None and archived_writes and reach_back(seen, archived_writes[0].requested_time) is not None:
         try:
             shown = SeenTable(seen.table, history.as_of_request(after))
@@ -130,7 +131,10 @@ def _first_readable_archived_write(
 
 
 def _readable_writes(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
-    """Yield the writes before a time as of which the newest slices lack no file that the writes name."""
+    """Yield the writes before the time ``end`` as of which the newest slices lack no file that the writes name.
+
+    ``is_lost`` says of a path whether a wanted file is gone.
+    """
     groups: dict[tuple[str, str], _NewestSlice] = defaultdict(partial(_NewestSlice, log_names(history)))
     replaced_groups: set[tuple[str, str]] = set()
     broken_groups: set[tuple[str, str]] = set()
@@ -149,6 +153,7 @@ def _readable_writes(history: Timeline, end: str, is_lost: Callable[[str], bool]
         for partition, ids in body.replaced.items():
             replaced_groups.update((partition, file_id) for file_id in ids)
         lacking_groups = {group for group in written_groups if any(map(is_lost, groups[group].paths(group[0])))}
+        # A write can complete a slice with a newer base file, and a replaced file group no longer matters.
         broken_groups = (broken_groups - written_groups | lacking_groups) - replaced_groups
         if not broken_groups:
             yield instant

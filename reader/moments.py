@@ -22,6 +22,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
         return Moment(now, latest)
     if isinstance(query, AsOf):
         time = resolve(query.time, zone)
+        # Before the timeline's first write, only the archive tells which writes there were.
         if now.writes and time < now.writes[0].requested_time:
             history = reach_back(seen, time)
             if history is None:
@@ -49,7 +50,7 @@ def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant,
 
 
 def _check_reach(query: Changes, end: str | None, archived_writes: Iterable[Instant], where: str) -> None:
-    """Raise UnreadableTimeError if a window ends before the last archived commit."""
+    """Raise UnreadableTimeError if a window ends, at ``end``, before the last archived commit completed."""
     archived_until = max((instant.visible_since for instant in archived_writes), default="")
     if end is not None and end < archived_until:
         raise UnreadableTimeError(

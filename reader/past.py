@@ -64,6 +64,7 @@ class ShownSlices:
             return ReadSlices([], 0)
         if moment.history is not None:
             return self._slices_of_long_ago(moment.history)
+        # Only a window of some commits' rows is limited to the partitions that these wrote to.
         partitions = None if window is None or window.times is None else self._partitions_written_in(window)
         wanted = self.wanted.written_in(window, self.seen.timeline)
         files, lost = self._listed_files(partitions, wanted)
@@ -86,15 +87,16 @@ class ShownSlices:
     def _listed_files(
         self, partitions: frozenset[str] | None, wanted: SliceFilter
     ) -> tuple[ListedFiles, Sequence[DataFile]]:
-        """Return the files, and the lost files; only the store can tell that a file is lost.
+        """Return the files of some partitions, None for all, and those lost that the wanted slices need.
 
-        If the metadata table lacks a file or has another size, the store lists the files, and the metadata table is
-        doubted, unless the file is gone.
+        Only the store can tell that a file is lost. If the metadata table lacks a file or has another size, the store
+        lists the files, and the metadata table is doubted, unless the file is gone.
         """
-        list_files = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
+        list_files = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needs_partition)
         listing = self._metadata_listing()
         files = list_files(listing)
         lost = wanted.lost(files, self.moment)
+        # A listing of the store itself is in no doubt.
         doubted_path = (
             None if files.by_folders else next(chain(files.other_sizes(), (file.path for file in lost)), None)
         )
@@ -115,8 +117,8 @@ class ShownSlices:
         if self.metadata is None:
             return None
         is_past = self.moment.time < self.now.completed_until
-        undoing = ("rollback", "restore", "clean") if is_past else ("rollback", "restore")
-        if any(instant.action in undoing for instant in self.now.pending):
+        removal_actions = ("rollback", "restore", "clean") if is_past else ("rollback", "restore")
+        if any(instant.action in removal_actions for instant in self.now.pending):
             return None
         return MetadataListing(self.seen.storage, self.metadata)
 
@@ -125,8 +127,8 @@ class ShownSlices:
         return self.seen.table.path
 
     @property
-    def _needed(self) -> Callable[[str], bool] | None:
-        """Which partitions a query with a condition may need; None for all."""
+    def _needs_partition(self) -> Callable[[str], bool] | None:
+        """A test, by path, of the partitions that a query with a condition may need; None if it may need all."""
         return None if self.every is None else self.wanted.partition
 
     def _slices_of_long_ago(self, history: Timeline) -> ReadSlices:
@@ -135,7 +137,7 @@ class ShownSlices:
         reason = "its archive does not say what was cleaned since"
         try:
             files = ListedFiles.find(
-                SeenTable(self.seen.table, moment.timeline), history, moment.time, needed=self._needed
+                SeenTable(self.seen.table, moment.timeline), history, moment.time, needed=self._needs_partition
             )
             unknown_write = first_unknown_write(files, self.wanted)
             if unknown_write and unknown_write <= moment.time:
@@ -161,6 +163,7 @@ class ShownSlices:
         wanted = self.wanted.written_in(moment.window, moment.timeline).slices(files, moment)
         if self.every is None or not self.counts:
             return ReadSlices(wanted, len(wanted))
+        # Slices of listed partitions are counted as they are, those of others by the file groups that writes name.
         listed = self.every.narrowed(files.listings.__contains__, lambda file: True)
         all_slices = listed.written_in(moment.window, moment.timeline).slices(files, moment)
         return ReadSlices(wanted, len(all_slices) + files.unlisted(moment.timeline))
@@ -209,7 +212,7 @@ class ShownSlices:
         )
 
     def _window_error(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
-        """Return an error that suggests a begin for the window's end, and an end for its begin."""
+        """Return the error of a window whose files are lost; it suggests another begin, and another end, if any do."""
         written = {instant.requested_time: instant.visible_since for instant in window.instants}
         last = window.end or ""
         # For a file of an older write, the time since which no query needs it is unknown here.

@@ -23,6 +23,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
         elif character in _MEANINGS:
             parts.append(_MEANINGS[character])
         elif character == "[":
+            # A choice has at least one character, so that a ] may be its first.
             end = pattern.find("]", position + 1)
             if end < 0:
                 raise ValueError("a [ in the pattern is not closed")

@@ -46,11 +46,11 @@ def plan_splits(
     split_size: int,
     least_tasks: int = LEAST_TASKS,
 ) -> list[Split]:
-    """Distribute slices evenly over tasks, each of which reads at most about ``split_size`` bytes.
+    """Return a split for each task: slices are spread evenly, and a task reads at most about ``split_size`` bytes.
 
-    A small table goes to ``least_tasks`` tasks, unless it has fewer parts. Slices with logs are not cut, as every part
-    would read all logs, nor are files whose footer is unknown. The largest part goes first, each to the task that has
-    least so far (Graham's LPT rule).
+    ``row_groups`` has those of base files by path, for files that may be cut. A small table goes to ``least_tasks``
+    tasks, unless it has fewer parts. Slices with logs are not cut, as every part would read all logs, nor are files
+    whose footer is unknown. The largest part goes first, each to the task that has least so far (Graham's LPT rule).
     """
     parts = [part for file_slice in slices for part in _parts_of_slice(file_slice, row_groups, split_size)]
     total = sum(part.size + OPEN_COST for part in parts)
@@ -61,6 +61,7 @@ def plan_splits(
         cost = part.size + OPEN_COST
         size, number = loads[0]
         if size and size + cost > split_size:
+            # Even the task that has least has no room left.
             heapq.heappush(loads, (cost, len(tasks)))
             tasks.append([part])
         else:

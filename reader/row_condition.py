@@ -73,7 +73,7 @@ def read_condition(text: str, schema: pa.Schema, path: str = "") -> RowCondition
 
 
 def necessary(term: SqlTerm) -> tuple[Predicate, ...]:
-    """Return predicates that every row satisfies for which a condition holds."""
+    """Return predicates that every row satisfies for which a condition holds; none if single columns tell nothing."""
     if isinstance(term, LogicTerm):
         if term.op == "AND":
             return tuple(predicate for part in term.parts for predicate in necessary(part))
@@ -126,6 +126,7 @@ def _if_false(term: SqlTerm) -> tuple[Predicate, ...]:
     if isinstance(term, ColumnTerm) and _is_column(term):
         return (Compare(term.name, "=", False),)
     if isinstance(term, LogicTerm) and term.op == "OR":
+        # Then all its parts are false.
         predicates = tuple(predicate for part in term.parts for predicate in _if_false(part))
         inequalities = [
             predicate for predicate in predicates if isinstance(predicate, Compare) and predicate.op == "!="
@@ -134,6 +135,7 @@ def _if_false(term: SqlTerm) -> tuple[Predicate, ...]:
             return (NoneOf(inequalities[0].column, tuple(predicate.value for predicate in inequalities)),)
         return predicates
     if isinstance(term, LogicTerm):
+        # An AND is false if any of its parts is.
         alternatives = tuple(_if_false(part) for part in term.parts)
         return (AnyOf(alternatives),) if all(alternatives) else ()
     return ()

@@ -102,7 +102,7 @@ def scan(
 
 
 def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
-    """Return some columns of a snapshot, in this order; raises `MissingColumnError` if it lacks a column."""
+    """Return the schema of some columns of a snapshot, in this order; raises `MissingColumnError` for another name."""
     for name in names:
         if name not in snapshot.schema.names:
             raise MissingColumnError(
@@ -113,7 +113,7 @@ def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
 
 
 def _memory_for_entries(memory: int) -> int:
-    """Return how much of a merge's memory log entries may take."""
+    """Return how many bytes of a merge's memory log entries may take."""
     return max(min(int(memory * _ENTRIES_SHARE), memory - _IN_FLIGHT), _LEAST_ENTRIES)
 
 

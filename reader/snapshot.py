@@ -102,15 +102,16 @@ class Snapshot:
         return self._slices_in_partitions(predicates, partial(self._search, predicates), counts=False).slices
 
     def _search(self, predicates: Sequence[Predicate]) -> Search:
-        """Return the search for rows that satisfy predicates."""
+        """Return the search for rows that satisfy predicates, by their values and record keys."""
         return Search.of(predicates, self.schema, self.config)
 
     def _slices_in_partitions(
         self, predicates: Sequence[Predicate], search: Callable[[], Search], *, counts: bool
     ) -> SlicesToRead:
-        """Return the slices that partitions and buckets leave; ``counts`` says whether to count all slices.
+        """Return the slices that partitions and buckets leave; ``counts`` says whether to count all slices, for steps.
 
-        ``search`` spells record keys, which few tables need here.
+        ``search`` returns the search for the predicates. It is called only if the metadata table may leave partitions
+        out, as it makes all record keys that the predicates allow.
         """
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
@@ -126,23 +127,24 @@ class Snapshot:
         else:
             pruning = Pruning(self.config, self.schema, predicates)
             may_match = cache(pruning.partition_may_match)
-            stated = NO_PARTITIONS
+            left_out = NO_PARTITIONS
             if self.shows_newest and self.file_search.skips_files:
-                stated = partitions_without_rows(self.seen, self.metadata, search, may_match)
+                left_out = partitions_without_rows(self.seen, self.metadata, search, may_match)
             in_buckets = pruning.file_may_match(self.bucket_numbers)
 
-            def find(stated: LeftOutPartitions) -> ReadSlices:
-                wanted = every.narrowed(lambda path: path not in stated.paths and may_match(path), in_buckets)
+            def find(left_out: LeftOutPartitions) -> ReadSlices:
+                wanted = every.narrowed(lambda path: path not in left_out.paths and may_match(path), in_buckets)
                 return replace(shown, wanted=wanted, every=every, counts=counts).find()
 
-            read_slices = find(stated)
-            if stated.asked and self.metadata.trusted is None:
+            read_slices = find(left_out)
+            if left_out.asked and self.metadata.trusted is None:
                 # The metadata table proved wrong about the files of other partitions.
-                stated = NO_PARTITIONS
-                read_slices = find(stated)
+                left_out = NO_PARTITIONS
+                read_slices = find(left_out)
             if counts:
-                of = len(read_slices.wanted) + stated.slices
-                steps = (Step(PARTITIONS, read_slices.whole, max(read_slices.whole - of, 0)), *stated.steps(of))
+                # What paths and buckets leave includes the slices that the metadata table then leaves out.
+                count, whole = len(read_slices.wanted) + left_out.slices, read_slices.whole
+                steps = (Step(PARTITIONS, whole, max(whole - count, 0)), *left_out.steps(count))
         slices = read_slices.wanted
         if self.bases_alone:
             slices = [replace(file_slice, logs=()) for file_slice in slices]
@@ -151,7 +153,7 @@ class Snapshot:
         return SlicesToRead(slices, steps)
 
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
-        """Return the slices of `slices_to_read`."""
+        """Return the file slices that `slices_to_read` leaves, without its steps."""
         return self.slices_to_read(predicates).slices
 
     def slices_to_read(self, predicates: Sequence[Predicate], *, counts: bool = False) -> SlicesToRead:
@@ -165,6 +167,7 @@ class Snapshot:
             return listed
         search = search_once()
         if search.keys is not None and not len(search.keys):
+            # No record key satisfies all predicates.
             return SlicesToRead([], (*listed.steps, Step(KEYS, len(listed.slices), len(listed.slices))))
         sources = Sources(self.seen.table, self.metadata, search, self.shows_newest)
         slices_left = sources.read(listed.slices) if self.file_search.skips_files else SlicesToRead(listed.slices)
@@ -238,7 +241,7 @@ def open_snapshot(
     moment = find_moment(seen, query)
     if schema is None:
         takes_latest_columns = isinstance(query, Changes) and not query.schema_of_end
-        schema = _stated_columns(table, seen.timeline if takes_latest_columns else moment.timeline)
+        schema = _columns_with_meta(table, seen.timeline if takes_latest_columns else moment.timeline)
     if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:
         raise UnreadableTimeError(
             f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
@@ -249,10 +252,10 @@ def open_snapshot(
     return Snapshot(seen, now, moment, metadata, schema, query, bases_alone, file_search)
 
 
-def _stated_columns(table: Table, timeline: Timeline) -> pa.Schema:
-    """Return the columns that a timeline states, the meta columns first.
+def _columns_with_meta(table: Table, timeline: Timeline) -> pa.Schema:
+    """Return the columns of a table as of a timeline, the meta columns first.
 
-    These alone, with a warning, if it states none.
+    Only the meta columns, with a warning, if neither a write nor the table's creation tells any others.
     """
     schema = latest_schema(table.config, timeline)
     if schema is None:

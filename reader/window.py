@@ -64,6 +64,7 @@ def plan_window(writes: Iterable[Instant], begin: str | None, end: str | None) -
     if not writes_of_window:
         return Window(begin, end, (), None)
     least = writes_of_window[0].requested_time
+    # Rows of these commits, which completed before the window, are none of its rows, even if their times are in range.
     earlier_times = (instant.requested_time for instant in writes_until_end if instant.visible_since <= begin)
     return Window(
         begin, end, writes_of_window, CommitTimes(least, tuple(time for time in earlier_times if time > least))

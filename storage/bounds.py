@@ -36,6 +36,7 @@ def parse_json(text: str | bytes) -> Any:
         content = json.loads(text)
     except RecursionError:
         raise ValueError("its brackets nest too deep") from None
+    # Each round takes one level of nesting: the arrays and objects that lie that deep.
     level, depth = [content], 0
     while level:
         depth += 1

@@ -30,7 +30,7 @@ def checksum_of(storage: Storage, path: str) -> Checksum:
 def copy_file(
     storage: Storage, source: str, target: str, aside: str, check: Callable[[Checksum], None] = lambda read: None
 ) -> Checksum:
-    """Copy a file, and return the checksum of the bytes that were read.
+    """Copy a file from ``source`` to ``target``, and return the checksum of the bytes that were read.
 
     ``check`` gets that checksum before the copy, which grows in the folder ``aside``, becomes visible; it may raise.
     `Storage.flush` of the target's folder makes its name outlast a power cut.

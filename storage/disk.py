@@ -52,7 +52,7 @@ def flush_above(path: Path) -> None:
 def write_new(path: Path, data: bytes, *, durable: bool, folders: bool) -> None:
     """Write a file under a name that no other process uses; a failed write leaves no file.
 
-    ``durable`` flushes its bytes, ``folders`` the names of folders that it makes.
+    ``durable`` flushes its bytes, and ``folders`` the names of the folders that it has to make.
     """
     try:
         _with_folder(path, lambda: _write(path, "wb", data, durable=durable), durable=folders)
@@ -62,7 +62,10 @@ def write_new(path: Path, data: bytes, *, durable: bool, folders: bool) -> None:
 
 
 def open_new(path: Path, *, folders: bool) -> io.FileIO:
-    """Open an unbuffered file under a name that no other process uses, and make its folder if need be."""
+    """Open an unbuffered file under a name that no other process uses, and make its folder if need be.
+
+    ``folders`` flushes the names of the folders that it has to make.
+    """
     return _with_folder(path, lambda: path.open("xb", 0), durable=folders)
 
 
@@ -121,12 +124,12 @@ def link_on_the_way(root: str, path: str) -> str | None:
 
 
 def _with_folder(path: Path, action: Callable[[], T], *, durable: bool) -> T:
-    """Try an action, and make the path's folder only if the action fails without it."""
+    """Return the result of an action that makes a file, and make the file's folder only if the action fails without."""
     for _ in range(_FOLDER_ATTEMPTS - 1):
         try:
             return action()
         except FileNotFoundError:
-            # Other writers may sweep this folder while it is empty.
+            # Other writers may sweep this folder while it is empty, so make it and try again, and not once only.
             make_folder(path.parent, durable=durable)
     return action()
 

@@ -50,10 +50,10 @@ class SeekableInput(io.RawIOBase):
 
 
 def open_part(source: Any, offset: int, size: int) -> Any:
-    """Return some bytes of an open file as a seekable pyarrow ``NativeFile``; closing it closes the file.
+    """Return ``size`` bytes of an open file from ``offset`` on as a seekable pyarrow ``NativeFile``, which closes it.
 
     ``source`` is of `Storage.open_input`. The caller reads it through the part alone, and knows that the part lies
-    within.
+    within. The bytes of a small part are read at once, and ``source`` is closed at once.
     """
     if size <= _READ_WHOLE:
         part = part_of(source, offset, size)

@@ -91,7 +91,7 @@ class LocalStorage:
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with storage_errors("read", self._full_path(path), absence=True), _no_folder_no_file():
-            with open(self._target(path), "rb") as file:  # noqa: PTH123
+            with open(self._checked_path(path), "rb") as file:  # noqa: PTH123
                 check_size(self._full_path(path), os.fstat(file.fileno()).st_size, most)
                 data = file.read(most + 1)
             # The file may have grown since its size was read.
@@ -100,7 +100,7 @@ class LocalStorage:
 
     def open_input(self, path: str) -> pa.NativeFile:
         with storage_errors("open", self._full_path(path), absence=True), _no_folder_no_file():
-            return pa.OSFile(self._target(path), "r")
+            return pa.OSFile(self._checked_path(path), "r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         content = self.look(folder)
@@ -154,7 +154,7 @@ class LocalStorage:
     def modified(self, path: str) -> float | None:
         with storage_errors("look at", self._full_path(path)):
             try:
-                status = os.stat(self._target(path))  # noqa: PTH116
+                status = os.stat(self._checked_path(path))  # noqa: PTH116
             except (FileNotFoundError, NotADirectoryError):
                 return None
             return None if stat.S_ISDIR(status.st_mode) else status.st_mtime
@@ -169,13 +169,13 @@ class LocalStorage:
 
     def set_modified(self, path: str, seconds: float) -> None:
         with storage_errors("set the time of", self._full_path(path)):
-            os.utime(self._entry(path), (seconds, seconds), follow_symlinks=False)
+            os.utime(self._checked_entry(path), (seconds, seconds), follow_symlinks=False)
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by rename."""
         durable = durable and self.durable
         with storage_errors("write", self._full_path(path)):
-            target = self._entry(path)
+            target = self._checked_entry(path)
             temporary = target.parent / temporary_name()
             write_new(temporary, data, durable=durable, folders=self.durable)
             try:
@@ -190,11 +190,12 @@ class LocalStorage:
                 flush_folder(target.parent)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Create the file by hard link; in place if the file system knows no links."""
+        """Create the file by hard link, in place if the file system knows no links; False if the path is taken."""
         durable = durable and self.durable
         with storage_errors("create", self._full_path(path)):
-            target = self._entry(path)
+            target = self._checked_entry(path)
             if os.path.lexists(target):
+                # Spare the temporary file; the link below decides if another process makes the file right now.
                 was_created = False
             else:
                 was_created = self._create(path, target, data, durable=durable)
@@ -207,11 +208,12 @@ class LocalStorage:
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files with their sidecars, and flush each of their folders once if the deletion is to last."""
+        # Each folder with a path in it, which an error names.
         folders: dict[Path, str] = {}
         for path in paths:
             # Nothing lies below a file, so there is nothing to delete.
             with storage_errors("delete", self._full_path(path)), suppress(NotADirectoryError):
-                entry = self._entry(path)
+                entry = self._checked_entry(path)
                 self._drop_sidecar(path)
                 entry.unlink(missing_ok=True)
                 folders.setdefault(entry.parent, path)
@@ -222,7 +224,7 @@ class LocalStorage:
 
     def delete_folder(self, path: str) -> None:
         with storage_errors("delete", self._full_path(path)):
-            folder = self._entry(path)
+            folder = self._checked_entry(path)
             if path and folder.is_symlink():
                 self._warn_once(path)
             else:
@@ -231,8 +233,8 @@ class LocalStorage:
     def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
         with storage_errors("create", self._full_path(path)):
             # Refuses a link on the way to the final path before any byte is written.
-            self._entry(path)
-            temporary = self._entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
+            self._checked_entry(path)
+            temporary = self._checked_entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
             return LocalStaged(
                 self, path, temporary, open_new(temporary, folders=self.durable), durable=durable and self.durable
             )
@@ -248,7 +250,7 @@ class LocalStorage:
             to_flush.update("/".join(names[: count + 1]) for count in range(len(names)))
         for folder in sorted(to_flush, key=len, reverse=True):
             with storage_errors("flush", self._full_path(folder)):
-                flush_folder(self._target(folder))
+                flush_folder(self._checked_path(folder))
         if new:
             with storage_errors("flush", self.path):
                 flush_above(Path(self.root))
@@ -265,27 +267,30 @@ class LocalStorage:
                         if self.file_time() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
                             Path(entry.path).unlink()
                 if empty:
-                    _remove_empty(self._entry(folder))
+                    _remove_empty(self._checked_entry(folder))
 
     def publish(self, temporary: Path, path: str) -> None:
         """Move a temporary file to its final path, for `LocalStaged`."""
-        target = self._entry(path)
+        target = self._checked_entry(path)
         make_folder(target.parent, durable=self.durable)
+        # A checksum of an earlier file would make Apache Hudi refuse the new file.
         self._drop_sidecar(path)
         temporary.replace(target)
 
     def _create(self, path: str, target: Path, data: bytes, *, durable: bool) -> bool:
         """Create a file by a hard link from a temporary file; False if the path has a file.
 
-        In place if the file system has no links.
+        On a file system without links the file is created in place. ``target`` is the absolute path.
         """
         temporary = target.parent / temporary_name()
         write_new(temporary, data, durable=durable, folders=self.durable)
         try:
+            # A checksum of an earlier file would make Apache Hudi refuse the new file.
             self._drop_sidecar(path)
             target.hardlink_to(temporary)
         except FileExistsError:
-            # Over NFS the answer to a successful link may be lost, and its repetition refused: open(2), O_EXCL.
+            # Over NFS the answer to a successful link may be lost, and its repetition refused: open(2), O_EXCL. A
+            # second name of the temporary file shows that the link was made.
             return temporary.stat().st_nlink > 1
         except OSError as error:
             if error.errno not in _NO_LINKS:
@@ -300,14 +305,14 @@ class LocalStorage:
         check_inside(path)
         return os.path.join(self.root, path) if path else self.root  # noqa: PTH118
 
-    def _target(self, path: str) -> str:
-        """Return the path of a file or folder, after refusing links on the way to it and at it."""
+    def _checked_path(self, path: str) -> str:
+        """Return the absolute path of a file or folder, after refusing links on the way to it and at it."""
         at = self._absolute(path)
         self._refuse_link(path)
         return at
 
-    def _entry(self, path: str) -> Path:
-        """Return the path of a name, which may be a link's, after refusing links on the way to it."""
+    def _checked_entry(self, path: str) -> Path:
+        """Return the absolute path of a file, folder or link, after refusing links on the way to it."""
         at = self._absolute(path)
         self._refuse_link(split(path)[0])
         return Path(at)
@@ -329,9 +334,9 @@ class LocalStorage:
         return join(self.path, path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
-        """Yield what a folder has; nothing if it is absent."""
+        """Yield the entries of a folder, of any kind; none if it is absent."""
         try:
-            with os.scandir(self._target(folder)) as entries:
+            with os.scandir(self._checked_path(folder)) as entries:
                 yield from entries
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -490,7 +495,7 @@ def local_path(path: str) -> str:
 
 @contextmanager
 def _no_folder_no_file() -> Iterator[None]:
-    """Treat a path below a file as a path without a file."""
+    """Turn NotADirectoryError, which a path below a file raises, into FileNotFoundError: no file is there."""
     try:
         yield
     except NotADirectoryError as error:

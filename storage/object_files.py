@@ -70,6 +70,7 @@ class ObjectInput(SeekableInput):
 
     def _between(self, start: int, end: int) -> bytes:
         """Return bytes of the object, from its tail in memory as far as that reaches, the rest by a request."""
+        # The tail in memory begins there.
         kept_from = self._size - len(self._tail)
         if start >= kept_from:
             return self._tail[start - kept_from : end - kept_from]
@@ -107,6 +108,7 @@ class ObjectStaged:
             raise
         except Exception as error:
             raise failed("publish", self._shown, error) from error
+        # Leave nothing for `discard` to give up.
         sink.upload, sink.waiting = None, bytearray()
         return sink.size
 

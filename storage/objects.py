@@ -180,8 +180,10 @@ class ObjectStorage:
             except UnclearAnswer:
                 stat = client.stat(key)
                 if stat is None:
+                    # The request may still arrive, so the caller cannot count on either result.
                     raise
             else:
+                # The key has an object, which may be this call's own.
                 stat = client.stat(key)
             return stat is not None and stat.stamp == stamp
 
@@ -249,7 +251,7 @@ _of_parents: list[_Known] = []
 
 
 def _client(connect: Connect, bucket: str, options: Options) -> ObjectClient:
-    """Return this process's client, which all its threads share."""
+    """Return this process's client of a bucket, which all its threads share; ``connect`` makes it at first use."""
     with _lock:
         client = _clients.get((connect, bucket, options))
         if client is None:

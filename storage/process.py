@@ -75,9 +75,10 @@ def responsible_process() -> Process:
 def find_process(pid: int) -> Process | None:
     """Return a process of this machine; None if it has ended, zombies included."""
     try:
+        # Signal 0 only asks whether the process exists.
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
-        # No process has a number that large.
+        # OverflowError: no process has a number that large.
         return None
     except PermissionError:
         # The process exists and belongs to another user.
@@ -94,5 +95,6 @@ def _describe(pid: int) -> Process | None:
         return None
     # The program's name is in parentheses, and may hold blanks and parentheses itself.
     name, _, rest = text.partition("(")[2].rpartition(")")
+    # Fields 3, 4 and 22 of proc(5); the first two are the number and the name.
     fields = rest.split()
     return Process(pid, name, parent=int(fields[1]), started=fields[19], state=fields[0])

@@ -46,7 +46,7 @@ class RemoteStorage:
         """
         storage = cls(path.rstrip("/"), tuple(sorted(options.items())))
         # It raises what this method promises.
-        storage._files()
+        storage._file_system()
         return storage
 
     @property
@@ -63,13 +63,13 @@ class RemoteStorage:
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         with self._errors("read", path, absence=True):
-            data = bytes(self._files().cat_file(self._absolute(path), end=most + 1))
+            data = bytes(self._file_system().cat_file(self._absolute(path), end=most + 1))
             check_size(self._absolute(path), len(data), most)
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
         with self._errors("open", path, absence=True):
-            return pa.PythonFile(self._files().open(self._absolute(path), "rb"), mode="r")
+            return pa.PythonFile(self._file_system().open(self._absolute(path), "rb"), mode="r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         with self._errors("list", folder):
@@ -131,7 +131,7 @@ class RemoteStorage:
             "Write to a local or mounted path; tables on this scheme can be read.",
         )
 
-    def _files(self) -> Any:
+    def _file_system(self) -> Any:
         """Return fsspec's file system, whose errors quote no secret."""
         with self._hidden_secrets():
             return self._connected()
@@ -162,12 +162,12 @@ class RemoteStorage:
 
     def _relative(self, name: str) -> str:
         """Return an entry's path below the table, given its full name."""
-        root = str(self._files()._strip_protocol(self.path)).strip("/")
+        root = str(self._file_system()._strip_protocol(self.path)).strip("/")
         return name.strip("/")[len(root) :].strip("/")
 
     def _entries(self, folder: str, *, recursive: bool) -> _Entries:
-        """Return what fsspec lists in a folder, without the folder itself; none if it is absent."""
-        files, where = self._files(), self._absolute(folder)
+        """Return what fsspec says of the files and folders in a folder, without the folder; none if it is absent."""
+        files, where = self._file_system(), self._absolute(folder)
         # A cached listing would hide instants that completed since.
         files.invalidate_cache()
         try:
@@ -189,7 +189,7 @@ class RemoteStorage:
     def _info(self, path: str) -> dict[str, Any] | None:
         """Return what the store says of a path now; None if it is absent."""
         with self._errors("look at", path):
-            files = self._files()
+            files = self._file_system()
             files.invalidate_cache()
             try:
                 info: dict[str, Any] = files.info(self._absolute(path))
@@ -212,6 +212,7 @@ class RemoteStorage:
             secrets = secrets_of(dict(self.options))
             if not tells(error, secrets):
                 raise
+            # A traceback would show the causes.
             raise type(error)(hide(error.what, secrets), hide(error.todo, secrets)) from None
 
 

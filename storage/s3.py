@@ -54,6 +54,7 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
         ) from error
     arguments = client_options(options)
     session = AioSession(profile=arguments.pop("profile", None))
+    # For each object of a listing, botocore's own parser of times is slow.
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
     return S3Client(bucket, S3FileSystem(skip_instance_cache=True, session=session, **arguments), secrets_of(options))
 
@@ -61,7 +62,7 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
 def parse_time(value: Any) -> datetime:
     """Return a time in an answer; a listing has one for each object.
 
-    botocore's own parser takes any spelling, and some 60 µs.
+    botocore's own parser takes any spelling, and some 60 µs, so it gets only what the two usual spellings do not fit.
     """
     try:
         if value.endswith("Z"):
@@ -90,12 +91,12 @@ class S3Client:
 
     def get(self, key: str, most: int) -> bytes:
         with self.own_errors():
-            return self._wait(self._download(key, {}, most))[0]
+            return self._result_of(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
         try:
             with self.own_errors():
-                data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
+                data, answer = self._result_of(self._download(key, {"Range": f"bytes=-{length}"}))
         except _EmptyObject:
             # S3 refuses any range of an object without bytes.
             return b"", 0
@@ -111,18 +112,18 @@ class S3Client:
             return b"".join([data for data, _ in await asyncio.gather(*downloads)])
 
         with self.own_errors():
-            return self._wait(fetch())
+            return self._result_of(fetch())
 
     def stat(self, key: str) -> Stat | None:
         try:
-            answer = self._ask("head_object", Key=key)
+            answer = self._answer_to("head_object", Key=key)
         except FileNotFoundError:
             return None
         stamp = answer.get("Metadata", {}).get(STAMP, "")
         return Stat(key, answer["ContentLength"], answer["LastModified"].timestamp(), stamp)
 
     def put(self, key: str, data: bytes) -> None:
-        self._ask("put_object", Key=key, Body=data)
+        self._answer_to("put_object", Key=key, Body=data)
 
     def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
         """Put an object by a condition that S3 has known since 2024.
@@ -133,7 +134,7 @@ class S3Client:
         """
         was_created = self._put_if_absent(key, data, stamp)
         if was_created and not self._refuses_to_replace:
-            # A second time, as another process may have deleted the object in between.
+            # Repeat it twice: the first repetition succeeds, too, if another process deleted the object meanwhile.
             if self._put_if_absent(key, data, stamp) and self._put_if_absent(key, data, stamp):
                 raise StorageError(
                     f"The store of the bucket {self._bucket} replaced an object in spite of the condition "
@@ -146,11 +147,12 @@ class S3Client:
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects, a thousand a request."""
         if len(keys) == 1:
-            self._ask("delete_object", Key=keys[0])
+            self._answer_to("delete_object", Key=keys[0])
             return
         for start in range(0, len(keys), _MOST_DELETED_AT_ONCE):
             objects = [{"Key": key} for key in keys[start : start + _MOST_DELETED_AT_ONCE]]
-            failures = self._ask("delete_objects", Delete={"Objects": objects, "Quiet": True}).get("Errors")
+            # Quiet answers name the objects that were not deleted, and no others.
+            failures = self._answer_to("delete_objects", Delete={"Objects": objects, "Quiet": True}).get("Errors")
             if failures:
                 first = failures[0]
                 raise OSError(f"{first.get('Key')} was not deleted: {first.get('Message')} ({first.get('Code')})")
@@ -166,7 +168,7 @@ class S3Client:
         parameters |= {"Delimiter": "/"} if delimited else {}
         parameters |= {} if most is None else {"MaxKeys": most}
         while True:
-            answer = self._ask("list_objects_v2", **parameters)
+            answer = self._answer_to("list_objects_v2", **parameters)
             for entry in answer.get("Contents", ()):
                 objects.append(Stat(entry["Key"], entry["Size"], entry["LastModified"].timestamp()))
             prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
@@ -180,10 +182,10 @@ class S3Client:
     def abort_uploads(self, prefix: str, before: float) -> None:
         """Give up the oldest thousand uploads of keys with a prefix that began before a moment in epoch seconds."""
         try:
-            uploads = self._ask("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
+            uploads = self._answer_to("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
             for entry in uploads:
                 if entry["Initiated"].timestamp() < before:
-                    self._ask("abort_multipart_upload", Key=entry["Key"], UploadId=entry["UploadId"])
+                    self._answer_to("abort_multipart_upload", Key=entry["Key"], UploadId=entry["UploadId"])
         except (PermissionError, FileNotFoundError) as error:
             # A writer may lack the permission to list uploads; a rule of the bucket can give them up, too.
             logger.debug("unfinished uploads below %s/%s were not looked for: %s", self._bucket, prefix, error)
@@ -191,7 +193,7 @@ class S3Client:
     def now(self) -> float:
         """Return the date of the store's last answer plus the time since then."""
         if self._server_moment is None:
-            self._ask("head_bucket")
+            self._answer_to("head_bucket")
         if self._server_moment is None:
             raise OSError("its answers bear no date")
         server_s, here = self._server_moment
@@ -204,7 +206,7 @@ class S3Client:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._ask("put_object", Key=key, Body=data, Metadata={STAMP: stamp}, IfNoneMatch="*")
+                self._answer_to("put_object", Key=key, Body=data, Metadata={STAMP: stamp}, IfNoneMatch="*")
                 return True
             except _Exists:
                 return False
@@ -215,10 +217,10 @@ class S3Client:
                 time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 (spreads clients, keeps no secret)
         raise AssertionError
 
-    def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a request, and wait for its answer."""
+    def _answer_to(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a request, wait for it, and return S3's answer; ``method`` and ``parameters`` are botocore's."""
         with self.own_errors():
-            return self._wait(self.ask(method, parameters))
+            return self._result_of(self.ask(method, parameters))
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
@@ -226,14 +228,16 @@ class S3Client:
         try:
             yield
         except CorruptFileError:
+            # `check_size` raises it for the user.
             raise
         except Exception as error:
             meaning = _os_error_of(error)
             if tells(error, self.secrets):
+                # A traceback would show the cause.
                 raise type(meaning)(hide(str(meaning), self.secrets)) from None
             raise meaning from error
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def _result_of(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the event loop of s3fs, and return its result."""
 
         async def run() -> T:
@@ -243,7 +247,7 @@ class S3Client:
         return result
 
     def begin(self, method: str, parameters: Mapping[str, Any]) -> Future[dict[str, Any]]:
-        """Send a request without waiting for its answer, which the future gets."""
+        """Send a request, and return a future that gets S3's answer."""
         return asyncio.run_coroutine_threadsafe(self.ask(method, parameters), self._files.loop)
 
     async def ask(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,7 +304,7 @@ class _Upload:
     def __init__(self, client: S3Client, key: str, stamp: str) -> None:
         self._client = client
         self._stamp = stamp
-        answer = client._ask("create_multipart_upload", Key=key, Metadata={STAMP: stamp})
+        answer = client._answer_to("create_multipart_upload", Key=key, Metadata={STAMP: stamp})
         self._names = {"Key": key, "UploadId": answer["UploadId"]}
         self._under_way: deque[Future[dict[str, Any]]] = deque()
         self._tags: _Keys = []
@@ -321,7 +325,7 @@ class _Upload:
             self._wait_for_part()
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
         try:
-            self._client._ask("complete_multipart_upload", **self._names, MultipartUpload={"Parts": parts})
+            self._client._answer_to("complete_multipart_upload", **self._names, MultipartUpload={"Parts": parts})
         except (UnclearAnswer, FileNotFoundError):
             # A repetition after a success finds no such upload any more.
             stat = self._client.stat(self._names["Key"])
@@ -333,7 +337,7 @@ class _Upload:
         for upload in self._under_way:
             # Waits for the part; whether it failed does not matter any more.
             upload.exception()
-        self._client._ask("abort_multipart_upload", **self._names)
+        self._client._answer_to("abort_multipart_upload", **self._names)
 
     def _wait_for_part(self) -> None:
         """Wait for the oldest part under way, and add its tag: tags are in the order of parts. Raises if it failed."""
@@ -375,6 +379,7 @@ def _os_error_of(error: Exception) -> OSError:
     if code in {"InvalidRange", "416"}:
         return _EmptyObject(text)
     if status == 412:
+        # The condition of `_put_if_absent` does not hold.
         return _Exists(text)
     if status == 409:
         return _Conflict(text)

@@ -15,7 +15,7 @@ _CONNECTIONS = 32
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of s3fs; InvalidOptionError for an unknown option or a bad value.
+    """Return the arguments of s3fs for options of a store; InvalidOptionError for an unknown option or a bad value.
 
     A region in ``client_kwargs`` wins against the option ``region``.
     """

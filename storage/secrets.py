@@ -26,6 +26,7 @@ def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """
     secrets: set[str] = set()
     for name, text in options.items():
+        # Of user:password in a URL, the whole and the password.
         secrets |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
         if name not in HARMLESS:
             secrets |= {text, text.strip(), *_leaves(text)}
@@ -75,7 +76,7 @@ def _leaves(text: str) -> set[str]:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, as a traceback shows them."""
+    """Yield an error and its causes, as a traceback shows them; each once, as errors may cause each other."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

@@ -22,8 +22,9 @@ THREADS = 16
 def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, computes: bool = False) -> list[R]:
     """Return the call's result for each item, in the items' order; the call runs in several threads.
 
-    There are O(files) items, no rows. A call that ``computes`` for longer than it waits keeps as many threads busy as
-    there are cores for the files of a local store.
+    Items are files or the like, never rows, as all results are in memory at once. On a remote store the call runs in
+    `THREADS` threads. On a local store it runs in one thread, or in one for each core if it ``computes`` for longer
+    than it waits.
     """
     all_items = list(items)
     threads = min(THREADS if storage.remote else cores() if computes else 1, len(all_items))
@@ -40,7 +41,10 @@ _END_WAIT_S = 60.0
 
 
 def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
-    """Yield the call's result for each item, in the items' order; an item is taken when a thread is free for it."""
+    """Yield the call's result for each item, in the items' order; an item is taken when a thread is free for it.
+
+    Of results that are ready, at most ``threads`` wait for the caller.
+    """
     if threads < 2:
         yield from map(call, items)
         return
@@ -54,6 +58,7 @@ def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterat
             while running:
                 yield running.popleft().result()
         finally:
+            # After an error, or if the caller takes no more, the results of further calls are useless.
             for future in running:
                 future.cancel()
 
@@ -135,7 +140,7 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
     except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
         end = _End(error)
     finally:
-        # If the caller takes no more, it puts nothing.
+        # If the caller takes no more results, `_put` drops the end.
         _put(end, results, is_over)
         _READING.pop(current_thread(), None)
 

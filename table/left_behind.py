@@ -110,6 +110,7 @@ def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> f
     undos = [instant for instant in archived if instant.action in _UNDOES and instant.identity not in besides]
     for instant, data in table.archive.bodies(undos).items():
         undone.update(_undone_by(table, instant, data))
+    # Undos name times alone, and identities have the action, too.
     undone_writes = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
     return frozenset(undone_writes | {instant.identity for instant in archived})
 

@@ -25,7 +25,7 @@ class LockSettings:
 
 
 def lock_settings(properties: Mapping[str, str]) -> LockSettings | None:
-    """Return the settings of a table's lock; None if the race for the next decision is enough."""
+    """Return the settings of a table's lock; None if its properties name no provider."""
     provider = properties.get(LOCK_PROVIDER)
     if not provider:
         return None

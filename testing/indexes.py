@@ -224,6 +224,7 @@ class IndexContract(_Base):
         for key, path, file_id in zip(keys, paths, ids, strict=True):
             group_by_name[model.name_of((key, path))] = FileGroupId(path, file_id)
         partitions = sorted({*paths, "x", "nowhere"})
+        # Keys that the table lacks, and keys of the table with another partition path.
         strangers = [(f"{key}!", path) for key, path in zip(keys[:5], paths, strict=False)]
         elsewhere = [
             (key, partitions[(partitions.index(path) + 1) % len(partitions)])
@@ -241,6 +242,7 @@ class IndexContract(_Base):
         self.assertEqual(len(tags.codes), len(pairs_to_look_up))
         self.assertTrue(np.issubdtype(np.asarray(tags.codes).dtype, np.integer))
         answers: list[set[FileGroupId]] = [set() if code == NOT_FOUND else {tags.groups[code]} for code in tags.codes]
+        # Further file groups that hold the key of a row.
         for row, code in zip(tags.copied, tags.copy_codes, strict=True):
             self.assertNotEqual(tags.codes[row], NOT_FOUND)
             answers[row].add(tags.groups[code])

@@ -42,7 +42,7 @@ class Parity(IntEnum):
 
 def format_time(epoch_ms: int, zone: str) -> str:
     """Return an instant time of 17 digits. ``zone`` is "UTC", "LOCAL" (this process's zone) or an IANA name."""
-    return _text((_EPOCH + epoch_ms * _MILLISECOND).astimezone(_zone(zone)))
+    return _instant_time((_EPOCH + epoch_ms * _MILLISECOND).astimezone(_zone(zone)))
 
 
 def parse_time(text: str, zone: str) -> int:
@@ -65,7 +65,7 @@ def moment_of(text: str, zone: str) -> datetime | None:
 
 
 def query_time(text: str, zone: str) -> str:
-    """Convert the time of a query to the form of instant times.
+    """Return the time of a query in the form of instant times.
 
     A date is its first moment. A time without milliseconds is the last moment of its second, while 14 digits stay as
     they are and so come before every instant of their second, as in Apache Hudi. Digits finer than a millisecond are
@@ -82,6 +82,7 @@ def query_time(text: str, zone: str) -> str:
         return text
     *numbers, fraction, offset = spelled.groups()
     if numbers[3] is None:
+        # A date is its first moment.
         numbers, fraction = [*numbers[:3], "00", "00", "00"], "0"
     digits = "".join([*numbers, fraction.ljust(3, "0")[:3] if fraction else _MISSING_MILLIS])
     local_time = _naive(digits)
@@ -96,6 +97,7 @@ def query_time(text: str, zone: str) -> str:
 def spelled_digits(text: str) -> int:
     """Return how many digits of an instant's time a text in the form of `query_time` fixes: 8 of a day, 14, or 17."""
     if text.isdigit():
+        # An epoch of 10 digits is a second, of 13 a millisecond; other texts of digits are instant times.
         return {10: 14, 13: 17}.get(len(text), len(text))
     spelled = _SPELLED.fullmatch(text)
     if spelled is None or spelled[4] is None:
@@ -108,14 +110,15 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
     With a ``parity`` it is a millisecond of that parity. A greatest time far ahead of the clock is logged.
     """
+    # An odd sum is of the other parity, so the next millisecond is taken.
     now = format_time(now_ms + (0 if parity is None else (now_ms + parity) % 2), zone)
     if greatest is None or now > greatest:
         return now
     try:
         # Count on the zone's own clock face: across a repeated summer-time hour, UTC arithmetic could run backwards.
-        following = _text(_naive(greatest) + _MILLISECOND)
+        following = _instant_time(_naive(greatest) + _MILLISECOND)
         if parity is not None and (int(following[-1]) + parity) % 2:
-            following = _text(_naive(following) + _MILLISECOND)
+            following = _instant_time(_naive(following) + _MILLISECOND)
         ahead_ms = parse_time(following, zone) - now_ms
     except (ValueError, OverflowError) as error:
         raise CorruptInstantError(
@@ -135,9 +138,9 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
 
 def free_time_after(time: str, taken: Collection[str]) -> str:
     """Return the earliest time after a time that no instant has ``taken``, on the zone's own clock face."""
-    time_after = _text(_naive(time) + _MILLISECOND)
+    time_after = _instant_time(_naive(time) + _MILLISECOND)
     while time_after in taken:
-        time_after = _text(_naive(time_after) + _MILLISECOND)
+        time_after = _instant_time(_naive(time_after) + _MILLISECOND)
     return time_after
 
 
@@ -145,7 +148,7 @@ def free_time_before(time: str, taken: Collection[str]) -> str:
     """Return the latest time before a time that no instant has ``taken``, on the zone's own clock face."""
     time_before = time
     while time_before == time or time_before in taken:
-        time_before = _text(_naive(time_before) - _MILLISECOND)
+        time_before = _instant_time(_naive(time_before) - _MILLISECOND)
     return time_before
 
 
@@ -181,7 +184,7 @@ def _naive(text: str) -> datetime:
     return datetime(year, month, day, hour, minute, second, millis * 1000)
 
 
-def _text(moment: datetime) -> str:
-    """Return an instant time of 17 digits."""
+def _instant_time(moment: datetime) -> str:
+    """Return a calendar's time as an instant time of 17 digits."""
     # strftime("%Y") pads the year in no portable way.
     return f"{moment.year:04d}{moment:%m%d%H%M%S}{moment.microsecond // 1000:03d}"

@@ -19,7 +19,10 @@ class DeltaCommits:
 
 
 def since_compaction(timeline: Timeline) -> DeltaCommits:
-    """Count as Apache Hudi's ``CompactionUtils`` does."""
+    """Return the delta commits since the last compaction, found as Apache Hudi's ``CompactionUtils`` does.
+
+    A completed compaction has the action of a commit.
+    """
     last_compaction = max(
         (instant.requested_time for instant in timeline.completed if instant.action == "commit"), default=""
     )

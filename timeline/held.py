@@ -18,14 +18,14 @@ COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
 def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
-    """Return the plans of pending compactions and log compactions; a plan that is gone is left out."""
+    """Return the plans of pending compactions and log compactions by instant; a plan that is gone is left out."""
     waiting = [instant for instant in timeline.pending if instant.action in COMPACTING]
     plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
     return {instant: plan for instant, plan in zip(waiting, plans, strict=True) if plan is not None}
 
 
 def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str, str], Instant]:
-    """Return the file groups that pending compactions hold, by partition path and file id."""
+    """Return the instants that hold file groups, by the group's partition path and file id, given pending plans."""
     return {
         (operation.partition_path or "", operation.file_id): instant
         for instant, plan in pending.items()
@@ -50,7 +50,7 @@ def log_compactions(timeline: Timeline) -> frozenset[str]:
 
 
 def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tuple[str, str], Instant]:
-    """Return the file groups that pending clusterings are going to read, by partition path and file id.
+    """Return the pending clusterings that are going to read file groups, by the group's partition path and file id.
 
     Another write to such a file group is lost when the clustering is executed: Apache Hudi replaces the file group by
     its content when the clustering was planned. ``own`` is the requested time of the caller's own write, which does not
@@ -79,6 +79,7 @@ def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
         plan = timeline.files.read_replace_plan(instant)
     except CorruptInstantError:
         if instant.action == CLUSTERING:
+            # It has a plan, so what it holds is unknown.
             raise
         # The writer of an overwrite may have died in the middle of its first file.
         return False

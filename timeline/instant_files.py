@@ -86,12 +86,16 @@ class InstantFiles:
             )
 
     def moved(self, content: Folder) -> list[str]:
-        """Return the identities of completed instants that only the next layout has; ``content`` is the folder's."""
+        """Return the identities of completed instants that only the next layout's folder has, sorted.
+
+        ``content`` is what this layout's folder has. Instants that left the timeline do not count: they have no file
+        here any more, and an upgrade may have copied them.
+        """
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
             return []
-        moved_there = _completed(following, self.storage.look(following.folder).names)
-        moved = moved_there - _completed(self.layout, content.names) if moved_there else set()
+        moved_there = _completed_identities(following, self.storage.look(following.folder).names)
+        moved = moved_there - _completed_identities(self.layout, content.names) if moved_there else set()
         return sorted(moved - self.archived_or_undone(content.names)) if moved else []
 
     def archived_or_undone(self, names: Iterable[str]) -> set[str]:
@@ -238,7 +242,7 @@ class InstantFiles:
         return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None
 
 
-def _completed(layout: Layout, names: Iterable[str]) -> set[str]:
+def _completed_identities(layout: Layout, names: Iterable[str]) -> set[str]:
     """Return the identities of the completed instants that names of files spell."""
     instants = (instant for instant in map(layout.parse, names) if instant is not None)
     return {instant.identity for instant in instants if instant.state == State.COMPLETED}

@@ -133,6 +133,7 @@ class LayoutV2:
 
         Two of three names spell such a state. To parse them takes longer than to skip them.
         """
+        # Only a completed file has an underscore in its name, before the completion time.
         completed = {
             (instant.requested_time, instant.group) for name in names if "_" in name and (instant := _parsed_v2(name))
         }

@@ -37,7 +37,7 @@ def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Inst
     """Return the newest state of each instant that names of files spell, in order of requested time."""
     previous = _LISTINGS.get((path, layout), _NOTHING)
     added = [name for name in names if name not in previous.names]
-    # As many names are known as there were before, so none was removed.
+    # All names of before are among the names, so none was removed.
     if len(names) - len(added) == len(previous.names):
         if not added:
             return previous.instants
@@ -57,7 +57,7 @@ def newest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
     """Return the newest state of each instant, in order of requested time."""
     newest: dict[tuple[str, str], Instant] = {}
     for instant in instants:
-        key = _order(instant)
+        key = _sort_key(instant)
         latest = newest.get(key)
         # Of two completed files of an instant, readers have acted on the earlier, which comes first in a listing.
         if latest is None or instant.state > latest.state:
@@ -78,10 +78,11 @@ def _listing_with_changes(
     ordered = [name for name in previous.ordered if name not in removed] if removed else [*previous.ordered]
     for name in added:
         insort(ordered, name)
-    times = {instant.requested_time for instant in _parsed(layout, (*added, *removed))}
+    # Another file may now hold the newest state of an instant, so find the instants of these times anew.
+    times = {instant.requested_time for instant in _instants_of(layout, (*added, *removed))}
     instants = [instant for instant in previous.instants if instant.requested_time not in times]
     for instant in newest_states(state for time in times for state in _states_at(time, layout, ordered)):
-        insort(instants, instant, key=_order)
+        insort(instants, instant, key=_sort_key)
     return _Listing((previous.names - removed).union(added), ordered, tuple(instants))
 
 
@@ -90,16 +91,16 @@ def _states_at(time: str, layout: Layout, names: Sequence[str]) -> Iterator[Inst
     start = layout.start(time)
     position = bisect_left(names, start)
     while position < len(names) and names[position].startswith(start):
-        yield from (
-            instant for instant in _parsed(layout, names[position : position + 1]) if instant.requested_time == time
-        )
+        # Another time may begin with the time.
+        instants = _instants_of(layout, names[position : position + 1])
+        yield from (instant for instant in instants if instant.requested_time == time)
         position += 1
 
 
-def _parsed(layout: Layout, names: Iterable[str]) -> Iterator[Instant]:
+def _instants_of(layout: Layout, names: Iterable[str]) -> Iterator[Instant]:
     return (instant for instant in map(layout.parse, names) if instant is not None)
 
 
-def _order(instant: Instant) -> tuple[str, str]:
-    """Return the key by which instants are in order."""
+def _sort_key(instant: Instant) -> tuple[str, str]:
+    """Return the key by which instants are in order; all states of one instant share it."""
     return instant.requested_time, instant.group

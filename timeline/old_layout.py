@@ -22,14 +22,15 @@ class OldState(NamedTuple):
 
 
 def state_of(storage: Storage, layout: Layout) -> OldState:
-    """Return the state of the timeline that lies in a layout's folders."""
+    """Return the state of the timeline that lies in a layout's folders, from the names of its files."""
     names = (split(info.path)[1] for info in storage.list(layout.folder, strict=False))
     instants = {name: instant for name in names if (instant := layout.parse(name)) is not None}
     archived = [f"{info.path} {info.size}" for info in storage.list(layout.archive_folder, strict=False)]
     completed = [name for name, instant in instants.items() if instant.state == State.COMPLETED]
-    return OldState(_text(instants, archived), _text(completed, archived))
+    return OldState(_state_text(instants, archived), _state_text(completed, archived))
 
 
-def _text(names: Iterable[str], archived: Iterable[str]) -> bytes:
+def _state_text(names: Iterable[str], archived: Iterable[str]) -> bytes:
+    """Return a text with the checksum of all names, and the number of those of the timeline's files."""
     names = [*names]
     return f"{zlib.crc32(chr(10).join([*names, *archived]).encode()):08x} of {len(names)}".encode()

@@ -35,7 +35,7 @@ def pending_restore(timeline: Timeline) -> Instant | None:
 
 
 def on_the_way_out(timeline: Timeline) -> frozenset[str]:
-    """Return the requested times of all instants that a pending rollback or restore is going to remove."""
+    """Return the requested times of all instants that pending rollbacks and a pending restore are going to remove."""
     restore = pending_restore(timeline)
     plan = None if restore is None else timeline.files.read_restore_plan(restore)
     restored = [] if plan is None else [write.commit_time for write in plan.instants_to_rollback]

@@ -71,7 +71,7 @@ def rescale_of(timeline: Timeline, instant: Instant) -> Rescale | None:
 
 
 def pending_rescales(timeline: Timeline, own: str = "") -> Mapping[Instant, Rescale]:
-    """Return the pending rescales except the rescale of the requested time ``own``."""
+    """Return the pending rescales by their instants, without that of the requested time ``own``, the caller's."""
     waiting = [
         instant for instant in timeline.pending if instant.action == REPLACE_COMMIT and instant.requested_time != own
     ]

@@ -67,6 +67,7 @@ class Timeline:
 
     def greatest_time(self) -> str | None:
         """Return the greatest requested or completion time of 17 digits; None without one."""
+        # Instants are in order of requested time, so the last that has 17 digits has the greatest.
         newest_first = (
             instant.requested_time for instant in reversed(self.instants) if len(instant.requested_time) == _TIME_DIGITS
         )
@@ -164,7 +165,10 @@ class Timeline:
         )
 
     def complete(self, completed: Instant, body: bytes) -> bool:
-        """Create the completed file, which makes the instant part of the table; False if it is completed already."""
+        """Create the completed file, which makes the instant part of the table; False if it is completed already.
+
+        ``completed`` is the instant in its completed state, and ``body`` the content of the file.
+        """
         # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
         if any(
             (instant.requested_time, instant.group) == (completed.requested_time, completed.group)
@@ -175,7 +179,7 @@ class Timeline:
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
-    """Return the instants, each completed one inflight again unless it ``stays``."""
+    """Return the instants, with each completed instant reset to inflight for which ``stays`` returns false."""
     return tuple(
         instant if instant.state != State.COMPLETED or stays(instant) else instant.at(State.INFLIGHT)
         for instant in instants

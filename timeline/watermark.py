@@ -86,11 +86,12 @@ class Watermark:
         ``archived`` returns all archived instants, and is called only if the active timeline does not suffice.
         """
         if not self.older.count:
-            # The watermark names them all.
+            # The watermark itself names them all.
             return Seen(self)
         active = self._possibly_older(completed)
         if Tally.of(active) == self.older:
             return Seen(self, active)
+        # Some of them were archived since.
         candidates = active | self._possibly_older(archived())
         return Seen(self, candidates) if Tally.of(candidates) == self.older else None
 

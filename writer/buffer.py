@@ -63,6 +63,7 @@ class RowBuffers:
         buffer.nbytes += size
         self._nbytes += size
         self.rows += rows.num_rows
+        # Many small batches are joined, as their objects take memory besides their rows.
         if len(buffer.batches) >= _MANY_BATCHES and buffer.nbytes < _SMALL_BYTES:
             buffer.batches = [concat(buffer.batches)]
         if buffer.nbytes > self._group_limit:

@@ -42,7 +42,7 @@ def write_cut_files(
 
 
 def _publish_all(growing: dict[int, BaseOutput]) -> list[WrittenFile]:
-    """Publish the finished files of new file groups."""
+    """Publish the finished files of new file groups, return them, and empty ``growing``."""
     outputs = list(growing.values())
     growing.clear()
     return [output.publish(None) for output in outputs]

@@ -71,20 +71,24 @@ class FileFormat:
         return self.order is not None and self.order.of_table
 
     def row_groups(self, nbytes: int) -> int:
-        """Return how many row groups a file of so many Arrow bytes has if its rows are in the order of the table.
+        """Return how many row groups a file of ``nbytes`` Arrow bytes has if its rows are in the order of the table.
 
-        The number is a power of two: a part of the rows of that size ends where a curve leaves a part of the cube.
+        The number is a power of two, because a space-filling curve halves the cube that the sort columns span again and
+        again: each of so many equal parts of the rows then has a narrow range of each column.
         """
+        # As many as let readers skip well, if each column has enough bytes in each, and as many as the output asks for.
         worthwhile = min(nbytes // (_LEAST_OF_A_COLUMN * len(with_meta(self.schema))), _ROW_GROUPS)
         needed = -(-nbytes // self.output.row_group_bytes)
         return max(1 << max(worthwhile, 1).bit_length() - 1, 1 << max(needed - 1, 0).bit_length())
 
     @property
     def sorted_by(self) -> tuple[str, ...]:
+        """The columns of the table's order; empty if files do not have that order."""
         return () if self.order is None or not self.keeps_order else self.order.columns
 
     @property
     def notes(self) -> Mapping[str, str]:
+        """What the footer of a base file notes of its order, by name."""
         return {SORTED_BY: str(self.order)} if self.keeps_order else {}
 
 
@@ -136,9 +140,11 @@ class DataFiles:
         return join(group.partition_path, name.format())
 
     def arrivals(self, group: FileGroupId, sequence: str) -> Arrivals:
+        """Return what gives incoming rows of a file group their meta columns; ``sequence`` is as in `Arrivals`."""
         return Arrivals(self.instant_time, sequence, group.partition_path)
 
     def where(self, group: FileGroupId) -> str:
+        """Return the words for a file group's partition and table, for errors."""
         return f"partition {group.partition_path!r} of the table {self.storage.path}"
 
 
@@ -235,6 +241,7 @@ class BaseOutput(NewFile):
     def keep(self, batch: pa.RecordBatch) -> None:
         """Copy base rows unchanged, but for the name of their file."""
         if self._dictionaries is None:
+            # These are the first rows: their encoding holds for the file.
             self._dictionaries = frozenset(
                 column.name for column in batch.schema if pa.types.is_dictionary(column.type)
             )
@@ -369,7 +376,7 @@ class LogOutput(NewFile):
         self._rows += batch.num_rows
 
     def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
-        """Add the rows of each entry, and yield its deletes, which the caller adds later."""
+        """Add the rows of each entry, and yield its deletes, which the caller adds later: they end the open block."""
         for rows, deletes in entries:
             self.add_rows(rows)
             yield deletes
@@ -400,7 +407,7 @@ class LogOutput(NewFile):
 def write_base_file(
     files: DataFiles, previous: FileSlice, form: FileFormat, merged: Generator[pa.RecordBatch]
 ) -> WrittenFile:
-    """Write and publish the base file that a service makes of merged rows of a slice."""
+    """Write and publish the base file that a service makes of ``merged``, the rows of the slice ``previous``."""
     with BaseOutput(files, previous.group, form, None) as output, closing(merged):
         for batch in merged:
             output.keep(batch)

@@ -56,7 +56,7 @@ def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFil
 
 
 def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> None:
-    """Refuse a file whose record keys are other texts than pyhudi makes of the same rows.
+    """Raise `UnsupportedTableError` if a file's record keys are other texts than pyhudi makes of the same rows.
 
     With the key generator COMPLEX and one record key field, some versions of Apache Hudi leave the field's name out.
     Other engines spell times in other units.
@@ -82,6 +82,7 @@ def _file_words(file: DataFile) -> str:
 
 
 def _other_spelling_error(key: str, ours: str, file: DataFile) -> UnsupportedTableError:
+    """Return the error of a file with a record key that pyhudi spells otherwise; ``ours`` says what pyhudi does."""
     return UnsupportedTableError(
         f"The {_file_words(file)} holds the record key {key!r} for a row "
         f"whose key pyhudi {ours}, so that an upsert would not find it.",

@@ -69,7 +69,10 @@ class GroupWriter:
     laying: PartialMerge | None = None
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> WrittenFile:
-        """Merge, write and publish one file group, for at least one row; `sequence` is as in `Arrivals`."""
+        """Merge, write and publish one file group, for at least one row; `sequence` is as in `Arrivals`.
+
+        The result has no path if the rows change nothing.
+        """
         with ExitStack() as stack:
             has_no_logs = job.file_slice is not None and not job.file_slice.logs
             base = stack.enter_context(self._open(job.previous)) if has_no_logs and job.previous is not None else None
@@ -87,7 +90,10 @@ class GroupWriter:
             return output.publish(job.file_slice, counts)
 
     def _encounter(self, job: FileGroupWrite) -> Encounter:
-        """Return what merges the incoming rows of a file group with its stored rows."""
+        """Return what merges the incoming rows of a file group with its stored rows.
+
+        Partial rows of one key are joined (``join``) as they come, and laid over the stored row (``lay``).
+        """
         laying = self.laying
         return Encounter(
             self.spec,

@@ -79,6 +79,7 @@ def _folding_bytes(keys: pa.RecordBatch) -> int:
 
 def _keys_of_part(keys: pa.RecordBatch, number: int, parts: int) -> pa.RecordBatch:
     """Return the keys that belong to one of so many parts, by their hashes."""
+    # Not the highest bits, which may have chosen the file group, nor the lowest bits, which key lookups use.
     return keys.filter(pa.array((hash64(keys.column(0)) >> np.uint64(40)) % np.uint64(parts) == number))
 
 
@@ -115,7 +116,7 @@ class KnownKeys:
 
 @dataclass(frozen=True, slots=True)
 class WholeRows:
-    """Makes whole rows of a partial update, which changes the columns `given`, and the stored rows of its keys."""
+    """Makes whole rows of the rows of a partial update, which give the columns `given`, and of their stored rows."""
 
     slices: SliceReader
     given: frozenset[str]
@@ -163,7 +164,7 @@ class StoredOrder:
     ordering: pa.Schema
 
     def of(self, file_slice: FileSlice, gone: Deletes) -> Deletes:
-        """Return deletes with the greatest values of their keys' stored rows; without one if there is no row.
+        """Return the deletes ``gone`` with the greatest values of their keys' stored rows, or with none.
 
         No two deletes are of one key.
         """
@@ -175,6 +176,7 @@ class StoredOrder:
         row_of_delete = np.full(len(gone), -1, dtype=np.int64)
         row_of_delete[keys[last_rows]] = last_rows
         values = stored.take(pa.array(row_of_delete, mask=row_of_delete < 0))
+        # A delete without a stored row, or with a null among the values, has no ordering value.
         default = spec.unordered(values, np.ones(len(gone), dtype=np.bool_))
         return Deletes(gone.keys, gone.partition_paths, tuple(values.columns), pa.array(default))
 

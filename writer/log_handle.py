@@ -71,12 +71,16 @@ class LogWriter:
     slices: SliceReader | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
+        """Return the path of one of this writer's log files in a file group; ``number`` counts them from 0."""
         return self.files.log_path(group, self.versions.first + number)
 
     def write(
         self, group: FileGroupId, file_slice: FileSlice | None, rows: Rows, sequence: str
     ) -> tuple[WrittenFile, ...]:
-        """Append at least one row to a file group; `file_slice` is None for a new group."""
+        """Append at least one row to a file group, and return its files; `file_slice` is None for a new group.
+
+        `sequence` is as in `Arrivals`.
+        """
         handle = LogHandle(self, group, file_slice, sequence)
         try:
             handle.append(rows)
@@ -157,7 +161,10 @@ class LogHandle:
         return met_rows.rows.filter(pa.array(deleted & ~self._resets(met_rows.rows)))
 
     def _without_outdone(self, live: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows without new rows that no reader would show, as a delete in the log files outdoes them."""
+        """Return rows without new rows that no reader would show, because a delete in the log files wins against them.
+
+        Raises `OlderRowError` if such a row was to move here.
+        """
         slices = self._writer.slices
         if slices is None or self._file_slice is None or not self._file_slice.logs:
             return live
@@ -213,6 +220,7 @@ class LogHandle:
         ordering = spec.ordering(rows)
         default = spec.unordered(rows, np.ones(count, dtype=np.bool_)) if ordering else np.ones(count, dtype=np.bool_)
         if default is None:
+            # Every delete has a value of its own.
             default = np.zeros(count, dtype=np.bool_)
         paths = pa.repeat(pa.scalar(self._group.partition_path, pa.string()), count)
         return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))

@@ -40,7 +40,7 @@ class PairState:
     since: Positions
 
     def take(self, at: Positions, seen: PairState) -> None:
-        """Set the states of some pairs."""
+        """Set the states of the pairs at some positions to those ``seen``."""
         self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
@@ -69,11 +69,13 @@ class ResolvedRows:
 def resolve(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> ResolvedRows:
     """Return where rows go, once their keys were looked up in the whole table. Rows that may move have distinct keys.
 
-    `look` is called for rows that could move or whose key has several places.
+    `deletes` says which rows delete their keys, `moves` whether rows move to the partition of their own columns.
+    `look` compares incoming with stored rows; it is called for rows that could move or whose key has several places.
     """
     stored = np.flatnonzero(tags.codes != NOT_FOUND)
     rows, codes = np.append(stored, tags.copied), np.append(tags.codes[stored], tags.copy_codes)
     numbers_by_path = {path: at for at, path in enumerate(keyed.paths.dictionary.to_pylist())}  # O(partitions)
+    # The partition of each file group as a number among those of the rows; -1 for a partition without rows.
     home = np.array([numbers_by_path.get(group.partition_path, -1) for group in tags.groups], np.int64)
     is_elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
     places = np.bincount(rows, minlength=len(keyed))
@@ -103,6 +105,7 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     """Return tags without places from which log files deleted the key, if the key has other places.
 
     An insert without a lookup may have put the key elsewhere since. A row that went to both places would bring it back.
+    `deletes` says which rows delete their keys: these go to all places.
     """
     if not len(tags.copied):
         return tags
@@ -113,6 +116,7 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     states.take(pairs_to_read, look(rows[pairs_to_read], codes[pairs_to_read]))
     live = states.live | _newest_deleted_places(rows, states, np.ones(len(rows), np.bool_))
     rows, codes = rows[live], codes[live]
+    # The first place that stays becomes the row's own, and further places are copies.
     first_places = np.unique(rows, return_index=True)[1]
     home = tags.codes.copy()
     home[rows[first_places]] = codes[first_places]
@@ -125,9 +129,10 @@ def _unread_states(count: int) -> PairState:
 
 
 def _newest_deleted_places(rows: Positions, states: PairState, is_allowed: Mask) -> Mask:
-    """Choose, for rows whose keys are live in no place, the newest of the places that ``is_allowed``.
+    """Return a mask of pairs: for each row whose key is live in no place, the newest place among those ``is_allowed``.
 
-    The rows meet the delete there. A key comes to a newer file group only after its delete in an older group.
+    ``rows`` has the row of each pair, and a pair stands for one place of the row's key. The rows meet the delete there.
+    A key comes to a newer file group only after its delete in an older group.
     """
     dead_places = np.flatnonzero(is_allowed & ~np.isin(rows, rows[states.live]))
     dead_places = dead_places[np.argsort(-states.since[dead_places], kind="stable")]
@@ -161,6 +166,7 @@ class OldRows:
             pairs_of_slices = [np.flatnonzero(codes == code) for code, _ in wanted]
 
             def states_of(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
+                """Return for the pairs of one slice, given by position, whether stored rows are live, and win."""
                 chosen = pa.array(rows[unit[1]])
                 keys = incoming.column(RECORD_KEY).take(chosen)
                 return self._states(unit[0], keys, [values.take(chosen) for values in ordering])
@@ -173,7 +179,7 @@ class OldRows:
         return look
 
     def stored(self, keys: pa.StringArray, groups: Sequence[FileGroupId], codes: Buckets) -> Positions:
-        """Return how many rows of n keys, each with the code of a file group, that group shows."""
+        """Return for each of n keys how many rows its file group shows; ``codes`` has its position in ``groups``."""
         counts = np.zeros(len(keys), np.int64)
         for code in np.unique(codes).tolist():
             pairs = np.flatnonzero(codes == code)
@@ -190,8 +196,10 @@ class OldRows:
 
         ``ordering`` has the ordering values of the incoming rows; empty if it does not matter which row wins.
         """
-        judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
-        wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])
+        ordering_columns = [
+            self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering
+        ]
+        wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *ordering_columns])
         unique = keys.dictionary_encode()
         probe = KeyProbe(unique.dictionary)
         live, wins = np.zeros(len(unique.dictionary), np.bool_), np.zeros(len(unique.dictionary), np.bool_)
@@ -201,7 +209,7 @@ class OldRows:
             hits = positions[at]
             live[hits] = True
             if len(at) and ordering:
-                old = [batch.column(column.name).take(pa.array(at)) for column in judges]
+                old = [batch.column(column.name).take(pa.array(at)) for column in ordering_columns]
                 wins[hits[base_wins(old, [values.take(pa.array(hits)) for values in ordering])]] = True
         row_of_pair = unique.indices.to_numpy(zero_copy_only=False)
         return live[row_of_pair], wins[row_of_pair]

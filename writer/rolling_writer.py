@@ -95,6 +95,7 @@ class _RolledFiles:
         """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
+        # Each file counts its own inserts.
         counts_without_file = replace(counts, inserts=0)
         if not self._published:
             return (WrittenFile(self._job.group, FileKind.BASE, None, counts=counts_without_file),)

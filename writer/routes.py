@@ -142,7 +142,7 @@ class LocationRouter:
 
 
 def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
-    """Return the numbers of n rows, calling `number_of` once for each pair of a partition and a name."""
+    """Return the `Route.number` of each of n rows, calling `number_of` once for each pair of path and name."""
     partitions = paths.dictionary.to_pylist()  # O(partitions)
     group_names = names.dictionary.to_pylist()  # O(file groups)
     combined = paths.indices.to_numpy().astype(np.int64) * len(group_names) + names.indices.to_numpy()
@@ -156,7 +156,7 @@ def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Ca
 def _places_of(
     paths: pa.DictionaryArray, named_groups: pa.DictionaryArray, table: str
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
-    """Return the partition and the file group's name of each row.
+    """Return the partition and the file group's name of each row; ``paths`` are the partitions of the rows' columns.
 
     A row names ``file id`` alone, in the partition of its own columns, or ``partition/file id``. Raises
     `PlacementError` if it opens a file group of another partition.
@@ -176,6 +176,7 @@ def _places_of(
     own_paths = paths.dictionary.to_pylist()  # O(partitions)
     other_paths = dict.fromkeys(path for path, slash, _ in split if slash)
     numbers = {path: len(own_paths) + number for number, path in enumerate(other_paths)}
+    # -1 stands for a name without a partition.
     of_name = np.array([numbers[path] if slash else -1 for path, slash, _ in split], np.int64)
     code_by_name = of_name[named_groups.indices.to_numpy()]
     codes = np.where(code_by_name < 0, paths.indices.to_numpy(), code_by_name).astype(np.int32)

@@ -111,6 +111,7 @@ class IncomingRowReader:
         # Equal paths get one code: the dictionary of a `PlacedRouter` may have a path twice.
         first_of = {name: code for code, name in reversed(list(enumerate(names)))}
         same_name = np.array([first_of[name] for name in names], dtype=np.int64)
+        # Each code stands for a partition and a number within it.
         width = int(routes.groups.max(initial=0)) + 1
         codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
@@ -119,12 +120,16 @@ class IncomingRowReader:
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
-    """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
+    """Return the columns that decide between rows, in the types of the table, and which rows are deletes.
+
+    Raises `NullOrderingError` for a row without an ordering value that needs it.
+    """
     deciding = conform(rows, spec.judges, fill_missing=True, by_value=True, keys=record_keys)
     deletes = spec.deleted(deciding)
     for name, values in zip(spec.ordering_fields, spec.ordering(deciding), strict=False):
         is_null = mask(values.is_null())
         if spec.order is not DeleteOrder.OWN:
+            # Deletes then need no ordering value of their own.
             is_null &= ~deletes
         if is_null.any():
             key = record_keys.filter(pa.array(is_null))[0].as_py()  # one value, for the error

@@ -63,7 +63,7 @@ class CellsOfCurve:
     _last: int = -1
 
     def ends(self, batch: pa.RecordBatch) -> Ends:
-        """Return the positions in a batch of rows, not empty, at which a cell begins."""
+        """Return the positions at which a cell begins in a batch, which has at least one row."""
         cells = (batch.column(self.first_word).to_numpy() >> np.uint64(self.lower)).astype(np.int64)
         cell_starts = np.flatnonzero(np.diff(cells, prepend=self._last))
         self._last = int(cells[-1])
@@ -87,6 +87,7 @@ def cut_parts(
             if cell_ends is None:
                 part_end = rows * number // count
             elif rows - part_start <= share + share // 2:
+                # The last part takes what would be too little for a part of its own.
                 part_end = rows
             else:
                 later_ends = cell_ends[cell_ends > part_start]
@@ -105,12 +106,13 @@ def cut_parts(
 def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: int) -> int:
     """Return the row before which a part ends: the end of a cell near the wanted row, or that row, or a later row.
 
-    Ends of cells are known up to the row ``known_until``; a part with the rows before ``after`` ends there or later.
+    Rows count from the first of the file. ``ends`` has the ends of cells up to the row ``known_until``. The rows before
+    ``after`` are in the part already. ``slack`` is the greatest distance of the end from the row ``wanted``.
     """
     near_ends = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
     if len(near_ends):
         return int(near_ends[np.argmin(np.abs(near_ends - wanted))])
-    # Among the rows that come next a cell may end, as long as there is slack.
+    # If a later row near ``wanted`` may begin a cell, the part goes on as far as slack allows; the caller asks again.
     return wanted if after < wanted and wanted + slack <= known_until else wanted + slack
 
 
@@ -147,6 +149,7 @@ class RowSorter:
         """Take rows; spill all waiting rows as a run if they are too many for memory."""
         if batch.num_rows == 0:
             return
+        # A column with NaN is none of those that `bounded` returns.
         self._with_nan.update(name for name in self._order.columns if _has_nan(batch.column(name)))
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -161,7 +164,7 @@ class RowSorter:
             yield from map(self._without_words, ordered)
 
     def parts(self, count: int) -> Iterator[list[pa.RecordBatch]]:
-        """Yield the rows in order, in about so many parts, a power of two, of like size.
+        """Yield the rows in order, in about ``count`` parts of like size; ``count`` is a power of two.
 
         Along a curve a part ends at the end of a cell of the cube, if there is one near, so that the part has a narrow
         range of each column.
@@ -170,6 +173,7 @@ class RowSorter:
             return cut_parts(self._sorted(), self.rows, count, None)
         # All words of a position but the first are full.
         bits = len(self._order.columns) * BITS - WORD_BITS * (len(self._words) - 1)
+        # The highest bits of a position tell in which of ``count`` cells it is.
         cells = CellsOfCurve(self._words[0], max(bits - (count.bit_length() - 1), 0))
         parts = cut_parts(self._sorted(), self.rows, count, cells)
         return ([self._without_words(batch) for batch in part] for part in parts)
@@ -180,7 +184,7 @@ class RowSorter:
             if self._waiting:
                 rows = self._take_waiting()
                 rows = rows if self._order.is_linear else self._with_words(rows, None)
-                yield rows.take(_order(rows, self._ordered_by))
+                yield rows.take(_sorted_positions(rows, self._ordered_by))
             return
         try:
             if self._waiting:
@@ -210,7 +214,7 @@ class RowSorter:
         """Spill the rows in memory: as a sorted run, or for a curve unsorted, adding some rows to the sample."""
         rows = self._take_waiting()
         if self._order.is_linear:
-            self._runs.add(rows.take(_order(rows, self._ordered_by)))
+            self._runs.add(rows.take(_sorted_positions(rows, self._ordered_by)))
             return
         if not self._runs.count:
             self._step = max(rows.num_rows // _SAMPLE, 1)
@@ -225,7 +229,7 @@ class RowSorter:
         try:
             for blocks in self._runs.blocks():
                 rows = self._with_words(concat(list(blocks)), sample)
-                sorted_runs.add(rows.take(_order(rows, self._words)))
+                sorted_runs.add(rows.take(_sorted_positions(rows, self._words)))
         except BaseException:
             sorted_runs.discard()
             raise
@@ -238,7 +242,7 @@ class RowSorter:
 
     @property
     def _words(self) -> list[str]:
-        """The columns of the words of positions on the curve."""
+        """The names of the columns of positions on the curve, whose bits take several words, the highest first."""
         words = -(-len(self._order.columns) * BITS // WORD_BITS)
         return [f"_pyhudi_place_{number}" for number in range(words)]
 
@@ -296,12 +300,13 @@ def _has_nan(values: pa.Array) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())  # one value
 
 
-def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+def _sorted_positions(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """Return the positions of the rows in order; NaN counts as greater than every number, as in Spark."""
     keys: dict[str, pa.Array] = {}
     for number, name in enumerate(columns):
         column = plain(rows.column(name))
         if column.null_count:
+            # Nulls come first, as False is less than True.
             keys[f"valid{number}"] = column.is_valid()
         keys[f"value{number}"] = column
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
@@ -319,10 +324,11 @@ def _merged_runs(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str
     heads = {number: head for number, run in enumerate(runs) if (head := next(run, None)) is not None}
     while heads:
         rows = concat(list(heads.values()))
-        order = _order(rows, columns).to_numpy()
+        order = _sorted_positions(rows, columns).to_numpy()
         ends = np.cumsum([head.num_rows for head in heads.values()])
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
+        # No later block has a row before the least of the last rows of these blocks.
         final = order[: rank[ends - 1].min() + 1]
         yield rows.take(pa.array(final))
         # The sort is stable, so the rows taken of a block are its first rows.

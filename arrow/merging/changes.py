@@ -80,6 +80,7 @@ class ClauseChanges:
         """Yield the changes of rows of a source and of the rows of the table that may match them."""
         source_matched = np.zeros(source.num_rows, np.bool_)
         source_rows = _with_side_names(SOURCE, source)
+        # Whether a clause takes rows of the table that match no row of the source.
         by_source = any(ready.clause.side is Side.BY_SOURCE for ready in self.clauses)
         for batch in _at_least(stored_batches, source.num_rows):
             stored_rows, stored_matched = _with_side_names(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
@@ -119,7 +120,7 @@ class _ClauseRows:
         columns = self.ready.new_columns(self.rows, pa.schema([field.with_nullable(True) for field in table.schema]))
         new_rows = pa.RecordBatch.from_arrays(columns, names=table.schema.names)
         if clause_kind is ClauseKind.DELETE:
-            yield self._change(GOES, new_rows, *self._old_place())
+            yield self._rows_of_changes(GOES, new_rows, *self._old_places())
             return
         marked = deleted(new_rows, table.config.delete_marker)
         if marked.any():
@@ -138,11 +139,11 @@ class _ClauseRows:
         if self.ready.clause.kind is ClauseKind.INSERT:
             keys, paths = places_of(new_rows, self.merge.table)
             opens = self._has_placeholder(new_rows) if self.merge.table.leaves_open else None
-            yield self._change(
+            yield self._rows_of_changes(
                 COMES, new_rows, keys, paths, open_rows=opens, unproven=self._unproven(new_rows), has_stored_row=False
             )
             return
-        old_keys, old_paths = self._old_place()
+        old_keys, old_paths = self._old_places()
         if self.ready.keeps_place:
             yield self._changes_in_place(new_rows, old_keys, old_paths, None)
             return
@@ -157,12 +158,12 @@ class _ClauseRows:
         if leaves.any():
             leaves_array = pa.array(leaves)
             moving, moved = self._rows_where(leaves), new_rows.filter(leaves_array)
-            yield moving._change(
+            yield moving._rows_of_changes(
                 LEAVES, moving._rows_for_deletes(), old_keys.filter(leaves_array), old_paths.filter(leaves_array)
             )
             opens = moving._has_placeholder(moved) if self.merge.table.leaves_open else None
             everywhere = np.ones(moved.num_rows, np.bool_)
-            yield moving._change(
+            yield moving._rows_of_changes(
                 *(COMES, moved, keys.filter(leaves_array), paths.filter(leaves_array)),
                 open_rows=opens,
                 unproven=everywhere,
@@ -173,7 +174,7 @@ class _ClauseRows:
     def _changes_in_place(
         self, new_rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array, shifted: Mask | None
     ) -> pa.RecordBatch:
-        """Return the changes of updated rows that keep their places."""
+        """Return the changes of updated rows that keep their places; ``shifted`` marks those with another path."""
         older = open_rows = None
         ordering = self.merge.table.ordering_fields
         if ordering:
@@ -182,7 +183,7 @@ class _ClauseRows:
             )
         if self.merge.table.leaves_open:
             open_rows = self._has_new_placeholder(new_rows)
-        return self._change(STAYS, new_rows, keys, paths, older=older, open_rows=open_rows, shifted=shifted)
+        return self._rows_of_changes(STAYS, new_rows, keys, paths, older=older, open_rows=open_rows, shifted=shifted)
 
     def _deletes_by_marks(self, new_rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield deletes of rows by their new values, at their old places."""
@@ -191,9 +192,11 @@ class _ClauseRows:
             self.rows.column(f"{TARGET}.{name}") if name in roots else new_rows.column(name)
             for name in new_rows.schema.names
         ]
-        yield self._change(GOES, pa.RecordBatch.from_arrays(columns, names=new_rows.schema.names), *self._old_place())
+        yield self._rows_of_changes(
+            GOES, pa.RecordBatch.from_arrays(columns, names=new_rows.schema.names), *self._old_places()
+        )
 
-    def _change(
+    def _rows_of_changes(
         self,
         role: int,
         new_rows: pa.RecordBatch,
@@ -207,8 +210,22 @@ class _ClauseRows:
         moved: Mask | None = None,
         has_stored_row: bool = True,
     ) -> pa.RecordBatch:
-        """Return rows of changes that have one role at their places."""
+        """Return rows of changes that have one role at their places.
+
+        Args:
+            role: What the rows do at the places: one of COMES, GOES, LEAVES and STAYS.
+            new_rows: The rows with their new values.
+            keys: The record keys of the places.
+            paths: The partition paths of the places.
+            older: Which rows have a lesser ordering value than their stored rows; None for none, as for all masks.
+            open_rows: Which rows have a placeholder that would keep a stored value.
+            unproven: Which rows enter a place where the table may hold a row.
+            shifted: Which rows stay, while their path changes.
+            moved: Which rows come from elsewhere in the table.
+            has_stored_row: Whether the joined rows have a row of the table each.
+        """
         count = new_rows.num_rows
+        # A delete or an update must find its row by the columns of the row.
         # Without `keeps_place`, rows that stay have been compared with their old places already.
         if has_stored_row and (role != STAYS or self.ready.keeps_place):
             self._refuse_other_spelling(new_rows, keys, paths)
@@ -248,7 +265,7 @@ class _ClauseRows:
         """Return those of the rows that a mask chooses, for the same clause."""
         return _ClauseRows(self.merge, self.ready, self.rows.filter(pa.array(chosen_rows)))
 
-    def _old_place(self) -> tuple[pa.Array, pa.Array]:
+    def _old_places(self) -> tuple[pa.Array, pa.Array]:
         """Return the keys and partition paths that the stored rows have."""
         return self.rows.column(f"{TARGET}.{RECORD_KEY}"), self.rows.column(f"{TARGET}.{PARTITION_PATH}")
 
@@ -270,7 +287,7 @@ class _ClauseRows:
         return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     def _unproven(self, new_rows: pa.RecordBatch) -> Mask:
-        """Return for which new rows the table may hold a row at their place, although they have no match.
+        """Return for which inserted rows the table may hold a row at their place, although they have no match.
 
         Rows without a partition's name share a partition; a match by computed keys and paths finds them there, too.
         """
@@ -304,9 +321,10 @@ class _ClauseRows:
 
 
 def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
-    """Return which values of a column are placeholders for the stored value; None if the column has none.
+    """Return which values of a column are placeholders, which keep the stored value; None if the column has none.
 
-    The columns of keys, partitions and order have none, nor has the delete flag.
+    The partial update mode of the table says which values these are. The columns of keys, partitions and order have
+    none, nor has the delete flag.
     """
     mode, word = table.config.partial_update_mode, table.config.unavailable_value
     if mode is None or name in table.kept_of_deletes:

@@ -67,18 +67,21 @@ class CheckedChanges:
             OlderRowError: A new row is older than the row that it replaces.
             OptionConflictError: A value makes a partial update keep the stored value.
         """
+        # One pass counts all, unless the entries take too many bytes.
         entries, size = [], 0
         for batch in changes():
-            entries.append(_entries(batch, table))
+            entries.append(_entries_of(batch, table))
             size += entries[-1].nbytes
             if size > memory:
                 break
         if size <= memory:
             parts = [_CountedPlaces.of(table, entries)]
         else:
-            passes = _passes(changes(), table, memory)
+            passes = _pass_count(changes(), table, memory)
             parts = [
-                _CountedPlaces.of(table, [_of_pass(_entries(batch, table), number, passes) for batch in changes()])
+                _CountedPlaces.of(
+                    table, [_entries_of_pass(_entries_of(batch, table), number, passes) for batch in changes()]
+                )
                 for number in range(passes)
             ]
         changed = reduce(ChangedRows.plus, (part.changed for part in parts))
@@ -96,7 +99,7 @@ class CheckedChanges:
         fields = [field.with_nullable(True) for field in self.table.schema if field.name != IS_DELETED]
         if self._has_deletes or IS_DELETED in self.table.schema.names:
             fields.append(pa.field(IS_DELETED, pa.bool_()))
-        return pa.schema([*fields, *([pa.field(ARRIVES, pa.int8(), nullable=False)] if self._arrives else [])])
+        return pa.schema([*fields, *([pa.field(ARRIVES, pa.int8(), nullable=False)] if self._notes_arrivals else [])])
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows to write: of the table's columns, with the delete flag if there are deletes.
@@ -127,14 +130,14 @@ class CheckedChanges:
         return bool(self.counted.counts.deletes or self.counted.left)
 
     @property
-    def _arrives(self) -> bool:
-        """Whether it counts how a row comes to its place: a delete in log files may outdo a row that comes there."""
+    def _notes_arrivals(self) -> bool:
+        """Whether the rows say how each comes to its place: a delete in log files may outdo a row that comes there."""
         if self.table.config.table_type != MERGE_ON_READ or not self.table.ordering_fields:
             return False
         return bool(self.counted.counts.inserts or self.counted.left)
 
     def _rows_for_write(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of changes as a write takes them."""
+        """Return rows of changes as a write takes them: in the columns of `schema`, with the marks that it may have."""
         roles = changes.column(ROLE).to_numpy()
         is_delete = (roles == GOES) | (roles == LEAVES)
         columns = []
@@ -176,6 +179,7 @@ class _CountedPlaces:
         if not batches:
             return cls(table, ChangedRows(), _NO_PLACES, _NO_PLACES, _NO_PLACES, _NO_PLACES)
         entries = pa.concat_tables(batches).combine_chunks()
+        # `_entries_of` puts the values of the ordering fields behind these columns.
         ordering = [name for name in entries.column_names if name not in COLUMNS]
         if ordering:
             ranks = joint_ranks([plain(entries.column(name)) for name in ordering], entries.num_rows)
@@ -206,21 +210,21 @@ class _CountedPlaces:
                 raise held_elsewhere(RowPlace(key, path or ""), self.table.path)
 
 
-def _entries(changes: pa.RecordBatch, table: ChangedTable) -> pa.Table:
+def _entries_of(changes: pa.RecordBatch, table: ChangedTable) -> pa.Table:
     """Return what rows of changes do at their places, with the values by which rows are ordered."""
     columns = {name: changes.column(column) for name, column in _COLUMNS.items()}
     ordering = {f"order{number}": values_of(changes, name) for number, name in enumerate(table.ordering_fields)}
     return pa.table({**columns, **ordering})
 
 
-def _passes(changes: Iterator[pa.RecordBatch], table: ChangedTable, memory: int) -> int:
+def _pass_count(changes: Iterator[pa.RecordBatch], table: ChangedTable, memory: int) -> int:
     """Return in how many passes the entries of all changes fit into memory."""
-    size: int = sum(_entries(batch, table).nbytes for batch in changes)
+    size: int = sum(_entries_of(batch, table).nbytes for batch in changes)
     return -(-size // memory)
 
 
-def _of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
-    """Return the entries whose keys belong to one pass."""
+def _entries_of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
+    """Return the entries whose keys belong to pass ``number`` of so many ``passes``, by the hashes of the keys."""
     hashes = hash64(pc.fill_null(entries.column(KEY), ""))
     return entries.filter(pa.array(hashes % np.uint64(passes) == np.uint64(number)))
 
@@ -238,7 +242,7 @@ def _among(changes: pa.RecordBatch, places: pa.Table, place_columns: list[str]) 
 
 
 def _first_of_each(deletes: pa.Table) -> pa.RecordBatch:
-    """Return a delete of each row of the table."""
+    """Return the first of the deletes of each row of the table."""
     numbered = deletes.append_column(_NUMBER, pa.array(np.arange(deletes.num_rows)))
     first_numbers = (
         numbered.group_by([PLACE_KEY, PLACE_PATH, ROW]).aggregate([(_NUMBER, "min")]).column(f"{_NUMBER}_min")

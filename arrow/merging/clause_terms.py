@@ -70,6 +70,7 @@ def chosen(clauses: Sequence[ReadyClause], side: Side, rows: pa.RecordBatch) -> 
     for number, ready in enumerate(clauses):
         if ready.clause.side is not side:
             continue
+        # Rows that no earlier clause takes.
         open_rows = numbers < 0
         numbers[open_rows if ready.condition is None else holds_for(ready.condition, rows, open_rows)] = number
     return numbers

@@ -175,6 +175,7 @@ def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) ->
             equal.append(pair)
     equal_names = [name for name in map(_plain_name, equal) if name is not None and name in table.schema.names]
     same_columns = _same_columns(equal_names, sides)
+    # Whether the equality of columns with one name on both sides is all of the condition.
     joins_by_columns = not conditions and len(equal_names) == len(equal)
     return RowMatch(
         tuple(equal),
@@ -192,7 +193,7 @@ def _equal_of_expression(expression: pc.Expression, sides: Sides) -> Iterator[Eq
     """Yield the columns of both sides that an expression equates, as far as pyarrow and a join by values agree."""
     columns = sides.joined(Side.MATCHED)
     for names in equal_columns(expression):
-        # The prefix of the source sorts before that of the table.
+        # The prefix of the source, "source.", sorts before that of the table, "target.".
         mine, theirs = sorted(names)
         kinds = [columns.field(name).type for name in (mine, theirs)]
         if not (_is_of(SOURCE, mine) and _is_of(TARGET, theirs)) or kinds[0] != kinds[1]:
@@ -213,7 +214,7 @@ def _equal_terms(term: SqlTerm) -> EqualTerms | None:
 
 
 def _plain_name(pair: EqualTerms) -> str | None:
-    """Return the name of a column that is equated with the other side's column of that name."""
+    """Return the name of a column that is equated with the other side's column of that name; None for other terms."""
     if not (isinstance(pair.source, ColumnTerm) and isinstance(pair.target, ColumnTerm)):
         return None
     names = [".".join((term.name.partition(".")[2], *term.fields)) for term in (pair.source, pair.target)]
@@ -238,7 +239,7 @@ def _joined(
     names = [f"key{number}" for number in range(len(equal_terms))]
 
     def keys(rows: pa.RecordBatch, term_of: Callable[[EqualTerms], SqlTerm], row_name: str) -> pa.Table:
-        """Return the values to join by, with the position of each row."""
+        """Return the values to join by, ``term_of`` each pair, with the position of each row as column ``row_name``."""
         columns = [
             _join_key(column_of(term_of(pair).of(rows), rows.num_rows), pair.compared_type) for pair in equal_terms
         ]

@@ -97,6 +97,7 @@ def places_of(rows: pa.RecordBatch, table: ChangedTable) -> tuple[pa.Array, pa.A
     keyless = mask(blank)
     if not keyless.any():
         return generator.record_keys(rows), generator.partition_paths(rows).cast(pa.string())
+    # The generator takes only rows that have a key.
     keyed = rows.filter(pa.array(~keyless))
     keys, paths = generator.record_keys(keyed), generator.partition_paths(keyed).cast(pa.string())
     # A null index takes a null.

@@ -55,6 +55,7 @@ class StoredRows:
             predicates = predicates_of_matches(source, match, self.table)
             return iter(()) if predicates is None else self.all_rows((*match.target_predicates, *predicates))
         slices = SoughtSlices.of(self.snapshot, sought_keys)
+        # To look for so many keys in so many files takes longer than to read the table.
         if slices.pairs > MOST_PAIRS:
             return self.all_rows(match.target_predicates)
         return self._of_slices(slices, self.columns)

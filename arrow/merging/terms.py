@@ -124,7 +124,10 @@ class Sides:
         side: Side,
         what: str,
     ) -> FieldsTerm:
-        """Return the term of a struct with new values in some fields, by their paths; others keep the stored ones."""
+        """Return the term of a struct with new values in some fields, by their paths; others keep the stored ones.
+
+        ``column`` is the stored struct, of the type ``data_type``; ``side`` and ``what`` are as of `value`.
+        """
         terms: list[SqlTerm] = []
         for field in children(data_type):
             inner = {path[1:]: value for path, value in new_values.items() if path[0] == field.name}
@@ -161,6 +164,7 @@ class Sides:
     def _of_expression(self, expression: pc.Expression, side: Side, what: str) -> ExpressionTerm:
         """Return the term of an expression; for one side alone, it may name the columns without the side."""
         joined = self.joined(side).empty_table()
+        # The columns under the names that the expression may use, and whether these lack the side.
         forms = [(joined, False)]
         if side is Side.BY_SOURCE:
             forms.append((joined.rename_columns(self.target.names), True))
@@ -195,7 +199,7 @@ def _of_target(predicates: Sequence[Predicate], prefix: str) -> tuple[Predicate,
 
 
 def holds_for(condition: SqlTerm, rows: pa.RecordBatch, candidates: Mask) -> Mask:
-    """Return the rows among some for which a condition holds; on other rows its evaluation could fail."""
+    """Return which of the ``candidates`` among rows satisfy a condition; on other rows its evaluation could fail."""
     rows_to_ask = rows if candidates.all() else rows.filter(pa.array(candidates))
     result: Mask = candidates.copy()
     result[candidates] = mask(pc.cast(column_of(condition.of(rows_to_ask), rows_to_ask.num_rows), pa.bool_()))
@@ -217,6 +221,7 @@ def check_fits(data_type: pa.DataType, field: pa.Field, what: str, path: str) ->
 def of_column(values: pa.Array, field: pa.Field) -> pa.Array:
     """Return values in the type of a column; raises `ColumnValueError` for a value that it cannot hold."""
     nullable_field, value_type = field.with_nullable(True), values.type
+    # Whatever has parts is cast part by part, as in a write.
     nested = pa.types.is_nested(value_type) or pa.types.is_nested(field.type)
     if (
         nested

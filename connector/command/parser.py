@@ -157,6 +157,7 @@ def with_path_in_place(arguments: Sequence[str]) -> list[str]:
     words = [*arguments]
     for position, word in enumerate(words[1:], 1):
         if word == "--":
+            # All words after it are values.
             return words
         if word == "--path" and position + 1 < len(words):
             return [words[0], words[position + 1], *words[1:position], *words[position + 2 :]]
@@ -173,7 +174,7 @@ class _Builder:
     interactive: bool
 
     def job(self, name: str, help_text: str) -> argparse.ArgumentParser:
-        """Add a command with the arguments that all commands have."""
+        """Add a command with the arguments that all commands have, and return its parser."""
         job: argparse.ArgumentParser = self.jobs.add_parser(
             name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", aliases=ALIASES.get(name, ())
         )

@@ -70,7 +70,7 @@ _INTERRUPTED = 130
 
 
 def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: WriteJob) -> int:
-    """Run one command line; None for that of this process.
+    """Run one command line, that of this process if ``arguments`` is None, and return the exit code.
 
     Raises `SystemExit` if it is invalid (code 2), or asks for help (code 0).
     """

@@ -32,6 +32,7 @@ def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[s
             f"{state.log_files:,} log files ({size_text(state.log_bytes)}); {state.delta_commits:,} delta commits "
             f"since the last compaction; read-optimized queries lack {state.read_optimized_lacks:,} writes"
         )
+    # The sizes are empty without a metadata table, and None for a damaged one.
     if state.metadata != ():
         facts["metadata table"] = _metadata(state.metadata)
     facts["timeline"] = _timeline(state)

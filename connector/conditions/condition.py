@@ -38,7 +38,7 @@ _READINGS = 2
 # More than the greatest difference between the time zones of two sessions.
 _ZONES = datetime.timedelta(days=2)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)"""
     r"""|(?P<word>\w+)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<unclear>--|/\*|['"`\\])|(?P<rest>\s+|.)""",
     re.DOTALL,
@@ -59,7 +59,10 @@ class ParsedCondition:
     columns: frozenset[str]
 
     def read_with(self, spark: SparkSession, wanted: pa.Schema, schema: pa.Schema) -> pa.Schema:
-        """Return the columns to read so that ``wanted`` can be shown and the condition evaluated."""
+        """Return the columns to read so that ``wanted`` can be shown and the condition evaluated.
+
+        ``schema`` has all columns of the table.
+        """
         extra = [schema.field(name) for name in schema.names if name in self.columns and name not in wanted.names]
         read_columns = pa.schema([*wanted, *extra])
         # `columns` goes by names in a text; if the condition needs others, all columns are read.
@@ -88,7 +91,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Pa
     if spark_error is not None:
         raise _refusal(where, path, spark_error) from spark_error
     texts = judge.texts(parts)
-    return ParsedCondition(condition, judge.predicates(parts, texts), _mentioned(texts, schema))
+    return ParsedCondition(condition, judge.predicates(parts, texts), _mentioned_columns(texts, schema))
 
 
 def condition_predicates(
@@ -126,7 +129,10 @@ class Judge:
         return columns if len(columns) < 2 or self.agrees(condition, reduce(Column.__and__, columns)) else [condition]
 
     def predicates(self, conditions: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
-        """Return predicates of all rows for which the conditions hold, as far as Spark's texts are understood."""
+        """Return predicates that every row satisfies for which all conditions hold, as far as pyhudi understands them.
+
+        ``texts`` are Spark's texts of the conditions; None, if Spark cannot resolve one, gives no predicates.
+        """
         nodes = [] if texts is None else self.proven_nodes(conditions, texts)
         times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
@@ -172,7 +178,10 @@ class Judge:
         }
 
     def proven_nodes(self, conditions: Sequence[Column], texts: Sequence[str]) -> list[Node]:
-        """Return the trees of conditions for which Spark finds the tree and the condition the same."""
+        """Return the trees of those conditions that Spark finds the same as their trees.
+
+        Spark's text does not tell a double from a decimal, so a condition has a tree for each reading of its numbers.
+        """
         nodes: list[Node] = []
         for condition, text in zip(conditions, texts, strict=True):
             for reading in range(_READINGS):
@@ -198,12 +207,13 @@ def conjuncts(text: str) -> list[str]:
     """
     ends = [0]
     depth = cases = betweens = 0
-    for match in _PIECE.finditer(text):
+    for match in _TOKEN.finditer(text):
         word = match["word"].upper() if match["word"] else ""
         # Comments, odd quotes and raw texts (r'…') may hide an AND.
         if match["unclear"] or (word == "R" and text[match.end() : match.end() + 1] in {"'", '"'}):
             return [text]
         depth += bool(match["open"]) - bool(match["close"])
+        # An END outside of CASE is the name of a column.
         cases += (word == "CASE") - (word == "END" and cases > 0)
         if depth or cases:
             continue
@@ -212,15 +222,17 @@ def conjuncts(text: str) -> list[str]:
         betweens += word == "BETWEEN"
         if word == "AND":
             if betweens:
+                # This AND is between the bounds of a BETWEEN.
                 betweens -= 1
             else:
+                # A part ends before this AND, and the next begins after it.
                 ends += [match.start(), match.end()]
     ends.append(len(text))
     parts = [text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True)]
     return parts if all(parts) else [text]
 
 
-def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]:
+def _mentioned_columns(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]:
     """Return the columns whose names occur in Spark's texts of a condition; all columns without texts."""
     folded = None if texts is None else " ".join(texts).lower()
     return frozenset(name for name in schema.names if folded is None or name.lower() in folded)

@@ -107,7 +107,7 @@ class _Constant:
 
     def beside_whole(self, spark_type: str) -> Iterator[Literal]:
         """Yield a whole number as an int, if it is in range, and as a bigint; Spark compares in the wider type."""
-        yield from self._null(spark_type)
+        yield from self._null_literals(spark_type)
         if not _WHOLE.fullmatch(self.text):
             return
         value = int(self.text)
@@ -118,7 +118,7 @@ class _Constant:
 
     def beside_double(self, spark_type: str) -> Iterator[Literal]:
         """Yield a number beside a floating column: an int, or with a point a double and, if short, a decimal."""
-        yield from self._null(spark_type)
+        yield from self._null_literals(spark_type)
         if _WHOLE.fullmatch(self.text) and abs(int(self.text)) < 2**31:
             yield Literal(float(self.text), self.as_sql(), "int", spark_type, "double")
         elif _POINT.fullmatch(self.text):
@@ -128,20 +128,21 @@ class _Constant:
 
     def beside_decimal(self) -> Iterator[Literal]:
         """Yield a number beside a decimal column: an int or a bigint without a point, else a decimal."""
-        yield from self._null("decimal")
+        yield from self._null_literals("decimal")
         suffixes: tuple[str, ...] = ()
         if _WHOLE.fullmatch(self.text):
             suffixes = ("", "L")
         elif _POINT.fullmatch(self.text) and "E" not in self.text:
             suffixes = ("BD",)
+        # Spark compares each of them with the column as decimals, so one name stands for the types.
         for suffix in suffixes:
             yield Literal(Decimal(self.text), self.as_sql(suffix), "decimal", "decimal", "decimal")
 
     def beside_date(self) -> Iterator[Literal]:
         """Yield a day beside a date column: a constant of that type, or a text."""
-        yield from self._null("date")
+        yield from self._null_literals("date")
         typed_match = _TYPED.fullmatch(self.text)
-        value = _parsed(
+        value = _value_of_form(
             typed_match[2] if typed_match and typed_match[1] == "DATE" else self.text, _DAY, datetime.date.fromisoformat
         )
         if value is not None:
@@ -150,26 +151,27 @@ class _Constant:
 
     def beside_timestamp(self, spark_type: str) -> Iterator[Literal]:
         """Yield a time beside a timestamp column: a constant of that very type, or a text."""
-        yield from self._null(spark_type)
+        yield from self._null_literals(spark_type)
         typed_match = _TYPED.fullmatch(self.text)
         if typed_match and typed_match[1] != spark_type.upper():
             return
         time_text = typed_match[2] if typed_match else self.text
-        value = _parsed(time_text, _TIME, datetime.datetime.fromisoformat)
+        value = _value_of_form(time_text, _TIME, datetime.datetime.fromisoformat)
         if value is not None:
             make, own_type = (self.as_sql(), spark_type) if typed_match else (self.as_text, "string")
+            # Only Spark knows the session's time zone, on which the value of a timestamp depends.
             yield Literal(
                 TimeLiteral(time_text) if spark_type == "timestamp" else value, make, own_type, spark_type, spark_type
             )
 
-    def _null(self, spark_type: str) -> Iterator[Literal]:
+    def _null_literals(self, spark_type: str) -> Iterator[Literal]:
         """Yield null, if the text is that."""
         if self.text == "NULL":
             yield Literal(None, lambda: sf.lit(None), NULL, spark_type, spark_type)
 
 
-def _parsed(text: str, form: re.Pattern[str], parse: Callable[[str], Any]) -> Any:
-    """Return what a parser makes of a text of a form; None for any other text."""
+def _value_of_form(text: str, form: re.Pattern[str], parse: Callable[[str], Any]) -> Any:
+    """Return what ``parse`` makes of a text that matches ``form``; None for any other text."""
     if not form.fullmatch(text):
         return None
     try:

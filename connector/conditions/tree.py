@@ -81,8 +81,10 @@ class Connected:
 
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         sides = [side.implied_predicates(positive, value_of) for side in (self.left, self.right)]
+        # An AND that is true makes both sides true, and an OR that is false makes both sides false.
         if self.is_and == positive:
             return (*sides[0], *sides[1])
+        # A side without predicates may admit any row.
         return (AnyOf((sides[0], sides[1])),) if all(sides) else ()
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -134,10 +136,15 @@ class Comparison:
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         value = value_of(self.literal.value)
         if self.op == "<=>":
-            predicates = (_predicate_on(self.column, IsNull),) if value is None else _compared(self.column, "=", value)
+            predicates = (
+                (_predicate_on(self.column, IsNull),)
+                if value is None
+                else _comparison_predicates(self.column, "=", value)
+            )
+            # Null satisfies the negation, but no predicate of a comparison.
             return predicates if positive else ()
         op = _TURNED[self.op] if self.literal_first else self.op
-        return _compared(self.column, op if positive else _NEGATED[op], value)
+        return _comparison_predicates(self.column, op if positive else _NEGATED[op], value)
 
     def moments(self) -> Iterator[TimeLiteral]:
         if isinstance(self.literal.value, TimeLiteral):
@@ -171,6 +178,7 @@ class Among:
 
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         values = tuple(value_of(literal.value) for literal in self.literals)
+        # `OneOf` and `NoneOf` need exact values.
         if any(isinstance(value, Between) for value in values):
             return ()
         return (_predicate_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
@@ -245,8 +253,11 @@ class Flag:
         yield from ()
 
 
-def _compared(column: str | FunctionOfColumn, op: Any, value: Any) -> tuple[Predicate, ...]:
-    """Return the predicates of a comparison; for a time between bounds, those that hold wherever in them it is."""
+def _comparison_predicates(column: str | FunctionOfColumn, op: Any, value: Any) -> tuple[Predicate, ...]:
+    """Return the predicates of a comparison; for a time between bounds, those that hold wherever in them it is.
+
+    There are none if a time between bounds excludes no range of values, as for ``!=``.
+    """
     if not isinstance(value, Between):
         return (_predicate_on(column, lambda name: Compare(name, op, value)),)
     least = _predicate_on(column, lambda name: Compare(name, ">=", value.least))
@@ -255,7 +266,10 @@ def _compared(column: str | FunctionOfColumn, op: Any, value: Any) -> tuple[Pred
 
 
 def _predicate_on(column: str | FunctionOfColumn, predicate: Callable[[str], OnColumn]) -> Predicate:
-    """Return a predicate on a column, or on a function of a column, of which there may be an index."""
+    """Return a predicate on a column, or on a function of a column, of which there may be an index.
+
+    ``predicate`` makes the predicate for the name of the column.
+    """
     if isinstance(column, str):
         return predicate(column)
     return OnExpression(column.function, column.column, column.arguments, predicate(column.column))

@@ -74,7 +74,14 @@ class BucketedRows:
             )
 
     def frame(self, side_number: int, group: BucketGroup, doubts: Doubts, most: int | None = None) -> DataFrame:
-        """Return a group's rows in a single partition, which Spark estimates at no more than ``most`` bytes."""
+        """Return a group's rows in a single partition, which Spark estimates at no more than ``most`` bytes.
+
+        Args:
+            side_number: The place of this side among the sides of the group.
+            group: The buckets to read.
+            doubts: The columns whose values may make a bucket uncertain; the query fails for a row with such values.
+            most: None leaves Spark's estimate as it is.
+        """
         rows = self.rows.with_columns(dict.fromkeys(map(root_of, (*doubts.texts, *doubts.dates))))
         # Spark's reader and Python may each read half of them.
         part = Part(group.slices[side_number], group.choice, None if most is None else most // 2)
@@ -82,7 +89,10 @@ class BucketedRows:
 
 
 def certain(doubts: Doubts, path: str) -> Column | None:
-    """Return a condition that holds for every row whose bucket is certain, and fails for any other; None if all are."""
+    """Return a condition that holds for every row whose bucket is certain, and fails for any other; None if all are.
+
+    ``doubts`` names the columns of texts and of dates that may be uncertain; ``path`` is the table's, for the error.
+    """
     texts = [sf.col(name) for name in doubts.texts]
     uncertain = [(text.contains(",") & text.contains(":")) | text.isin(*_PLACEHOLDERS) for text in texts]
     uncertain += [sf.col(name) < sf.lit(_FIRST_GREGORIAN).cast("date") for name in doubts.dates]
@@ -99,7 +109,10 @@ def certain(doubts: Doubts, path: str) -> Column | None:
 
 
 def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGroup]:
-    """Return groups of buckets, at least one, so that `union` has a DataFrame with the columns of the result."""
+    """Return groups of the buckets of one or two tables, at most ``tasks``; None lets the size of the files decide.
+
+    Without buckets there is a group of no files, so that `union` has a DataFrame with the columns of the result.
+    """
     by_bucket = [side.by_bucket for side in sides]
     size = sum(file_slice.size for side in by_bucket for file_slice in side.slices)
     groups = group_buckets(by_bucket, wanted_groups(sides[0].rows.spark, size) if tasks is None else tasks)
@@ -107,12 +120,12 @@ def groups_of(sides: Sequence[BucketedRows], tasks: int | None) -> list[BucketGr
 
 
 def wanted_groups(spark: SparkSession, size: int) -> int:
-    """Return twice the cores, or more if a group would have very many bytes, within bounds."""
+    """Return how many groups files of ``size`` bytes should make: twice the cores, or more for very many bytes."""
     return min(_MOST_GROUPS, max(2 * _cores(spark), math.ceil(size / _BYTES_OF_A_GROUP)))
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of DataFrames of a single partition each, in as many partitions."""
+    """Return the rows of DataFrames of a single partition each; the result keeps these partitions."""
     if len(frames) == 1:
         return frames[0]
     # Since 4.1 Spark makes one partition of single partitions that it unites, unless another frame has another number
@@ -194,7 +207,7 @@ def bucket_join(left: Side, right: Side, on: OnColumns, how: str = "inner", *, t
         if kind in {"semi", "anti"}:
             # Spark would push such a join below the single partition of its left side (PushDownLeftSemiAntiJoin).
             mine = mine.where(sf.spark_partition_id() >= 0)
-        frames.append(mine.join(theirs, _condition(mine, theirs, on, pairs), kind))
+        frames.append(mine.join(theirs, _names_or_condition(mine, theirs, on, pairs), kind))
     return union(frames)
 
 
@@ -287,7 +300,7 @@ def _is_list(on: object) -> bool:
     return isinstance(on, Sequence) and not isinstance(on, Column)
 
 
-def _condition(
+def _names_or_condition(
     left: DataFrame, right: DataFrame, on: OnColumns, pairs: Sequence[tuple[str, str]]
 ) -> list[str] | Column:
     """Return the names to join on, which the result has once, or for a dict the equality of each pair of columns."""

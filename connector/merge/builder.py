@@ -122,9 +122,11 @@ def _carry_out(
     If another write of the same data came first, the table and the source are read anew. In each attempt Spark
     computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query gives
     different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
+    ``changes_of`` makes the query of the changed rows from the snapshot of an attempt.
     """
 
     def attempt(write_id: str, past: PastAttempts) -> CommitResult:
+        """Return the result of one attempt on the newest snapshot; ``past`` is what earlier attempts met."""
         start = time.monotonic()
         target = work.open(options)
         with own_errors():
@@ -148,25 +150,29 @@ def _carry_out(
 
 
 def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame:
-    """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` if it counts.
+    """Return rows of the table's columns, with the delete flag if there are deletes, and what `_arrives_column` adds.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
     delete, because the new row replaces the old row. A row of the table gets at most one delete.
+
+    Of the counts in ``changed_rows``, ``left`` is of rows that move away, ``replaced`` of places that another row
+    enters, and ``again`` of places with several deletes.
     """
     rows = changes.rows
-    arrives = _arrives(changes, changed_rows)
+    arrives = _arrives_column(changes, changed_rows)
     if not changed_rows.counts.deletes and not changed_rows.left:
-        return rows.select(*_columns(changes), *arrives)
+        return rows.select(*_columns_to_write(changes), *arrives)
     # No row moves, enters the place of a delete or is deleted twice: a flag on each row is enough.
     if not changed_rows.replaced and not changed_rows.left and not changed_rows.again:
-        return rows.select(*_columns(changes, is_delete()), *arrives)
+        return rows.select(*_columns_to_write(changes, is_delete()), *arrives)
     stays = [sf.lit(STAYS).cast("tinyint").alias(ARRIVES)] if arrives else []
-    live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)), *arrives)
+    live = rows.where(~is_delete()).select(*_columns_to_write(changes, sf.lit(False)), *arrives)
     places = [KEY, PATH]
     deletes = rows.where(is_delete())
     if changed_rows.again:
+        # Several rows of the source delete one row of the table.
         deletes = deletes.dropDuplicates([OLD_KEY, OLD_PATH, ROW_NUMBER])
-    deleted_rows = deletes.select(*_columns(changes, sf.lit(True)), *stays, *_old_place())
+    deleted_rows = deletes.select(*_columns_to_write(changes, sf.lit(True)), *stays, *_old_place())
     if changed_rows.left:
         deleted_rows = deleted_rows.unionByName(
             rows.where(changes.leaves).select(*_deletes_of_moved_rows(changes), *stays, *_old_place())
@@ -176,8 +182,12 @@ def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame
     return live.unionByName(deleted_rows.drop(*places))
 
 
-def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
-    """Return how each row comes to its place, if a delete in log files might otherwise win over it."""
+def _arrives_column(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
+    """Return the column `ARRIVES`: whether a row was inserted, moved to its place, or stays there.
+
+    A write needs it to tell new rows from the deletes in log files with greater ordering values, which would otherwise
+    win. The result is empty if no row can meet such a delete.
+    """
     target = changes.target
     if target.config.table_type != MERGE_ON_READ or not target.ordering_fields:
         return []
@@ -188,8 +198,11 @@ def _arrives(changes: MergeChanges, changed_rows: ChangedRows) -> list[Column]:
     return [arrival.cast("tinyint").alias(ARRIVES)]
 
 
-def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column | str]:
-    """Return the columns of rows to write, with a delete flag that holds if ``deleted`` or the row itself says so."""
+def _columns_to_write(changes: MergeChanges, deleted: Column | None = None) -> list[Column | str]:
+    """Return the columns of rows to write, with a delete flag that holds if ``deleted`` or the row itself says so.
+
+    Without ``deleted``, return the columns of the table alone.
+    """
     names = changes.target.schema.names
     columns: list[Column | str] = [quoted(name) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:

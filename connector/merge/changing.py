@@ -106,7 +106,14 @@ def is_delete() -> Column:
 
 
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeChanges:
-    """Return the rows that change, as a query that has not run; ``source`` is None for an update."""
+    """Return the rows that change, as a query that has not run.
+
+    Args:
+        target: The table.
+        clauses: The clauses in their order; each row takes the first that applies.
+        source: The rows to merge; None for an update, which changes rows of the table alone.
+        on: How rows match; None for the record key and the partition.
+    """
     _check_names(target.rows if source is None else source, target)
     columns: list[str] = []
     source_rows, matching, near_rows = None, Match(sf.lit(True), frozenset()), None
@@ -130,7 +137,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         Side.BY_SOURCE: table,
     }
     values = [named_plainly(clause.values_of(target, columns, with_fields), frames[clause.side]) for clause in clauses]
-    sides = _of_sides(joined)
+    sides = _conditions_of_sides(joined)
     conditions = []
     for clause in clauses:
         subject = f"The condition of {clause.method}"
@@ -141,6 +148,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
+    # Only these rows of the table can be in the place of an insert.
     inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
     changes = _Choice(target, clauses, values, matching, frames, chosen).changes()
     has_copies = (source is None or matching.by_place) and take_all(clauses)
@@ -182,14 +190,19 @@ def _join(table: DataFrame, source: DataFrame | None, matching: Match, clauses: 
     return joined
 
 
-def _of_sides(joined: DataFrame) -> dict[Side, Column]:
+def _conditions_of_sides(joined: DataFrame) -> dict[Side, Column]:
     """Return for each side whether a clause for it applies to a row of the join."""
     present = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
-    ours, theirs = present.get(_OF_SOURCE, sf.lit(False)), present.get(_OF_TARGET, sf.lit(False))
-    return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}
+    # A join of one side alone lacks the other side's column.
+    in_source, in_target = present.get(_OF_SOURCE, sf.lit(False)), present.get(_OF_TARGET, sf.lit(False))
+    return {
+        Side.MATCHED: in_source & in_target,
+        Side.NOT_MATCHED: in_source & ~in_target,
+        Side.BY_SOURCE: in_target & ~in_source,
+    }
 
 
-def _any_of(conditions: Iterable[Column]) -> Column:
+def _any_holds(conditions: Iterable[Column]) -> Column:
     """Return a condition that holds if any of the conditions does."""
     return reduce(Column.__or__, conditions, sf.lit(False))
 
@@ -212,11 +225,12 @@ class _Choice:
 
     def changes(self) -> MergeChanges:
         """Return the rows of changes: new values, both places, and the facts by which `count` finds conflicts."""
-        columns = {**self._columns(), **self._old_columns()}
+        columns = {**self._new_columns(), **self._old_columns()}
         # One call names all columns: a call of Spark's own process for each takes longer than its work.
-        rows = self._with_places(self._marked(self.rows.select(*columns.values()).toDF(*columns)))
+        rows = self._with_places(self._with_marked_deletes(self.rows.select(*columns.values()).toDF(*columns)))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven_inserts()) else [sf.lit(False)]
         if not self.matching.spells:
+            # Rows whose partition values are absent share a partition, so unequal values do not prove other places.
             proofs.append(has_name(self.target))
         proof = proofs[0] if len(proofs) == 1 else proofs[0] & proofs[1]
         facts = [proof.alias(PROVEN)]
@@ -225,15 +239,19 @@ class _Choice:
             new_order = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
             older = (sf.col(KIND) != int(ClauseKind.INSERT)) & (new_order < sf.col(OLD_ORDER))
             facts += [new_order.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
-        opens = self._opens(lambda name: sf.col(quoted(name)))
+        placeholders = self._are_placeholders(lambda name: sf.col(quoted(name)))
         if self.target.leaves_open:
-            keeps = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
-            facts += [_any_of(opens.values()).alias(OPEN), _any_of(keeps).alias(KEPT)]
-        rows = rows.select("*", *facts).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
+            # A new placeholder keeps the old value of the row, unless that is a placeholder too.
+            keeps = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in placeholders.items()]
+            facts += [_any_holds(placeholders.values()).alias(OPEN), _any_holds(keeps).alias(KEPT)]
+        rows = rows.select("*", *facts).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in placeholders))
         return MergeChanges(self.target, rows, self._moves)
 
-    def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
-        """Return for each column with placeholder values whether its value is a placeholder."""
+    def _are_placeholders(self, column: Callable[[str], Column]) -> dict[str, Column]:
+        """Return by column name whether the value is a placeholder; no entry for a column without placeholders.
+
+        ``column`` returns the values to examine for the name of a column.
+        """
         if not self.target.leaves_open:
             return {}
         conditions = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
@@ -259,7 +277,7 @@ class _Choice:
             if self.matching.proves_new(self.clauses[number], self.values[number], self.target)
         ]
 
-    def _columns(self) -> dict[str, Column]:
+    def _new_columns(self) -> dict[str, Column]:
         """Return the new value of each column of the table, the kind of each change, and the number of its clause."""
         kinds = to_spark(self.target.schema)
         cast_columns: list[dict[str, Column]] = []
@@ -283,6 +301,7 @@ class _Choice:
 
     def _old_columns(self) -> dict[str, Column]:
         """Return the columns of a row of changes that describe the table's old row."""
+        # If the merge only inserts, the join has no columns of the table.
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")
         names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, SEQUENCE_NUMBER: ROW_NUMBER}
@@ -297,18 +316,18 @@ class _Choice:
             typed = [(column.cast(kinds[name].dataType), name) for column, name in old_ordering]
             old_columns[OLD_ORDER] = ordering_of(typed, self.target.schema)
         nothing = sf.lit(None)
-        opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
-        old_columns |= {f"{_WAS_OPEN}{name}": condition for name, condition in opens.items()}
+        placeholders = self._are_placeholders(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
+        old_columns |= {f"{_WAS_OPEN}{name}": condition for name, condition in placeholders.items()}
         if self._moves:
             # A row that moves leaves a delete behind, which has the old values of these.
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
             old_columns |= {f"{WAS}{name}": sf.col(of(TARGET, name)) for name in needed}
         return old_columns
 
-    def _marked(self, rows: DataFrame) -> DataFrame:
-        """Turn rows whose new values mark them as deletes into deletes at their old places.
+    def _with_marked_deletes(self, rows: DataFrame) -> DataFrame:
+        """Return rows in which new values that mark a delete make the row a delete at its old place.
 
-        An insert with such values changes nothing.
+        An insert with such values changes nothing, so the result lacks it.
         """
         marks = self.target.marks_of_deletes
         if not marks:
@@ -317,6 +336,7 @@ class _Choice:
         rows = rows.where(~(deleted & (change_kind == int(ClauseKind.INSERT))))
         columns = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(change_kind)}
         if self._moves:
+            # The delete is about the old row, so it gets back that row's key and partition values.
             roots = dict.fromkeys(map(root_of, self.target.place_fields))
             columns |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
         return rows.withColumns(columns)
@@ -339,11 +359,14 @@ class _Choice:
 
 def ordering_of(columns: Sequence[tuple[Column, str]], schema: pa.Schema) -> Column:
     """Return one comparable value of several ordering fields, given with their names; null is the least."""
-    return sf.struct(*(_comparable(column, find_field(schema, name)).alias(name) for column, name in columns))
+    return sf.struct(*(_in_order_of_hudi(column, find_field(schema, name)).alias(name) for column, name in columns))
 
 
-def _comparable(column: Column, field: pa.Field | None) -> Column:
-    """Return a value that Spark orders as Hudi orders the field: -0.0 below 0.0, and bytes as signed numbers."""
+def _in_order_of_hudi(column: Column, field: pa.Field | None) -> Column:
+    """Return a value that Spark orders as Hudi orders the field: -0.0 below 0.0, and bytes as signed numbers.
+
+    ``field`` is None if the schema lacks the field; its values are returned as they are.
+    """
     data_type = pa.null() if field is None else field.type
     if pa.types.is_floating(data_type):
         # Spark treats -0.0 and 0.0 as equal; ``Double.compareTo`` orders -0.0 below 0.0.

@@ -34,7 +34,7 @@ _ROLE = "_pyhudi_role"
 
 
 def count(changes: MergeChanges) -> ChangedRows:
-    """Count changed rows, in one job or two, and refuse those that one write cannot carry out.
+    """Return the counts of changed rows, made in one job or two, and refuse rows that one write cannot carry out.
 
     ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
     several rows, and `OlderRowError` if a new row is older than the row that it replaces.
@@ -50,7 +50,7 @@ def count(changes: MergeChanges) -> ChangedRows:
 
 
 def _count_in_this_process(changes: MergeChanges) -> ChangedRows | None:
-    """Count few rows in this process: Spark's plan of a shuffle takes longer than all other steps of a small merge.
+    """Return the counts of few rows, made in this process: Spark's shuffle takes longer than the rest of a small merge.
 
     None if rows must be compared by their ordering values, which only Spark does.
     """
@@ -85,6 +85,7 @@ def _entries(changes: MergeChanges) -> DataFrame:
             (sf.when(comes, sf.col(NEW_ORDER)) if ordered else nothing).alias(NEW_ORDER),
             (sf.when(goes, sf.col(OLD_ORDER)) if ordered else nothing).alias(OLD_ORDER),
             (comes & ~sf.col(PROVEN)).alias(PROVEN),
+            # The two entries of a row that moves count it already.
             (shifted if role is single_role else sf.lit(False)).alias("shifted"),
         ]
 
@@ -103,6 +104,7 @@ def _places(changes: MergeChanges) -> DataFrame:
     """Return for each place what happens there, with the rows and values by which `_totals` finds conflicts."""
     role = sf.col(_ROLE)
     counts = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
+    # Under a global index the key alone is the place; an error names a partition, too.
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]
     # OLDER compares a row that stays with its old version; `_totals` compares a row that enters with the replaced row.
     return (
@@ -126,6 +128,8 @@ def _places(changes: MergeChanges) -> DataFrame:
 
 def _totals(places: DataFrame) -> DataFrame:
     """Return one row: the sums, and the first place of each kind of conflict."""
+    # ``several``: a place has more than one change of its old row. ``twice``: it has several old rows. ``replaced``: a
+    # row comes to it, and its old row goes or leaves.
     changes, goes = sf.col("stays") + sf.col("leaves"), sf.col("goes")
     several = (changes > 0) & (changes + goes > 1)
     twice = ~sf.col("first_row").eqNullSafe(sf.col("last_row"))

@@ -55,12 +55,16 @@ def as_column(value: Value, what: str) -> Column:
 def with_fields(
     column: str | Column, data_type: pa.DataType, new_values: Mapping[tuple[str, ...], Value], what: str
 ) -> Column:
-    """Return a struct with other values in fields, given by their paths; other fields of a null struct are null."""
+    """Return a struct with other values in fields, given by their paths; other fields of a null struct are null.
+
+    ``column`` is the struct, of the type ``data_type``, and ``what`` names the values in an error.
+    """
     column = as_column(column, what)
     fields = []
     for field in children(data_type):
         inner = {path[1:]: value for path, value in new_values.items() if path[0] == field.name}
         stored_value = column.getField(field.name)
+        # A path that is empty now was that of this field; a longer path leads into it.
         if () in inner:
             new_value = as_column(inner[()], what)
         else:
@@ -86,7 +90,8 @@ def cast_values(
     """Return values in the types of their columns; a value that its column cannot hold fails the query.
 
     With ``spark.sql.ansi.enabled=false`` Spark's own cast wraps large numbers and turns other text into null. pyhudi's
-    result must not depend on that setting. Raises `MissingColumnError` for a column that ``frame`` lacks, and
+    result must not depend on that setting. ``kinds`` has the types of the table's columns; ``what`` names the values in
+    an error. Raises `MissingColumnError` for a column that ``frame`` lacks, and
     `SchemaMismatchError` if Spark has no cast, or would cast a struct by position.
     """
     # One call names all columns: each call to Spark's own process takes as long as the work behind it.
@@ -95,7 +100,7 @@ def cast_values(
     cast: dict[str, Column] = {}
     for field in value_fields:
         column_type = kinds[field.name].dataType
-        if not _fits(field.dataType, column_type):
+        if not _may_cast(field.dataType, column_type):
             raise SchemaMismatchError(
                 f"{what} gives the column {field.name!r} of the table {table}, of the type "
                 f"{column_type.simpleString()}, a value of the type {field.dataType.simpleString()}, which it cannot "
@@ -142,7 +147,7 @@ def _cast(value: Column, from_type: T.DataType, to_type: T.DataType, error_start
 
 
 def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
-    """Return a nested value with the values inside of it cast one by one; `_fits` says that both have one shape."""
+    """Return a nested value with the values inside of it cast one by one; `_may_cast` says that both have one shape."""
     if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
         fields = [
             _cast(value.getField(field.name), field.dataType, other.dataType, error_start).alias(other.name)
@@ -155,6 +160,7 @@ def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, erro
     if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
         kinds = from_type.valueType, to_type.valueType
         return sf.transform_values(value, lambda _, item: _cast(item, *kinds, error_start))
+    # No other type has values inside.
     return value.cast(to_type)
 
 
@@ -171,25 +177,31 @@ def _casts_floats_to_integers(from_type: T.DataType, to_type: T.DataType) -> boo
 
 
 def _always_fits(from_type: T.DataType, to_type: T.DataType) -> bool:
-    """Return whether a cast keeps every value; Spark casts nested types by its own rules."""
+    """Return whether a cast needs no check, because it keeps every value.
+
+    Spark casts nested types by its own rules, so they need none here. A null, and text of any value, always fit.
+    """
     if isinstance(from_type, (T.NullType, *_NESTED)) or isinstance(to_type, (T.StringType, T.BinaryType)):
         return True
     kinds = [type(from_type), type(to_type)]
     return all(kind in _WIDER for kind in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
 
 
-def _fits(from_type: T.DataType, to_type: T.DataType) -> bool:
-    """Return whether a cast keeps the names of fields: Spark casts structs by position."""
+def _may_cast(from_type: T.DataType, to_type: T.DataType) -> bool:
+    """Return whether Spark may cast a value: no scalar to a nested type or back, and no struct to one of other fields.
+
+    Spark casts structs by position, so the names of their fields must be equal, apart from case, and in the same order.
+    """
     if isinstance(from_type, T.NullType) or (not isinstance(from_type, _NESTED) and not isinstance(to_type, _NESTED)):
         return True
     if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
         names: list[Sequence[str]] = [[name.lower() for name in kind.names] for kind in (from_type, to_type)]
         pairs = zip(from_type.fields, to_type.fields, strict=False)
-        return names[0] == names[1] and all(_fits(field.dataType, other.dataType) for field, other in pairs)
+        return names[0] == names[1] and all(_may_cast(field.dataType, other.dataType) for field, other in pairs)
     if isinstance(from_type, T.ArrayType) and isinstance(to_type, T.ArrayType):
-        return _fits(from_type.elementType, to_type.elementType)
+        return _may_cast(from_type.elementType, to_type.elementType)
     if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
-        return _fits(from_type.keyType, to_type.keyType) and _fits(from_type.valueType, to_type.valueType)
+        return _may_cast(from_type.keyType, to_type.keyType) and _may_cast(from_type.valueType, to_type.valueType)
     return False
 
 
@@ -201,8 +213,8 @@ def by_number(choices: Sequence[tuple[Value, Column, int]], number: Column) -> C
     numbers: dict[Any, tuple[Column, list[int]]] = {}
     for value, column, choice_number in choices:
         numbers.setdefault(value if isinstance(value, str) else id(value), (column, []))[1].append(choice_number)
-    # The commonest value needs no condition of its own.
-    *rarer_choices, (default, _) = sorted(numbers.values(), key=lambda found: -found[1][0])
+    # The value of the least number needs no condition of its own: most rows take the first clause.
+    *rarer_choices, (default, _) = sorted(numbers.values(), key=lambda choice: -choice[1][0])
     chosen = default
     for column, places in rarer_choices:
         chosen = sf.when(number.isin(places), column).otherwise(chosen)

@@ -55,7 +55,10 @@ class Match:
     by_place: bool = False
 
     def keeps_place(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
-        """Return whether the rows that a clause updates certainly keep their keys and partitions."""
+        """Return whether the rows that a clause updates certainly keep their keys and partitions.
+
+        ``values`` has the new value of each column of the table.
+        """
         is_matched = clause.side is Side.MATCHED
         return all(
             is_column(values[root], TARGET, root)
@@ -64,7 +67,10 @@ class Match:
         )
 
     def proves_new(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
-        """Return whether the table certainly holds no row where a clause inserts a row into a named partition."""
+        """Return whether the table certainly holds no row where a clause inserts a row into a named partition.
+
+        ``values`` has the new value of each column; the key and the partition must come from the source unchanged.
+        """
         roots = map(root_of, target.place_fields)
         return (
             clause.kind is ClauseKind.INSERT
@@ -74,15 +80,19 @@ class Match:
 
 
 def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Match]:
-    """Return the source, with computed keys if rows match by these, and how its rows match rows of the table."""
+    """Return the source, with computed keys if rows match by these, and how its rows match rows of the table.
+
+    ``on`` may be a condition as SQL text or Column, one or several names of columns, or None for the computed keys.
+    """
     if on is None:
-        return _by_key(source, target)
+        return _matched_by_key(source, target)
     if isinstance(on, Column):
+        # pyhudi does not look into a Column, so it knows no columns that are equal in matches.
         return source, Match(on, frozenset())
     if isinstance(on, str):
         if on in target.schema.names:
-            return source, _by_columns(source, [on], target)
-        equal = _equalities(on, target)
+            return source, _matched_by_columns(source, [on], target)
+        equal = _names_of_equalities(on, target)
         same_columns, exact = _same_columns(source, equal or (), target)
         condition = as_column(on, "The condition by which rows match")
         by_place = equal is not None and _is_of_places(equal, target)
@@ -93,7 +103,7 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
             f"Rows are to match by {on!r}, which names no columns.",
             "Give a condition such as 'source.id = target.id', names of columns, or nothing for the key.",
         )
-    return source, _by_columns(source, names, target)
+    return source, _matched_by_columns(source, names, target)
 
 
 def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[str], list[str]]:
@@ -107,7 +117,7 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
     elif isinstance(on, Column):
         return [], []
     elif isinstance(on, str) and on not in target.schema.names:
-        equal = {part: _equalities(part, target) for part in conjuncts(on)}
+        equal = {part: _names_of_equalities(part, target) for part in conjuncts(on)}
         names = [name for found in equal.values() for name in found or ()]
         other_conditions = [part for part, found in equal.items() if found is None]
     else:
@@ -136,7 +146,10 @@ def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Val
 
 
 def has_name(target: MergeTarget) -> Column:
-    """Return whether all partition values of a row are present: rows with absent values share one partition."""
+    """Return a condition that holds for rows whose partition values are all present.
+
+    Rows with absent values share one partition. An empty text counts as absent.
+    """
     presence = [sf.lit(True)]
     for name in target.config.partition_fields:
         column = sf.col(name)
@@ -147,8 +160,8 @@ def has_name(target: MergeTarget) -> Column:
     return reduce(Column.__and__, presence)
 
 
-def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
-    """Match rows by the keys and partition paths that a write computes for them."""
+def _matched_by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
+    """Return the source with the keys and partition paths that a write computes, and the match by these."""
     keyed = spelled(source, target)
     names = {KEY: RECORD_KEY} if target.is_global else {KEY: RECORD_KEY, PATH: PARTITION_PATH}
     condition = reduce(
@@ -182,8 +195,8 @@ def _nested_column(root: str, name: str) -> Column:
     return reduce(Column.__getitem__, name.split(".")[1:], sf.col(root))
 
 
-def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> Match:
-    """Match rows by columns that both sides have under one name."""
+def _matched_by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> Match:
+    """Return the match by columns that both sides have under one name, in any case."""
     names = [target.column(name, "What rows are to match by") for name in names]
     source_names = {name.lower() for name in source.columns}
     absent_names = [name for name in names if name.lower() not in source_names]
@@ -210,7 +223,7 @@ def _names_to_match(on: On) -> list[str]:
     return list(on) if isinstance(on, Iterable) else []
 
 
-def _equalities(text: str, target: MergeTarget) -> list[str] | None:
+def _names_of_equalities(text: str, target: MergeTarget) -> list[str] | None:
     """Return the columns of a condition that only equates columns of the same name; None for any other condition."""
     names = []
     for part in _AND.split(text):
@@ -226,7 +239,11 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
 
 
 def _same_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
-    """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
+    """Return which compared columns are equal and of one type, and whether rows that do not match have other places.
+
+    ``names`` are the compared columns. The second result is true if these are all columns that make the key and the
+    partition, and if the table gives different values of them different keys and paths.
+    """
     source_types = {field.name: field.dataType for field in source.schema.fields}
     table_types = to_spark(target.schema)
     matched_fields = target.matched_fields

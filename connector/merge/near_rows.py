@@ -68,7 +68,8 @@ class NearRows:
     ) -> NearRows | None:
         """Return the rows that may match a source, as `match` returns it; ``columns`` are its columns before that.
 
-        None if keys do not tell these rows: a clause is about rows without a match, or `on` does not equate the key.
+        None if keys do not tell these rows: a clause is about rows without a match, or `on` does not equate the key. If
+        there are too many keys, the result has no rows, and the merge scans the table.
         """
         shown_rows = target.rows_to_show
         if any(clause.side is Side.BY_SOURCE for clause in clauses):
@@ -94,14 +95,19 @@ class NearRows:
             # Any numbers tell rows of one key apart. The stored texts, which differ in each row, are slow to read.
             rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE_NUMBER))
         is_few = max(count, len(sought_keys)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
-        return cls(checkpoint, rows, values, values.num_rows == count and not sought_keys.by, is_few)
+        # `values` lacks source rows with a null, and keys sought by some of their columns alone are not whole keys.
+        is_whole = values.num_rows == count and not sought_keys.by
+        return cls(checkpoint, rows, values, is_whole, is_few)
 
     def hinted(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table, which a join sends to all its tasks if they are few."""
         return sf.broadcast(rows) if self.is_few else rows
 
     def holds(self, target: MergeTarget, clauses: Sequence[Clause], values: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether each row that the table has in the place of an insert is among the rows."""
+        """Return whether each row that the table has in the place of an insert is among the rows.
+
+        ``values`` has, for each clause, the new value of each column.
+        """
         return (
             self.rows is not None
             and self.is_whole
@@ -135,6 +141,7 @@ class _EqualColumns:
         if on is None:
             return cls(tuple(names), None)
         config, schema = shown_rows.snapshot.config, shown_rows.snapshot.schema
+        # Without values of the whole key, values of the columns that are hashed still give the buckets.
         keys = key_columns(config, schema, names) or hashed_columns(config, schema, names)
         return None if keys is None else cls(tuple(names), tuple(keys))
 
@@ -142,11 +149,12 @@ class _EqualColumns:
         """Return the values of the rows that may match, with their computed keys if they have such."""
         computed = [] if self.keys is not None else [KEY, PATH]
         needed = [sf.col(KEY)] if self.keys is None else [sf.col(quoted(name)) for name in self.names]
+        # A null equals nothing, so a row with a null has no match.
         has_values = reduce(Column.__and__, (column.isNotNull() for column in needed))
         return source.where(has_values).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
 
     def keys_to_read(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
-        """Return the record keys of the source's values; None if these do not give the table's keys."""
+        """Return the record keys of ``values``, the result of `values`; None if these do not give the table's keys."""
         if self.keys is None:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
@@ -164,7 +172,10 @@ def _count(rows: DataFrame) -> int:
 def _read_columns(
     target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str], on: On, snapshot: Snapshot
 ) -> pa.Schema:
-    """Return the columns of the table that the merge may need: those that some expression may name."""
+    """Return the columns of the table that the merge may need: those that some expression may name.
+
+    ``columns`` are the source's own columns, and ``on`` is how rows match.
+    """
     schema = snapshot.schema
     expressions: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
     for clause in clauses:

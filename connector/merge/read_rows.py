@@ -81,6 +81,7 @@ class MergeReads:
     def of_values(self, values: pa.Table) -> MergeReads:
         """Return what is read, given the values of all source rows that may match."""
         if self.match_predicates is None:
+            # No clause is about matches, so the values say nothing of what is read.
             return self
         # No row of the source can have a match.
         if not values.num_rows:
@@ -97,7 +98,9 @@ class MergeReads:
             return source
         least = [sf.min(quoted(name)).alias(f"{_LEAST}{name}") for name in self.columns]
         greatest = [sf.max(quoted(name)).alias(f"{_GREATEST}{name}") for name in self.columns]
-        unnamed = [] if self.places is None else [_unnamed(name).alias(f"{_UNNAMED}{name}") for name in self.columns]
+        unnamed = (
+            [] if self.places is None else [_any_unnamed(name).alias(f"{_UNNAMED}{name}") for name in self.columns]
+        )
         return source.observe(self.bounds, *least, *greatest, *unnamed)
 
     def rows(self) -> tuple[ReadRows, ...]:
@@ -114,12 +117,12 @@ class MergeReads:
         return (*self.by_source, ReadRows((*self.match_predicates, *bounds), self.absence))
 
     def _of_times(self, name: str) -> bool:
-        """Return whether the column is one of a partition that holds rows of many values."""
+        """Return whether rows of many values of the column share a partition, as in a partition for each day."""
         return self.places is not None and not self.places.names_places(name, pa.chunked_array([], pa.null()))
 
 
-def _unnamed(name: str) -> Column:
-    """Return whether a value of a source is null, or a text that names no partition."""
+def _any_unnamed(name: str) -> Column:
+    """Return an aggregate: whether any value of a source's column is null, or a text that names no partition."""
     column = sf.col(quoted(name))
     return sf.max(column.isNull() | column.cast("string").isin(*UNNAMED))
 
@@ -136,13 +139,14 @@ def _noted_bounds(bounds: Observation) -> Mapping[str, Any]:
     """Return the values that Spark noted; none if its plan left the source out, as beside an empty table."""
     answers: list[Mapping[str, Any]] = []
 
-    def ask() -> None:
+    def get_bounds() -> None:
+        """Put what Spark noted into ``answers``; a thread runs this, as Spark may never answer."""
         try:
             answers.append(bounds.get)
         except Exception:
             logger.debug("Spark noted no bounds of the source of a merge", exc_info=True)
 
-    thread = Thread(target=ask, daemon=True)
+    thread = Thread(target=get_bounds, daemon=True)
     thread.start()
     thread.join(_WAIT_S)
     return answers[0] if answers else {}

@@ -44,7 +44,7 @@ class MergeTarget(ChangedTable):
         return [*flag, sf.col(marker.field).cast("string").eqNullSafe(marker.value)]
 
     def left_open(self, name: str, value: Column) -> Column | None:
-        """Return whether a value of a column is a placeholder for the stored value; None if the column has none.
+        """Return the condition that a value of a column is a placeholder for the stored value; None if it has none.
 
         The columns of keys, partitions and order have none, nor has the delete flag.
         """

@@ -15,7 +15,10 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def with_spark(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
-    """Return an Arrow table of texts as a DataFrame; if empty, with an explicit schema, for Spark Connect."""
+    """Return an Arrow table of texts as a DataFrame, and a DataFrame as it is.
+
+    An empty table gets an explicit schema, for Spark Connect.
+    """
     if not isinstance(table, pa.Table):
         return table
     if table.num_rows:
@@ -45,5 +48,5 @@ def as_array(table: pa.Table, name: str) -> pa.StringArray:
 
 
 def counts_by_name(names: Any, counts: Any) -> dict[str, int]:
-    """Return counts by the names in another column."""
+    """Return a dict of the values of the Arrow column ``counts`` by the names in the Arrow column ``names``."""
     return dict(zip(names.to_pylist(), counts.to_pylist(), strict=True))  # O(partitions)

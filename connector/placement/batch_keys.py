@@ -39,6 +39,7 @@ class BatchKeys:
         if settings.batch is None or not target.exists:
             return None
         index = lookup_for(target.config, settings.lookup)
+        # Another batch follows, so the keys that this batch learns are of use.
         keys = None if index is None else keys_of_write(target.table, index, fills=True)
         return None if keys is None else cls(keys)
 
@@ -68,7 +69,10 @@ class BatchKeys:
         self.keys.complete()
 
     def _note_successor(self, rule: SliceRule, group: FileGroupId, stats: list[WriteStat]) -> None:
-        """Know the slice that a commit made of a known one, if it has the same keys."""
+        """Note the keys of the slice that a commit made of a known slice, if it has the same keys.
+
+        ``stats`` are those of the files that the commit wrote to the file group.
+        """
         slice_before = self.slices.get(group)
         keys = None if slice_before is None else self.keys.keys_of(slice_before)
         if slice_before is None or keys is None:
@@ -82,6 +86,7 @@ class BatchKeys:
             # An append keeps the keys if the batch has no others.
             keeps_keys = group.partition_path not in self.partitions_of_new_keys
         else:
+            # The new base file has the keys of the old one, unless log files or the commit added or deleted rows.
             keeps_keys = not (slice_before.logs or stats[0].num_inserts or stats[0].num_deletes)
         if keeps_keys:
             self.keys.written[SliceName.of(slice_after)] = keys

@@ -26,12 +26,17 @@ _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 
 
 def places(df: DataFrame, wish: Placing, *, needs_whole_groups: bool = False) -> bool:
-    """Return whether to place rows; with ``needs_whole_groups`` tasks write nothing of rows that are not placed."""
+    """Return whether to place rows; ``wish`` is the user's option.
+
+    With ``needs_whole_groups``, tasks cannot write rows that are not placed, so the commit would write all of them.
+    """
     if wish != "auto":
         return wish == "always"
     cores = local_cores(df.sparkSession)
+    # The commit merges in as many threads as these cores could run tasks.
     if cores is not None and cores <= MOST_WORKERS and not needs_whole_groups:
         return False
+    # Fewer rows would not give each worker of the commit a task of Spark's least size.
     size = estimated_bytes(df)
     return size is None or size > MOST_WORKERS * _LEAST_OF_A_TASK
 

@@ -103,6 +103,7 @@ def colocate(
     settings = TableSettings(bucket_count=buckets, time_options=infer_zone(stored_table, {}))
     settings_with_number, notices = with_number_by_rule(stored_table, settings)
     warn_once(notices)
+    # Apache Hudi records neither the index nor the number of buckets; the arguments and the files tell them.
     adopted = AdoptedTable(settings_with_number, path)
     config, _ = adopted.changes_to(stored_table.config, lambda: infer_index(stored_table))
     if config.generates_keys:
@@ -123,8 +124,9 @@ def colocate(
 def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, number_to_text: bool) -> Placement:
     """Return the placement of rows whose key columns may differ in type from the table's.
 
-    ``tasks`` is an exact number; None lets Spark choose. Raises `SchemaMismatchError` for a type with another spelling
-    of keys, and `DuplicateColumnError` for two key columns of one name.
+    ``tasks`` is an exact number; None lets Spark choose. With ``number_to_text``, a key column of numbers may be one of
+    texts in the table. Raises `SchemaMismatchError` for a type with another spelling of keys, and
+    `DuplicateColumnError` for two key columns of one name.
     """
     table = seen.table
     undecided = Placement(table.config, None, tasks) if tasks else _adaptive_placement(df.sparkSession, table)
@@ -135,7 +137,10 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
 
 
 def with_numbers(placement: Placement, seen: SeenTable) -> Placement:
-    """Return the placement with the numbers of buckets of the moment; raises if they are unknown."""
+    """Return the placement with the numbers of buckets at the moment of ``seen``; raises if they are unknown.
+
+    A placement of a table without buckets is returned as it is.
+    """
     if not has_buckets(placement.config):
         return placement
     numbers = bucket_numbers(seen.table, seen.timeline)
@@ -156,7 +161,10 @@ def _refuse_columns_of_one_name(df: DataFrame, key_columns: list[str]) -> None:
 
 
 def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
-    """Return a placement into as many slots as Spark shuffles to, if adaptive execution joins small slots."""
+    """Return a placement into as many slots as Spark shuffles to, if adaptive execution joins small slots.
+
+    Otherwise each slot has a task of its own, and `default_tasks` gives their number.
+    """
     adaptive = "spark.sql.adaptive."
     if "false" in {spark.conf.get(adaptive + setting) for setting in ("enabled", "coalescePartitions.enabled")}:
         return Placement(table.config, None, default_tasks(spark, table))
@@ -197,6 +205,7 @@ def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> D
         slot = _slot_column(placement)
     if slot is None:
         return _place_through_python(df, placement)
+    # Since Spark 4.1 a slot can be the number of a partition; before, and if Spark chooses, Spark hashes an integer.
     if placement.exactly and hasattr(type(df), "repartitionById"):
         return df.repartitionById(placement.tasks, slot.cast("int"))
     # As a column, the expression would make the stage's generated method too large for Java's JIT compiler.
@@ -205,7 +214,7 @@ def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> D
 
 
 def _by_hash(df: DataFrame, placement: Placement, integer: Column | str) -> DataFrame:
-    """Return rows shuffled by an integer, into exactly the placement's tasks or as Spark chooses."""
+    """Return rows shuffled by a column of integers, into exactly the placement's tasks or as Spark chooses."""
     return df.repartition(placement.tasks, integer) if placement.exactly else df.repartition(integer)
 
 
@@ -236,6 +245,7 @@ def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
 
 def integers_by_slot(tasks: int) -> Slots:
     """Return for each of ``tasks`` slots an integer that Spark's hash partitioning sends there."""
+    # -1 marks a slot without an integer yet.
     integers = np.full(tasks, -1, np.int32)
     start = 0
     while (integers < 0).any():

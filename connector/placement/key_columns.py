@@ -32,6 +32,7 @@ _FIELDS = [StructField(KEY, StringType()), StructField(PATH, StringType())]
 
 def has_arrow_udf(df: DataFrame) -> bool:
     """Return whether this Spark (4.1 or later) has Python functions over Arrow columns."""
+    # `repartitionById` is new in Spark 4.1, too.
     return hasattr(type(df), "repartitionById")
 
 

@@ -120,9 +120,9 @@ class KeyRanges:
 
     @classmethod
     def of(cls, keyed: DataFrame, table: str) -> KeyRanges:
-        """Count the keys of each partition, by running the rows' query.
+        """Return the partitions of rows that have the columns `KEY` and `PATH`, by running the rows' query.
 
-        Raises `PartitionValueError` for an unsafe path.
+        ``table`` is the path of the table, for the `PartitionValueError` that refuses an unsafe partition path.
         """
         key = sf.col(KEY)
         aggregates = [sf.count(key).alias(_ROWS), sf.min(key).alias(_LEAST), sf.max(key).alias(_GREATEST)]
@@ -169,6 +169,8 @@ class FoundKeys:
     Attributes:
         keys: Partition path, key, and file id; null if the table lacks the key.
         new_counts: The number of keys that the table lacks, by partition path.
+        groups: The number of file groups that contain keys.
+        figures: The costs of the lookup.
         is_resolved: Whether ``keys`` also names each row's target partition, null for none, and whether the row leaves
             its own partition.
         moves: Whether rows may leave their partition.
@@ -281,6 +283,7 @@ class KeyLookup:
         Tasks look few keys up. Spark joins many keys with the keys of the table's files.
         """
         if not isinstance(self.index, TableLookup):
+            # Tasks query an outside index themselves, so this process knows no costs of the lookup.
             task = AskTask(self.seen, self.index)
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
         batch_keys = None if self.work.batch_keys is None else self.work.batch_keys.keys
@@ -291,7 +294,7 @@ class KeyLookup:
         return None if places is None else self._search_other_partitions(places, spread)
 
     def _look_up_by_tasks(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
-        """Look keys up by tasks, a file group each, and note what they find for the stream's next batch."""
+        """Return the places of few keys, which tasks look up; ``batch_keys`` notes them for the stream's next batch."""
         unique_pairs = pairs.toArrow()
         rows = KeyedRows(as_array(unique_pairs, KEY), as_array(unique_pairs, PATH).dictionary_encode())
         tags = spread.tag(rows)
@@ -302,9 +305,13 @@ class KeyLookup:
         return KeyPlaces(places, tags.figures, repeating)
 
     def _join_in_spark(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
-        """Let Spark join keys with those of the files whose ranges overlap them; None if it cannot read all files."""
+        """Return the places of keys by a join with the keys of the files whose key ranges overlap theirs.
+
+        None if this Spark cannot read all files.
+        """
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
+            # The row of a key may be in any partition.
             file_slices = view.all_slices()
             spans = dict.fromkeys((file_slice.partition_path for file_slice in file_slices), self.ranges.between)
         else:
@@ -317,7 +324,7 @@ class KeyLookup:
         candidates = spread.overlapping(file_slices, spans)
         figures = LookupFigures(len(file_slices), len(candidates))
         if not candidates:
-            return KeyPlaces(pairs.withColumns({HOME: _null(), GROUP: _null()}), figures)
+            return KeyPlaces(pairs.withColumns({HOME: _null_text(), GROUP: _null_text()}), figures)
         between = self.ranges.between
         keys = table_keys(pairs.sparkSession, candidates, self.seen, between, in_python=has_arrow_batches())
         if keys is None:
@@ -325,7 +332,7 @@ class KeyLookup:
             return None
         joined = pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left") if is_global else None
         joined = pairs.join(keys, [PATH, KEY], "left") if joined is None else joined
-        # A file may contain a key twice.
+        # A file may contain a key twice. Rows in log files do not count as repeats: a log file may update a key again.
         names = [PATH, KEY, *([HOME] if is_global else []), GROUP]
         if not self.work.counts:
             return KeyPlaces(joined.select(*names).distinct(), figures)
@@ -343,6 +350,7 @@ class KeyLookup:
             return places
         pairs = self.work.keep(cast("DataFrame", places.pairs))
         absent = pairs.where(sf.col(GROUP).isNull()).select(KEY, PATH)
+        # A key above the limit shows that there are too many; a test may set the limit below 0.
         few_absent = absent.limit(max(FEW_KEYS, 0) + 1).toArrow()
         if not few_absent.num_rows:
             return replace(places, pairs=pairs)
@@ -354,6 +362,7 @@ class KeyLookup:
         spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.ranges.between)
         candidates = spread.overlapping(slices, spans)
         example = str(few_absent.column(KEY)[0].as_py())  # one value, for the error
+        # An option limits how many files a write may read only to refuse keys of other partitions.
         if len(candidates) > index.settings.most_elsewhere:
             raise index.too_many(f"more than {FEW_KEYS:,}", example, view)
         if candidates:
@@ -382,15 +391,16 @@ def count_keys(keys: DataFrame | pa.Table, partition_column: str) -> tuple[dict[
     else:
         by_group = keys.groupBy(partition_column, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
     absent = by_group.filter(pc.is_null(by_group.column(GROUP)))
+    # The third column has the numbers of keys.
     return counts_by_name(absent.column(partition_column), absent.column(2)), by_group.num_rows - absent.num_rows
 
 
 def has_copies(keys: DataFrame | pa.Table, key_columns: list[str]) -> bool:
-    """Return whether some key is there for several file groups."""
+    """Return whether a key, by the columns ``key_columns``, has several rows in ``keys``: one for each file group."""
     if isinstance(keys, pa.Table):
         return bool(keys.group_by(key_columns).aggregate([]).num_rows < keys.num_rows)
     return bool(keys.groupBy(*key_columns).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
 
 
-def _null() -> Column:
+def _null_text() -> Column:
     return sf.lit(None).cast("string")

@@ -76,7 +76,7 @@ def path_text(placement: Placement, schema: StructType, row_types: pa.Schema, ta
         casts_alike = pa.types.is_date(row_types.field(field).type) or schema[field].dataType == StringType()
         # A column name that Hudi permits needs no escaping within an SQL string.
         column_text = (
-            _text_of_column(field, row_types, table_types, casts_alike=casts_alike) if is_avro_name(field) else None
+            _column_as_text(field, row_types, table_types, casts_alike=casts_alike) if is_avro_name(field) else None
         )
         if column_text is None:
             return None
@@ -93,10 +93,11 @@ def _key_text(placement: Placement, schema: StructType, row_types: pa.Schema, ta
         if field not in row_types.names or field not in table_types.names or not is_avro_name(field):
             return None
         casts_alike = pa.types.is_boolean(row_types.field(field).type) or schema[field].dataType == StringType()
-        text = _text_of_column(field, row_types, table_types, casts_alike=casts_alike)
+        text = _column_as_text(field, row_types, table_types, casts_alike=casts_alike)
         if text is None:
             return None
         texts.append(text)
+    # The key is the text of its only column, or ``name:text`` for each column, separated by commas.
     if len(texts) == 1 and not config.names_key_field:
         return f"nullif({texts[0]}, '')"
     parts = [
@@ -107,7 +108,7 @@ def _key_text(placement: Placement, schema: StructType, row_types: pa.Schema, ta
     return f"if({any_text}, concat({', '.join(parts)}), null)"
 
 
-def _text_of_column(field: str, row_types: pa.Schema, table_types: pa.Schema, *, casts_alike: bool) -> str | None:
+def _column_as_text(field: str, row_types: pa.Schema, table_types: pa.Schema, *, casts_alike: bool) -> str | None:
     """Return the text of a key or partition column as SQL; None if only Python can compute it.
 
     ``casts_alike`` says that Spark casts the column to the same text as pyhudi does.
@@ -120,6 +121,7 @@ def _text_of_column(field: str, row_types: pa.Schema, table_types: pa.Schema, *,
         return text
     if not fits_by_value(row_type, table_type) or not (casts_alike or pa.types.is_integer(row_type)):
         return None
+    # A value fails the query unless its text is the same after a cast to the type of the table's column.
     number = f"try_cast({quoted(field)} as {sql_name(table_type)})"
     error = strange_value(field, row_type, table_type, _SHOWN if pa.types.is_integer(row_type) else f"'{_SHOWN}'")
     text_before, text_after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))

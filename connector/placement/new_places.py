@@ -47,7 +47,7 @@ class Places:
         """
         if not (self.shares or self.repeating):
             return rows.withColumn(FILE_GROUP, _group_or_new(file_id, sf.lit(FIRST_NEW)))
-        joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
+        joined = rows.join(rows.sparkSession.createDataFrame(self._groups_by_path()), PATH, "left")
         # Any hash is suitable, if all tasks of the write use the same hash.
         slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
         new_group = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
@@ -57,7 +57,7 @@ class Places:
             file_id = sf.when(is_rewritten, sf.concat(sf.lit(NEW_GROUP), file_id)).otherwise(file_id)
         return joined.withColumn(FILE_GROUP, _group_or_new(file_id, new_group)).drop(_BITS, _NAMES, _REWRITTEN)
 
-    def _table(self) -> pa.Table:
+    def _groups_by_path(self) -> pa.Table:
         """Return for each partition its file groups by slot, and the file ids whose groups get a new base file."""
         bits: list[int] = []
         names: list[str] = []
@@ -69,18 +69,20 @@ class Places:
         for path in paths:
             shares = self.shares.get(path)
             rewritten_ids.append(repeating.get(path, []))
-            # All new keys of such a partition go to its first new file group.
+            # The partition is here only for its groups with repeats. Its new keys go to its first new file group.
             if shares is None:
                 bits.append(1)
                 names += [FIRST_NEW, FIRST_NEW]
                 continue
+            # The prefix marks a group that gets a new base file. Without log files every group does; then only new ones
+            # have the mark.
             group_names = [
                 f"{NEW_GROUP}{share.number}"
                 if share.number is not None
                 else f"{NEW_GROUP if self.appends else ''}{share.file_id}"
                 for share in shares.shares
             ]
-            bits.append(_bits(len(group_names)))
+            bits.append(_bits_of_slots(len(group_names)))
             names += [group_names[code] for code in _shares_of_slots(shares, bits[-1])]
             rewritten_ids[-1] += [share.file_id for share in shares.shares if share.number is None]
         offsets = np.cumsum([0, *(1 << bit for bit in bits)]).astype(np.int32)
@@ -100,7 +102,7 @@ def _group_or_new(file_id: Column | None, new_group: Column) -> Column:
 
 
 def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
-    """Return the share of each slot: that of the hash in its middle."""
+    """Return for each of ``2 ** bits`` slots the position of its share: the share of the hash in the slot's middle."""
     if len(dealt.shares) == 1:
         return [0] * (1 << bits)
     slots = np.arange(1 << bits, dtype=np.uint64)
@@ -108,7 +110,7 @@ def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
     return [int(code) for code in dealt.take(middles)]
 
 
-def _bits(shares: int) -> int:
+def _bits_of_slots(shares: int) -> int:
     """Return the bits of the hash that select a slot among those of so many shares."""
     # At least one bit, because Java ignores a shift by 64.
     return 1 if shares == 1 else min((shares - 1).bit_length() + _SLOTS_BITS, _MOST_BITS)

@@ -45,11 +45,14 @@ def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:
         return keyed
     fields = config.record_key_fields
     texts = text_keys(keyed, fields)
+    # Texts that stand for null and for an empty text in a key.
     may_share = [column.isin(NULL_KEY, EMPTY_KEY) for column in texts.values()]
     for name, column in texts.items():
+        # A key is ``a:1,b:2``, so a text with ``,b:`` in it can make the key of other texts.
         may_share += [column.contains(f",{later}:") for later in fields[fields.index(name) + 1 :]]
     if not may_share:
         return keyed
+    # A delete adds no row.
     live = ~sf.coalesce(sf.col(IS_DELETED), sf.lit(False)) if IS_DELETED in keyed.columns else sf.lit(True)
     if config.delete_marker is not None and config.delete_marker.field in keyed.columns:
         marker = sf.col(quoted(config.delete_marker.field)).cast("string")

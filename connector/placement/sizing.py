@@ -49,7 +49,7 @@ def suggest_buckets(
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     if not isinstance(rows, int):
         frame, rows = rows, parquet_bytes(rows)
-        partitions = _partitions(frame, columns) if partition_by else partitions
+        partitions = _count_partitions(frame, columns) if partition_by else partitions
     elif partition_by:
         raise InvalidOptionError(
             "suggest_buckets() got a number of bytes with partition_by, but cannot count partitions without rows.",
@@ -63,11 +63,11 @@ def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: s
     size = parquet_bytes(rows)
     if not size:
         return None
-    partitions = _partitions(rows, partition_by) if partition_by else 1
+    partitions = _count_partitions(rows, partition_by) if partition_by else 1
     return sizing.suggest_buckets(size, partitions=partitions, table_type=table_type)
 
 
-def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
+def _count_partitions(rows: DataFrame, columns: Sequence[str]) -> int:
     return max(1, rows.select(*columns).distinct().count())
 
 

@@ -59,7 +59,10 @@ def slot_expression(placement: Placement, schema: StructType) -> Column | None:
 
 
 def _bucket_count(numbers: BucketNumbers, path: str) -> str | None:
-    """Return the number of buckets of a row's partition as SQL; None if only Python can find so many expressions."""
+    """Return the number of buckets of a row's partition as SQL; None if the rule is absent or has too many expressions.
+
+    ``path`` is SQL of the row's partition path.
+    """
     rule = numbers.rule
     if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
         return None
@@ -95,6 +98,7 @@ class _AlikeColumns:
         row_types, table_types = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
+            # Apache Hudi takes the values to hash out of the key, by these letters.
             if not all(field in schema.names for schema in (row_types, table_types)) or {",", ":"} & {*field}:
                 return None
             row_type, table_type = (schema.field(field).type for schema in (row_types, table_types))
@@ -121,7 +125,11 @@ class _AlikeColumns:
 
 
 def _digits_hash(number: str, bits: int) -> str:
-    """Return ``String.valueOf(number).hashCode()`` without its highest bit; null for null."""
+    """Return ``String.valueOf(number).hashCode()`` without its highest bit, as SQL; null for null.
+
+    ``number`` is SQL of a whole number of so many ``bits``. The module's docstring has the sum. Its terms are the
+    number, the number without its last digits, and the codes of the characters, which depend on the length alone.
+    """
     digits = _MOST_DIGITS[bits]
     low = _low_bits(number)
     terms = [f"if({number} < 0, {_MODULUS}L - {low}, {low})"]

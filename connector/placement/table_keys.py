@@ -78,7 +78,7 @@ def table_keys(
 def _keys_by_spark(
     spark: SparkSession, storage: Storage, file_slices: Sequence[FileSlice], between: tuple[str, str]
 ) -> DataFrame:
-    """Return the keys of base files by Spark's own Parquet reader."""
+    """Return the keys of base files by Spark's own Parquet reader, without keys outside ``between``."""
     files = pa.table(
         {
             FILE_NAME: pa.array([file_slice.base_file.name for file_slice in file_slices], pa.string()),
@@ -96,6 +96,7 @@ def _keys_by_spark(
     )
     # The line break separates the text that Spark appends.
     key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{error}\n")))
+    # A row without a key has to pass, so that it fails the query.
     in_range = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
     key_rows = keys.where(in_range).select(key.alias(KEY), FILE_NAME)
     return key_rows.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(

@@ -69,14 +69,19 @@ class TaggedRows:
 
 
 def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
-    """Return rows with their file groups; None if the commit has to look their keys up."""
+    """Return rows with their file groups; None if the commit has to look their keys up.
+
+    That is so if tasks cannot query the index or compute the keys, or if a decision about a key needs all its rows.
+    """
     index = work.index
     seen, moment = seen_moment(work.target.table, work.settings.origin.based_on)
     # Rows get the columns that the table has now, also if they were made from an older snapshot.
     newest = SeenTable.now(work.target.table) if work.settings.origin.based_on else seen
+    # Refuses key columns of a wrong type also if the commit looks the keys up.
     placement = placement_of(df, newest, number_to_text=work.settings.evolution.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION:
         return None
+    # Rows of one key in several partitions are compared in Python, and an outside index has a client in Python.
     through_python = index.is_global or not isinstance(index, TableLookup)
     if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
         left_to_the_commit(work.target.table.path)
@@ -93,11 +98,13 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     if work.looks_up or keeps_unique:
         # An outside index first learns of the writes that it missed.
         catch_up(index, work.target.table)
+    # Rows that replace partitions must not leave copies of their keys in others; the commit refuses or deletes those.
     if keeps_unique and lookup.ranges.rows and lookup.may_have_copies(keyed):
         return None
     # Under a global index, an insert too may fold rows of one key from different partitions.
     resolves = index.is_global and (work.looks_up or work.target.operation.rules.fold)
     if resolves and lookup.ranges.rows:
+        # A plan for rows of which, as for those of this lookup, a task has all of a file group.
         request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
         plan = plan_rows(request, work.target, newest.schema)
         found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).resolve(keyed)
@@ -106,6 +113,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     if found_keys is None and (work.looks_up or resolves):
         return None
     new_counts = lookup.ranges.counts if found_keys is None else found_keys.new_counts
+    # Without a view, new keys join no existing file group.
     view = seen.view if work.fills else None
     shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new_counts)
     groups = sum(len(share.shares) for share in shares.values()) + (0 if found_keys is None else found_keys.groups)
@@ -114,7 +122,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
         figures = replace(found_keys.figures, seconds=round(time.monotonic() - start, 3))
     repeating = found_keys.repeating if found_keys is not None and work.appends else frozenset[FileGroupId]()
     with_groups = _with_file_groups(keyed, found_keys, Places(shares, work.appends, repeating), lookup)
-    return TaggedRows(_together(with_groups, groups, placement), moment, figures)
+    return TaggedRows(_by_file_group(with_groups, groups, placement), moment, figures)
 
 
 def _with_file_groups(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
@@ -122,12 +130,14 @@ def _with_file_groups(keyed: DataFrame, found_keys: FoundKeys | None, places: Pl
     if found_keys is None:
         return places.with_file_groups(keyed)
     if found_keys.is_resolved:
-        return written_rows(_joined(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves)
-    return _joined(keyed, places.with_file_groups(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
+        return written_rows(
+            _joined_with_keys(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves
+        )
+    return _joined_with_keys(keyed, places.with_file_groups(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
 
 
-def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
-    """Return rows joined with the table of keys: one row for each file group that contains the key."""
+def _joined_with_keys(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
+    """Return rows joined with ``keys`` and their file groups: one row for each file group that contains the key."""
     error = PlacementError(
         f"Rows for the table {lookup.seen.table.path} have other keys now than at the lookup: their query does not "
         "give the same rows each time, and Spark ran it again.",
@@ -141,8 +151,11 @@ def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
     return joined.withColumn(FILE_GROUP, group)
 
 
-def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
-    """Return rows with those of each file group in one partition, without the columns of the lookup."""
+def _by_file_group(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
+    """Return rows with those of each file group in one Spark partition, without the columns of the lookup.
+
+    ``groups`` is the number of file groups that get rows.
+    """
     home = sf.coalesce(HOME, PATH) if HOME in rows.columns else sf.col(PATH)
     columns = [home, sf.expr(f"ltrim('{NEW_GROUP}', substring_index({FILE_GROUP}, '/', -1))")]
     # With a fixed number of tasks, Spark does not join small partitions.

@@ -56,25 +56,31 @@ class UniqueKeys:
         whether they were made of all rows of the key.
         """
         keep = self.lookup.work.keep
-        decided = keep(self._decided(keyed))
+        decided = keep(self._with_verdicts(keyed))
         winners = decided.where(_GOES).drop(_GOES)
         stays = sf.lit(False).alias(LEAVES)
         if self.tagger.seen is None:
+            # The write does not depend on the table's keys, so each row stays in its own partition.
             figures, repeating = LookupFigures(), frozenset[FileGroupId]()
             resolved = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
         else:
-            places, figures, repeating = self._places(winners)
+            places, figures, repeating = self._places_of_keys(winners)
             if self.lookup.work.settings.origin.of_stored and (repeating or has_copies(places, [KEY])):
                 return None
             resolved = self._resolved(winners, places)
+        # A row that loses against another row of its key gets no place, so it is not written.
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)
         keys = keep(resolved.union(lost))
         new_counts, groups = count_keys(keys.where(sf.col(HOME).isNotNull()), HOME)
         moves = self.tagger.plan.moves_rows
         return FoundKeys(keys, new_counts, groups, figures, is_resolved=True, moves=moves, repeating=repeating)
 
-    def _decided(self, keyed: DataFrame) -> DataFrame:
-        """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
+    def _with_verdicts(self, keyed: DataFrame) -> DataFrame:
+        """Return the columns that decide which row of a key wins, of one row for each key and path, with two flags.
+
+        ``_GOES`` says whether the row counts: always without a fold, else if it wins against the other rows of its key.
+        ``_DELETED`` says whether it is a delete.
+        """
         names = [quoted(name) for name in self.tagger.spec.deciding if name != RECORD_KEY and name in keyed.columns]
         # The lookup may have missed an uncounted key. Without an entry here, the write refuses its row.
         rows = keyed.where(sf.col(KEY).between(*self.lookup.ranges.between)).select(KEY, PATH, *names)
@@ -82,7 +88,7 @@ class UniqueKeys:
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
         return through(ordered, FoldTask(self.tagger), fields)
 
-    def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures, frozenset[FileGroupId]]:
+    def _places_of_keys(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures, frozenset[FileGroupId]]:
         """Return the partition and file id of each file group that contains a key, and the costs of the lookup.
 
         The third result is the file groups that contain a key several times.
@@ -119,6 +125,7 @@ class UniqueKeys:
     def _states_of_stored_rows(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
         """Return the states of stored rows that may move or have several places; None if no stored row matters."""
         plan = self.tagger.plan
+        # A stored row can win only by an ordering value, and be deleted without a new base file only in log files.
         if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None
         several = sf.count("*").over(Window.partitionBy(KEY, PATH)) > 1
@@ -126,6 +133,7 @@ class UniqueKeys:
         contested = pairs_with_places.where(~sf.col(_DELETED) & (sf.col(_SEVERAL) | (sf.col(PATH) != sf.col(HOME))))
         deciding_columns = [quoted(name) for name in winners.columns if name not in {KEY, PATH, _DELETED}]
         contested_rows = contested.select(HOME, GROUP, KEY, *deciding_columns)
+        # Without a fold a key may have several incoming rows; any of them finds the stored row.
         if not plan.folds:
             contested_rows = contested_rows.dropDuplicates([HOME, GROUP, KEY])
         ordered = contested_rows.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
@@ -134,7 +142,11 @@ class UniqueKeys:
 
 
 def with_homes(keys: DataFrame, places: Places) -> DataFrame:
-    """Return resolved keys with the file group of their rows, if any, and its partition."""
+    """Return resolved keys with the file group of their rows, and its partition in the column `HOME`.
+
+    The file group has its partition before it, with a slash, if that is not the row's own. It is ``_NOWHERE`` for a key
+    whose row is not written.
+    """
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
     placed = places.with_file_groups(by_home, sf.col(GROUP)).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)

@@ -72,7 +72,10 @@ def row_width(columns: pa.Schema) -> int:
 
 
 def wide_column(size: int, most: int, columns: pa.Schema) -> StructField | None:
-    """Return a column that, once dropped, brings the estimate of a scan down to ``most`` bytes; None if it is lower."""
+    """Return a column that, once dropped, brings the estimate of a scan down to ``most`` bytes; None if it is lower.
+
+    ``size`` is Spark's estimate for the files; it divides them among ``columns`` and the wide column by their widths.
+    """
     if size <= most:
         return None
     return StructField(WIDE, _wide_type(math.ceil(size / most * row_width(columns) / _BINARY)))
@@ -93,6 +96,7 @@ def _steps(factor: float, width: int) -> Iterator[int]:
     """Yield the numbers of fields of wide columns that together divide the estimate of rows of a width by a factor."""
     if factor <= 1:
         return
+    # A wide column of the most fields divides the estimate once; larger factors need several columns in a row.
     steps = max(1, math.ceil(math.log(factor) / math.log1p(_MOST_FIELDS * _BINARY / width)))
     factor_of_step = factor ** (1 / steps)
     for _ in range(steps):

@@ -82,12 +82,15 @@ def scan_files(
     """Return the rows of a snapshot, or of a part of it.
 
     ``by_source`` reads in Python the slices that it gets, those with logs, or all slices if it gets None. Files in
-    which no row satisfies all ``predicates`` may be skipped.
+    which no row satisfies all ``predicates`` may be skipped. ``part`` has the slices of some buckets, and a limit of
+    Spark's estimate of their bytes.
     """
     slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
     if part is None and not predicates:
+        # If a large table is read without a condition, a log line recommends one.
         advise_condition(snapshot, len(slices), _HOW)
     without_logs = [file_slice for file_slice in slices if not file_slice.logs]
+    # Spark would take too long to look up so many paths, so Python reads all files.
     if len(without_logs) > MOST_PATHS and not reads_lists(spark):
         return by_source(None)
     frames = (
@@ -108,6 +111,7 @@ def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
 
     Spark would put constants into the condition of a join, and join without a key then.
     """
+    # Spark cannot know that the element of the array is null, because the column ``id`` selects it.
     place = sf.col("id").cast("int")
     nulls = [sf.get(sf.array(sf.lit(None).cast(field.dataType)), place).alias(field.name) for field in schema]
     return spark.range(0).select(*nulls)
@@ -123,11 +127,13 @@ class _BaseFileScan:
 
     def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
         """Return the rows of base files; files whose types Spark converts otherwise than Apache Hudi are cast."""
+        # The commit times of an incremental query; None for a query of all rows.
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
         read_columns = pa.schema([*columns, *extra])
         wide = None
         if self.most is not None:
+            # Spark estimates rows at the bytes of their files times this factor.
             size = sum(file_slice.size for file_slice in slices) * float(value_of(self.spark, COMPRESSION))
             wide = wide_column(math.ceil(size), self.most, read_columns)
         direct_files: list[BaseFile] = []
@@ -150,6 +156,7 @@ class _BaseFileScan:
     def _scan(self, columns: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
         """Return the rows of files in these types; a wide column sets the estimate and is dropped."""
         schema, storage = StructType([*to_spark(columns), *([] if wide is None else [wide])]), self.snapshot.storage
+        # Spark, unlike the reader of pyhudi, does not compare the size of a file with the size that its commit states.
         check_listed(storage, files)
         sized_files = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= FEW or not reads_lists(self.spark):
@@ -167,6 +174,7 @@ def scan_record_keys(spark: SparkSession, storage: Storage, files: Sequence[Base
 
     The file name in the rows' meta column may be that of an older file.
     """
+    # Spark does not compare the size of a file with the size that its commit states.
     check_listed(storage, files)
     schema = to_spark(pa.schema([pa.field(RECORD_KEY, pa.string())]))
     keys = _scan(spark, schema, [storage.uri(file.path) for file in files])
@@ -184,12 +192,12 @@ def _scan(spark: SparkSession, schema: StructType, files: Sequence[str]) -> Data
 
 
 def _types_to_scan(file: pa.Schema, columns: pa.Schema) -> pa.Schema:
-    """Return the columns in the types in which Spark reads them from a file."""
+    """Return ``columns`` of the table in the types in which Spark reads them from a file with the schema ``file``."""
     return pa.schema([column if _is_read_directly(file, column) else file.field(column.name) for column in columns])
 
 
 def _cast_columns(frame: DataFrame, file: pa.Schema, columns: pa.Schema) -> DataFrame:
-    """Return the columns in the types of the table, converted where Spark did not read them so."""
+    """Return ``columns`` in the types of the table, converted if Spark read them in the types of the file."""
     return frame.select(
         *(
             sf.col(field.name)
@@ -245,6 +253,7 @@ def _converted(column: Column, from_type: pa.DataType, to_type: pa.DataType) -> 
             "convert the values.",
             "Read these columns with Apache Hudi, or rewrite the table there.",
         )
+    # By its text, the float 1.1 becomes the double 1.1 as in Apache Hudi; a plain cast gives 1.100000023841858.
     if pa.types.is_float32(from_type) and pa.types.is_float64(to_type):
         column = column.cast("string")
     return column.cast(_spark_type(to_type))
@@ -289,7 +298,7 @@ def read_list(
 
 
 def _entry(uri: str, size: int) -> dict[str, object]:
-    """Return a log entry; Spark ignores the modification time."""
+    """Return the entry of a file in the log of a streaming sink; Spark ignores the modification time."""
     scheme, slashes, path = uri.partition("://")
     return {
         "path": f"{scheme}://{quote(path, safe=_PLAIN_IN_PATHS)}" if slashes else quote(uri, safe=_PLAIN_IN_PATHS),

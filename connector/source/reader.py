@@ -100,6 +100,7 @@ class HudiReader(DataSourceReader):
         splits = snapshot.plan(
             self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=holds_bucket
         )
+        # A read of all files of a large table logs how to give a condition.
         if not self._predicates and not self._merged_alone and self._buckets is None:
             advise_condition(snapshot, len({part.path for split in splits for part in split.parts}), _HOW)
         # Later garbage collections pass over what this worker has imported.
@@ -143,6 +144,7 @@ def to_predicate(pushed: Any) -> Predicate | None:
     inner = pushed.child if negated else pushed
     filter_name = type(inner).__name__
     path: tuple[str, ...] = getattr(inner, "attribute", ())
+    # The filter is on no column, or on a field of a struct.
     if len(path) != 1:
         return None
     column = path[0]

@@ -91,7 +91,7 @@ def requested_schema(table: pa.Schema, spark_schema: T.StructType, table_path: s
     )
     differences = []
     for ours, theirs, field in zip(table_columns, spark_schema.fields, requested_columns, strict=True):
-        if not _shows(ours, field):
+        if not _is_readable_as(ours, field):
             table_type = _type_name(to_spark(pa.schema([ours])))
             todo = f"ask for {table_type} and cast afterwards"
             differences.append(ColumnDifference(ours.name, table_type, _type_name(T.StructType([theirs])), todo))
@@ -102,7 +102,7 @@ def requested_schema(table: pa.Schema, spark_schema: T.StructType, table_path: s
     return requested_columns
 
 
-def _shows(ours: pa.Field, requested: pa.Field) -> bool:
+def _is_readable_as(ours: pa.Field, requested: pa.Field) -> bool:
     """Return whether a column can be read as the requested field: of the same type, and at least as nullable.
 
     Like columns of a table, fields of a struct may be absent or in another order.
@@ -112,11 +112,11 @@ def _shows(ours: pa.Field, requested: pa.Field) -> bool:
     mine, theirs = ours.type, requested.type
     if pa.types.is_struct(mine) and pa.types.is_struct(theirs):
         fields = {field.name: field for field in mine}
-        return all(field.name in fields and _shows(fields[field.name], field) for field in theirs)
+        return all(field.name in fields and _is_readable_as(fields[field.name], field) for field in theirs)
     if pa.types.is_map(mine) and pa.types.is_map(theirs):
-        return bool(mine.key_type == theirs.key_type) and _shows(mine.item_field, theirs.item_field)
+        return bool(mine.key_type == theirs.key_type) and _is_readable_as(mine.item_field, theirs.item_field)
     if pa.types.is_list(mine) and pa.types.is_list(theirs):
-        return _shows(mine.value_field, theirs.value_field)
+        return _is_readable_as(mine.value_field, theirs.value_field)
     if pa.types.is_timestamp(mine) and pa.types.is_timestamp(theirs):
         return bool(mine.tz == theirs.tz)
     return bool(mine == theirs)

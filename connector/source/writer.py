@@ -49,7 +49,7 @@ class HudiWriter(DataSourceArrowWriter):
         overwrite: bool,
         spelled: Mapping[str, str | None] = MappingProxyType({}),
     ) -> HudiWriter:
-        """Plan a write of rows of ``schema``; ``overwrite`` says that the save mode is ``overwrite``.
+        """Return the writer of a new plan for rows of ``schema``; ``overwrite`` says that this is the save mode.
 
         ``spelled`` has, by option, what `HudiTable` tells about the rows; None if it says nothing of an option.
         """
@@ -67,6 +67,7 @@ class HudiWriter(DataSourceArrowWriter):
 
                 raise not_ours(WRITE_KEY, key)
             request = replace(request, key=key)
+            # The other options are those of `HudiTable` about its rows; a write by ``df.write`` has none.
             if carried:
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415

@@ -38,7 +38,10 @@ def create_table(
     if_not_exists: bool,
     dry_run: bool = False,
 ) -> bool:
-    """Create an empty table; False if there is one. With ``dry_run`` the arguments are checked, and no more."""
+    """Create an empty table and return True; return False if the path holds a table already.
+
+    With ``dry_run`` the arguments are checked, and no more.
+    """
     parsed = resolve_options({**options, **terms.options()}, path, WRITING, session=spark, warn=True).options
     rows: DataFrame | None = None
 

@@ -43,7 +43,10 @@ _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
 def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
-    """Return the turn that a write needs; None if Spark writes: by the options, the query, or `colocate`."""
+    """Return the turn in which this process may write the rows, a thread at a time.
+
+    None if Spark writes: by the options, the query, or `colocate`.
+    """
     by_options = options.write_local != "never" and options.place_rows != "always"
     return Turn(path) if by_options and POSITION not in df.columns and is_local(df) else None
 
@@ -58,6 +61,7 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn:
     batches = local_rows(df)
     result_and_timeline = None if batches is None else _write_if_small(request, batches)
     turn.end()
+    # A write that made no instant has no timeline, and no services follow it.
     if result_and_timeline is None or result_and_timeline[1] is None:
         return None if result_and_timeline is None else result_and_timeline[0]
     return with_services_after(df.sparkSession, result_and_timeline[0], result_and_timeline[1], options)
@@ -81,6 +85,7 @@ def _write_if_small(
 def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch]) -> bool:
     """Return whether this process merges the rows before a job would begin."""
     if plan.replays is not None or plan.operation == DELETE_PARTITION:
+        # A write that an earlier call completed merges no rows, nor does a delete of partitions.
         return True
     try:
         touched = touched_by(plan, seen, batches, _FEW_GROUPS)

@@ -66,7 +66,8 @@ def write_batch(
     """Write a micro-batch unless the table has it.
 
     Returns how many rows were skipped so far that no commit states yet; ``lost`` is their number before this batch.
-    ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is being stopped.
+    ``texts`` are the resolved options, ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is
+    being stopped.
     """
     resolved = resolve_options(
         {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
@@ -78,6 +79,7 @@ def write_batch(
     seen = SeenTable.now(open_table(storage))
     instant = find_batch(seen, batch)
     if instant is not None:
+        # A batch of that number with other offsets has other rows.
         refuse_other_offsets(seen, batch, instant)
         logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
         return lost
@@ -89,7 +91,8 @@ def write_batch(
     except Exception as error:
         if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
             raise
-        return lost + _passed_over(df, batch, path, error)
+        return lost + _count_lost_rows(df, batch, path, error)
+    # The commit states the number. A batch that changed nothing may make no commit.
     return 0 if commit_result.instant else lost
 
 
@@ -133,12 +136,13 @@ class _Attempts:
 
     def may_be_repeated(self, error: Exception) -> bool:
         """Return whether an attempt might succeed later: not with bad rows or options, nor if the query stops."""
+        # On Spark Connect, only the text of an error tells this process that the query stops.
         is_hopeless = isinstance(error, (DataError, OptionError, TableError))
         return not is_hopeless and not self.stopping() and not _STOPPED.search(str(error))
 
 
-def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
-    """Return the number of rows of a skipped batch; 0 if Spark cannot count them."""
+def _count_lost_rows(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
+    """Return the number of rows of a skipped batch, and warn of their loss; 0 if Spark cannot count them."""
     try:
         with own_errors():
             rows = df.count()

@@ -42,8 +42,8 @@ _BY_PATH = frozenset({"PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_
 def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[str]) -> DataFrame | None:
     """Return the rows distributed for a sort mode; None if the mode needs no shuffle.
 
-    ``columns`` replace the record key as sort columns under every mode. Raises `MissingColumnError` if the rows lack
-    one.
+    ``mode`` is a sort mode of Hudi's bulk insert. ``columns`` replace the record key as sort columns under every
+    mode. Raises `MissingColumnError` if the rows lack one.
     """
     config = placement.config
     if columns:

@@ -56,7 +56,7 @@ def by_tasks(
     splits: Sequence[Split] | Sequence[SoughtSplit],
     most_bytes: int | None = None,
 ) -> DataFrame | None:
-    """Return the rows of at least one split, one task each; Spark believes them to have ``most_bytes``.
+    """Return the rows of at least one split, one task each; Spark believes them to have no more than ``most_bytes``.
 
     The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas; the data source
     reads them then.
@@ -66,7 +66,7 @@ def by_tasks(
         return None
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the splits of which this task got a number."""
+        """Yield the rows of the splits of which this task got a number: the split's position times ``stride``."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
@@ -74,6 +74,7 @@ def by_tasks(
                 except StorageError as error:
                     if not isinstance(error.__cause__, FileNotFoundError):
                         raise
+                    # A clean has deleted files of the snapshot since.
                     raise UnreadableTimeError(
                         f"The table cannot be shown as it was when this DataFrame was made: {error.what}",
                         "Make the DataFrame anew.",
@@ -142,7 +143,7 @@ class SnapshotFrames:
     snapshot: Snapshot
 
     def of(self, columns: pa.Schema, predicates: Sequence[Predicate] = (), part: Part | None = None) -> DataFrame:
-        """Return some columns, of all rows or a part of them; ``predicates`` only leave files out."""
+        """Return some columns, of all rows or of ``part`` of them; ``predicates`` only leave files out."""
 
         def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
             """Return the rows of the slices that need a merge; of the whole snapshot for None."""
@@ -160,7 +161,8 @@ class SnapshotFrames:
             logger.info("table %s: Spark has no access to its store, so the data source reads it", self.path)
             if part is not None:
                 return self._frame_by_python(columns, predicates, None, part)
-            return self._by_source(columns.names, _option_of(predicates))
+            # Without the option `PINNED` the data source reads all slices, and pins the moment itself.
+            return self._by_source(columns.names, _option_of_predicates(predicates))
         return frame
 
     def of_keys(self, columns: pa.Schema, sought: SoughtKeys, slices: SoughtSlices) -> DataFrame:
@@ -182,7 +184,10 @@ class SnapshotFrames:
         merged: Sequence[FileSlice] | None,
         part: Part | None,
     ) -> DataFrame:
-        """Return the rows of file slices that Python has to merge; of the whole snapshot if ``merged`` is None."""
+        """Return the rows of file slices that Python has to merge; of the whole snapshot if ``merged`` is None.
+
+        ``part`` limits the rows to some buckets, and Spark's estimate of their bytes.
+        """
         options = self.resolved.options
         # Spark pushes filters to the data source alone.
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
@@ -195,10 +200,13 @@ class SnapshotFrames:
         all_slices = {WHOLE: "true"} if merged is None else {}
         some_buckets = {BUCKETS: spell(part.buckets)} if part else {}
         frame = self._by_source(
-            columns.names, {**pinned, **all_slices, **some_buckets, **_option_of(predicates)}, to_spark(columns)
+            columns.names,
+            {**pinned, **all_slices, **some_buckets, **_option_of_predicates(predicates)},
+            to_spark(columns),
         )
         if part is None or part.most is None:
             return frame
+        # Spark assumes the setting `ENDLESS` for the size of a data source, and would move such rows before a join.
         return narrowed(frame, parse_bytes(value_of(self.spark, ENDLESS)), part.most, columns)
 
     def _plan(self, slices: Sequence[FileSlice]) -> list[Split]:
@@ -210,13 +218,16 @@ class SnapshotFrames:
     def _by_source(
         self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None
     ) -> DataFrame:
-        """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types."""
+        """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types.
+
+        ``more`` has the options beside those of the table.
+        """
         # The resolved options contain the defaults file already.
         options = {**self.resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **more}
         reader = self.spark.read.format(FORMAT).options(**options)
         return (reader if schema is None else reader.schema(schema)).load(self.path)
 
 
-def _option_of(predicates: Sequence[Predicate]) -> dict[str, str]:
+def _option_of_predicates(predicates: Sequence[Predicate]) -> dict[str, str]:
     """Return the option that carries predicates to the data source; no option if there are none."""
     return {WHERE: spell_predicates(predicates)} if predicates else {}

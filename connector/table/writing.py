@@ -105,6 +105,7 @@ class _Write:
         settings = replace(request.write, origin=origin)
         request = replace(request, write=settings, write_id=write_id, application=application)
         commit = replace(request.write.commit, merge_max_bytes=NO_BOUND)
+        # Spark's writer gets these from `_settings`, as options.
         origin = replace(origin, read=made_from.read, deletes_read=made_from.deletes_read)
         local_settings = replace(request.write, colocated=False, commit=commit, origin=origin, past=past)
         commit_result = write_here(self.df, replace(request, write=local_settings), options, self.turn)
@@ -122,6 +123,7 @@ class _Write:
         if timeline is None or commit_result is None:
             return CommitResult(self.path, "", (options.operation or "upsert").upper(), write_id=write_id)
         if commit_result.instant <= (last_time_before or ""):
+            # An earlier call completed this instant, and ran its services.
             return commit_result
         if batch_keys is not None:
             batch_keys.complete(timeline, commit_result.instant)

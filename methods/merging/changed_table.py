@@ -51,12 +51,12 @@ class ChangedTable:
 
     @property
     def place_fields(self) -> tuple[str, ...]:
-        """The fields that decide in which place a row is: those of the key and of the partition."""
+        """The fields of the record key and of the partition, which together decide in which place a row is."""
         return (*self.config.record_key_fields, *self.config.partition_fields)
 
     @property
     def place_roots(self) -> tuple[tuple[str, str], ...]:
-        """The fields of the key and the partition, each with the column that it is of."""
+        """The fields of the record key and the partition, each with its column, of which it may be a part."""
         return tuple((field, root_of(field)) for field in self.place_fields)
 
     @property
@@ -76,12 +76,15 @@ class ChangedTable:
 
     @property
     def matched_fields(self) -> tuple[str, ...]:
-        """The columns whose values tell a row: the record key, and the partition if it does not hold everywhere."""
+        """The fields that identify a row: the record key's, and the partition's unless keys are unique in the table."""
         return self.config.record_key_fields if self.is_global else self.place_fields
 
     @property
     def spells_apart(self) -> bool:
-        """Whether different key and partition values always make different places, except in unnamed partitions."""
+        """Whether rows of different key and partition values always have different keys or partition paths.
+
+        Rows whose partition has no name are an exception.
+        """
         config = self.config
         keys = [find_field(self.schema, name) for name in config.record_key_fields]
         paths = [find_field(self.schema, name) for name in config.partition_fields]
@@ -92,7 +95,8 @@ class ChangedTable:
     def names_places(self, name: str, values: pa.ChunkedArray) -> bool:
         """Return whether all rows at the places of rows with some values of a column have these values, too.
 
-        A partition of times holds rows of many values, and rows without a partition's name share one.
+        A place is a record key and a partition path, and ``name`` is a field of either. A partition of times holds rows
+        of many values, and rows without a partition's name share one.
         """
         kinds = dict(zip(self.config.partition_fields, self.config.partition_types, strict=True))
         if kinds.get(name, PartitionType.SIMPLE) is not PartitionType.SIMPLE or values.null_count:
@@ -115,9 +119,11 @@ class ChangedTable:
             del parts[0]
         path: list[str] = []
         data_type = pa.struct(list(self.schema))
+        # Without ``inside``, a dot is part of a column's name.
         for part in parts if inside else [".".join(parts)]:
             names = [field.name for field in data_type] if pa.types.is_struct(data_type) else []
             alike = [name for name in names if name.lower() == part.lower()]
+            # Names that differ in their case alone need the exact spelling.
             if part not in alike and len(alike) != 1:
                 break
             path.append(part if part in alike else alike[0])
@@ -138,7 +144,10 @@ class ChangedTable:
 
 @contextmanager
 def newer_columns_conflict(table: ChangedTable, newest: Callable[[], ChangedTable]) -> Iterator[None]:
-    """Raise a `CommitConflictError` if rows do not fit the columns because another writer has changed these."""
+    """Turn a `SchemaMismatchError` of the block into a `CommitConflictError` if another writer changed the columns.
+
+    ``table`` is the table as it was read, and ``newest`` reads it again.
+    """
     try:
         yield
     except SchemaMismatchError as error:
@@ -151,7 +160,10 @@ def newer_columns_conflict(table: ChangedTable, newest: Callable[[], ChangedTabl
 
 
 def are_distinct(fields: Sequence[pa.Field]) -> bool:
-    """Return whether different values always have different texts; the joined texts of several strings may be equal."""
+    """Return whether different values of some fields always have different joined texts, as keys and paths have them.
+
+    The joined texts of several strings may be equal.
+    """
     has_one_spelling = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
     return has_one_spelling and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
 

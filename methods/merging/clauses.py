@@ -62,11 +62,15 @@ class Clause:
         return f"{self.method}({', '.join(texts)})"
 
     def values_of(self, target: ChangedTable, source: Sequence[str], with_fields: WithFields) -> dict[str, Value]:
-        """Return the value of each column of the table, given the names of the source's columns.
+        """Return the value that a row which the clause takes gets in each column of the table.
+
+        Values are SQL text or expressions. ``source`` has the names of the source's columns, and ``with_fields``
+        replaces fields of a struct.
 
         Raises `MissingColumnError`, `DuplicateColumnError` or `InvalidOptionError` for wrong columns.
         """
         if self.kind is ClauseKind.DELETE:
+            # A deleting row needs what tells which row it deletes, and nothing else.
             kept_names = target.kept_of_deletes
             return {name: of(TARGET, name) if name in kept_names else NULL for name in target.schema.names}
         new_values = (
@@ -87,8 +91,10 @@ class Clause:
         new_values: dict[str, Value] = {}
         fields: dict[str, dict[tuple[str, ...], Value]] = {}
         for name, value in self.values.items():
+            # An insert gives whole columns, an update also fields of a struct.
             column, *inner = target.field(name, self.method, inside=self.kind is ClauseKind.UPDATE)
             earlier = fields.get(column, {})
+            # A column is given twice, or a struct and a field of it, or a field and a field inside it.
             if column in new_values or (earlier and not inner) or any(_overlap(inner, path) for path in earlier):
                 raise DuplicateColumnError(
                     f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
@@ -105,7 +111,7 @@ class Clause:
         return new_values
 
     def _of_source(self, target: ChangedTable, source: Sequence[str]) -> dict[str, Value]:
-        """Return the source column of each column of the table; refuses a source that lacks one, or has one twice."""
+        """Return the source's column by column of the table; raise if the source lacks a column, or has it twice."""
         counts = Counter(name.lower() for name in source)
         twice = next((name for name in target.schema.names if counts[name.lower()] > 1), None)
         if twice is not None:
@@ -178,7 +184,10 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
 
 
 def take_all(clauses: Sequence[Clause]) -> bool:
-    """Return whether the clauses take all rows of the table of each side that they are about."""
+    """Return whether, of the table's matched and unmatched rows, the clauses take all or none of each.
+
+    Clauses for rows of the source that match no row of the table do not count.
+    """
     sides = {clause.side for clause in clauses} - {Side.NOT_MATCHED}
     return sides == {clause.side for clause in clauses if not _has_condition(clause)} - {Side.NOT_MATCHED}
 

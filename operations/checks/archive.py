@@ -55,6 +55,7 @@ def _instants_of_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...
     for name, info in files.items():
         if is_archive_file(name) and name not in listed and findings.is_old(info.modified):
             findings.add(ARCHIVE_BROKEN_OFF, f"No manifest names {info.path}.", file=info.path)
+    # The files that readers use and that exist; `_ArchiveCheck` has reported those that are missing.
     counting: tuple[ArchiveFile, ...] = ()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
         counting = tuple(file for file in Manifests(storage, folder).newest().files if file.name in files)

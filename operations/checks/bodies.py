@@ -83,7 +83,7 @@ def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Fin
     ``states`` has each state of an instant that has a file.
     """
     bodies = _BodyReader(timeline, findings)
-    for part in _parts(sorted(states, key=lambda instant: instant.requested_time)):
+    for part in _batches(sorted(states, key=lambda instant: instant.requested_time)):
         records = for_each(timeline.storage, bodies.read, part)
         completed = [
             (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
@@ -95,9 +95,9 @@ def read_statements(timeline: Timeline, states: Sequence[Instant], findings: Fin
 
 
 def read_archived_statements(subject: Subject, writes: Sequence[Instant]) -> None:
-    """Add what archived writes state to ``subject.statements``; those without a readable body are noted as such."""
+    """Add what archived writes state to ``subject.statements``, with a write without a readable body as unparsable."""
     codec = subject.timeline.files.codec
-    for part in _parts(writes):
+    for part in _batches(writes):
         bodies: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
             bodies = subject.table.archive.bodies(part)
@@ -111,7 +111,7 @@ def read_archived_statements(subject: Subject, writes: Sequence[Instant]) -> Non
         _add_statements(subject.statements, subject.timeline, records)
 
 
-def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
+def _batches(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
     """Yield the instants in batches, as their records are many times larger than what the checks keep of them."""
     return (instants[at : at + _AT_ONCE] for at in range(0, len(instants), _AT_ONCE))
 
@@ -168,12 +168,12 @@ def _add_statements(
             continue
         bodies.append((instant, _files_of(statements, instant, record)))
         statements.operations[instant.requested_time] = str(record.get("operationType") or "")
-        statements.given_up |= _given_up(record)
+        statements.given_up |= _given_up_logs(record)
     statements.written = statements.written.joined_by(bodies, log_names(timeline))
 
 
-def _given_up(record: Mapping[str, Any]) -> set[str]:
-    """Return the damaged log files that a repair gave up; empty for the record of another write."""
+def _given_up_logs(record: Mapping[str, Any]) -> set[str]:
+    """Return the paths of the damaged log files that a repair gave up; none for the record of another write."""
     text = (record.get("extraMetadata") or {}).get(REPAIR)
     try:
         entries = parse_json(text) if text else []
@@ -198,6 +198,7 @@ def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str
             statements.files.setdefault(join(partition, name), NamedFile(time, 0))
         for change_file, size in (stat.get("cdcStats") or {}).items():
             statements.files[change_file] = NamedFile(time, size)
+    # Several statistics may be of one log file, so `logs_in` says what they state together.
     for partition, of_partition in stats.items():
         for _, name, stated in logs_in(of_partition, instant, by_pyhudi):
             statements.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)

@@ -49,7 +49,10 @@ Change = Callable[[pa.Array], pa.Array]
 
 
 def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of the wanted columns that a base file has; for changed values, a footer has none."""
+    """Return the facts of the wanted columns that a base file has, from its footer or, if that lacks some, its rows.
+
+    With ``change`` they are the facts of changed values, which no footer has.
+    """
     with BaseFileReader(subject.storage, file.path) as reader:
         present = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
         by_footer = {field.name: _by_footer(reader, field) for field in present if change is None}
@@ -61,7 +64,10 @@ def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: C
 
 
 def facts_of_log(subject: Subject, log: LogFile, wanted: pa.Schema, change: Change | None = None) -> Facts:
-    """Return the facts of the wanted columns that a log file's rows have; none for a log file of deletes."""
+    """Return the facts of the wanted columns that a log file's rows have, after ``change`` if there is one.
+
+    There are none for a log file of deletes.
+    """
     counts = subject.table.format.slices.counting(subject.timeline)
     storage = subject.storage
     merged: dict[str, ColumnFacts] = {}
@@ -108,6 +114,7 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     The caller then reads the rows.
     """
     metadata: Any = reader.parquet.metadata
+    # A nested column has several leaves, or one with a longer path.
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
     stored = reader.parquet.schema_arrow.field(field.name).type
     if len(leaves) != 1 or pa.types.is_unsigned_integer(stored):
@@ -144,7 +151,10 @@ def _type_in_footer(physical: str, stored: pa.DataType) -> pa.DataType:
 
 
 def _value(raw: Any, physical: str, stored: pa.DataType) -> Any:
-    """Return a bound of a footer as a value; None if it may be inexact."""
+    """Return a bound of a footer as a Python value; None if it may be inexact.
+
+    ``physical`` is its Parquet type, and ``stored`` the Arrow type of the column in the file.
+    """
     if pa.types.is_decimal(stored):
         return Decimal(raw).scaleb(-stored.scale) if isinstance(raw, int) else None
     if physical in _PLAIN:

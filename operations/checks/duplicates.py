@@ -115,10 +115,15 @@ class _Scope:
             yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(file_slice)
 
     def _report(self, groups: pa.Table) -> None:
-        """Report duplicates as errors if only upserts wrote them, and as warnings if an insert may have added them."""
+        """Report duplicates as errors if only upserts wrote them, and as warnings if an insert may have added them.
+
+        ``groups`` has a row for each such key: the number of its rows, their distinct commit times, and the number of
+        file groups that have some.
+        """
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
         adding_times = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
+        # The number of the group of each time, as `flatten` joins the lists of all groups.
         parents = pc.list_parent_indices(times)
         may_be_added = np.zeros(groups.num_rows, np.bool_)
         may_be_added[parents.filter(pc.is_in(times.flatten(), pa.array(adding_times, pa.string()))).to_numpy()] = True

@@ -19,7 +19,10 @@ from .subject import Subject
 
 
 class LateFile(NamedTuple):
-    """A completed instant whose file is younger than the base file of ``until``, and a log file of the instant."""
+    """A completed instant whose file is younger than the next base file of its file group, and its log file there.
+
+    ``modified`` is the time at which the instant's file was last changed, ``until`` the instant time of the base file.
+    """
 
     instant: Instant
     modified: str

@@ -126,7 +126,10 @@ class _Replaced:
     times: Mapping[tuple[str, str], str]
 
     def by(self, info: FileInfo, made_by: str) -> str | None:
-        """Return the time of the replacecommit that replaced the file of a write; None if none did."""
+        """Return the time of the replacecommit that replaced a file; None if none did.
+
+        ``made_by`` is the requested time of the write that made the file: an earlier replacecommit did not replace it.
+        """
         file = data_file(info.path, changes=True)
         time = None if file is None else self.times.get((split(info.path)[0], file.file_id))
         return time if time is not None and made_by < time else None
@@ -200,7 +203,8 @@ def _check_file(
 def _is_left_by_an_undo(subject: Subject, info: FileInfo, is_undone: bool) -> bool:
     """Return whether a log file holds only commands, or blocks that a command took back.
 
-    An undo leaves such files in table versions in which several instants append to one log file.
+    ``is_undone`` says whether a rollback or a restore undid the file's youngest instant. An undo leaves such files in
+    table versions in which several instants append to one log file.
     """
     file = data_file(info.path)
     if not isinstance(file, LogFile) or not _may_append(subject):
@@ -224,7 +228,7 @@ def _check_lost(subject: Subject) -> None:
     view = subject.view()
     lost_files = [file for partition in view.named_partitions() for file in view.lost(partition)]
     lost_files = [file for file in lost_files if not subject.storage.exists(file.path)]
-    cleaned = _cleaned(subject) if lost_files else frozenset()
+    cleaned = _cleaned_paths(subject) if lost_files else frozenset()
     for file in lost_files:
         made_by = subject.maker(file.path)
         if not subject.is_complete(made_by):
@@ -239,7 +243,7 @@ def _check_lost(subject: Subject) -> None:
         )
 
 
-def _cleaned(subject: Subject) -> frozenset[str]:
+def _cleaned_paths(subject: Subject) -> frozenset[str]:
     """Return the paths of the files that cleans on the timeline took."""
     cleaned_paths: set[str] = set()
     for instant in subject.timeline.instants:

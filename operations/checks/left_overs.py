@@ -73,7 +73,10 @@ def _check_checksum(subject: Subject, path: str) -> None:
 
 
 def _has_checksums(storage: Storage, path: str, sums: bytes) -> bool:
-    """Return whether a file has the checksums of ``ChecksumFileSystem``: a CRC-32 for every ``size`` bytes."""
+    """Return whether a file has the checksums of Hadoop's ``ChecksumFileSystem``: a CRC-32 for every ``size`` bytes.
+
+    ``sums`` is the content of the checksum file: 4 bytes that mark it, 4 bytes of the size, then the checksums.
+    """
     size = int.from_bytes(sums[4:8], "big")
     if not sums.startswith(_MAGIC) or size < 1:
         return False

@@ -78,6 +78,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
     stated = None if stated_file is None else stated_file.log
     # In some table versions several instants append to one log file, so that blocks of others are right.
     is_shared = not log_names(subject.timeline).says_maker
+    # `read_log` compares a file with what its write states, which the name of a listed file does not say.
     file = replace(file, stated=None if stated is None else replace(stated, shared=is_shared))
     with subject.turning(FILE_CORRUPT, file):
         torn_blocks, makers = [], subject.table.format.makers([file], subject.timeline, opens=True)

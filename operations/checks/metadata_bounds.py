@@ -33,6 +33,7 @@ from .subject import shown
 
 # The facts of so many files are in memory at a time.
 _FILES_AT_ONCE = 1000
+# The number of characters of the hash of a column, or of a partition, in a key of bounds.
 _OF_COLUMN = 12
 # By these counts a reader decides whether it believes bounds of base files.
 _IN_DOUBT = frozenset({"nullCount", "totalUncompressedSize"})
@@ -40,7 +41,10 @@ _IN_DOUBT = frozenset({"nullCount", "totalUncompressedSize"})
 
 @dataclass(frozen=True)
 class StatedBounds:
-    """All bounds of one partition of the metadata table; each key begins with the hash of the column."""
+    """All bounds of one partition of the metadata table; each key begins with the hash of the column.
+
+    ``bounds`` has the field ``ColumnStatsMetadata`` of the record of each key.
+    """
 
     keys: pa.StringArray
     bounds: pa.StructArray
@@ -73,8 +77,8 @@ class StatedBounds:
 FactsOfFile = tuple[DataFile, ColumnFacts]
 
 
-def _columns(pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> pa.Table:
-    """Return the facts of some files as a table with a row for each file."""
+def _table_of_facts(pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> pa.Table:
+    """Return the facts of a column in some files as a table with a row for each file; the column has ``data_type``."""
     facts = [fact for _, fact in pairs]
     return pa.table(
         {
@@ -96,17 +100,18 @@ class TrueBounds:
 
     @classmethod
     def of(cls, pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> TrueBounds:
-        """Return the true bounds of each file."""
+        """Return the true bounds of a column of type ``data_type`` in each file."""
         keys = [key_of(file) for file, _ in pairs]
-        return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _columns(pairs, data_type))
+        return cls(pa.array(keys, pa.string()), [file.path for file, _ in pairs], _table_of_facts(pairs, data_type))
 
     @classmethod
     def of_partitions(cls, pairs: Sequence[FactsOfFile], data_type: pa.DataType) -> TrueBounds:
-        """Return the true bounds of each file with its partition path as key, for `together`."""
+        """Return the true bounds as `of`, with the partition path of each file as its key, for `together`."""
         paths = [split(file.path)[0] for file, _ in pairs]
-        return cls(pa.array(paths, pa.string()), paths, _columns(pairs, data_type))
+        return cls(pa.array(paths, pa.string()), paths, _table_of_facts(pairs, data_type))
 
     def column(self, name: str) -> pa.Array:
+        """Return one fact of each file or partition: ``rows``, ``nulls``, ``least`` or ``greatest``."""
         return self.facts.column(name).combine_chunks()
 
     def filter(self, is_chosen: Mask) -> TrueBounds:
@@ -133,6 +138,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
     newest = {path for file_slice in judged.newest for path in file_slice.files}
     files = [file for path, file in judged.committed.items() if by_file is not None or path in newest]
     of_files = {} if by_file is None else {field.name: by_file.of_column(field.name) for field in checked_columns}
+    # The columns without bounds, by the path of the file.
     lacking: dict[str, list[str]] = {}
     in_partitions: dict[str, list[TrueBounds]] = {field.name: [] for field in checked_columns}
     for at in range(0, len(files), _FILES_AT_ONCE):
@@ -140,6 +146,7 @@ def check_bounds_of_metadata(judged: MetadataSubject, names: Sequence[str]) -> N
         facts = for_each(
             judged.subject.storage, lambda file: facts_of(judged, file, checked_columns), chunk, computes=True
         )
+        # The newest files whose writers must have stated bounds of all columns.
         stating_all = newest - _with_missing_columns(judged, chunk, facts, checked_columns)
         for column in checked_columns:
             pairs = with_facts(chunk, facts, column.name)
@@ -249,10 +256,12 @@ def compare(
 
     Return which of ``true_bounds`` have stated bounds, and these bounds, in the same order.
     """
+    # Positions among the stated bounds; null for a file or partition without stated bounds.
     positions = pc.index_in(true_bounds.keys, value_set=stated.key_tails)
     is_stated = positions.is_valid().to_numpy(zero_copy_only=False)
     bounds = stated.bounds.take(positions.drop_null())
     true_bounds = true_bounds.filter(is_stated)
+    # The spans are what readers believe of the stated bounds, `stated_spans` the bounds as they are stated.
     spans, stated_spans = column_spans(bounds, column.type), column_spans(_as_bounds_of_logs(bounds), column.type)
     least, greatest = true_bounds.column("least"), true_bounds.column("greatest")
     has_nulls = true_bounds.column("nulls").to_numpy() > 0
@@ -296,7 +305,7 @@ def _as_bounds_of_logs(bounds: pa.StructArray) -> pa.StructArray:
 
 
 def _value(values: pa.Array, at: int) -> object:
-    """Return one value, to be named."""
+    """Return one value of an array as a Python object, for a finding."""
     return values[at].as_py()  # one value a call
 
 
@@ -306,6 +315,7 @@ def _is_tight(bounds: pa.StructArray) -> Mask:
     Apache Hudi 1.0 widens tight bounds by file groups that were replaced since. Its records have no type of values.
     """
     tight = pc.and_(_has_value(bounds, "isTightBound"), _has_value(bounds, "valueType"))
+    # Records of older releases lack the field altogether; then no record has a value in it.
     return mask(pc.and_(tight, bounds.field("isTightBound"))) if any_in(tight) else mask(tight)
 
 

@@ -25,7 +25,10 @@ _CHANGES: Mapping[str, Change] = {
 
 
 def check_expression_index(judged: MetadataSubject, name: str) -> None:
-    """Compare the bounds or filters of an expression with files; `NOT_CHECKED` if pyhudi cannot compute it."""
+    """Compare the bounds or filters of an expression with files; report `NOT_CHECKED` if pyhudi cannot compute it.
+
+    ``name`` is the partition of the metadata table. Even then it looks for entries of files that are gone.
+    """
     definition = judged.indexes.get(name)
     fields, function = ((), "") if definition is None else (definition.columns, definition.function)
     change = _CHANGES.get(function)

@@ -38,6 +38,7 @@ def check_files_of_metadata(judged: MetadataSubject) -> None:
             what = f"The list of partitions in the metadata table lacks {partition!r}, where {needed[0]} is."
             judged.subject.findings.add(METADATA_PARTITION_MISSING, what, file=partition)
     folders = {key_of_partition(partition) for partition in in_folders}
+    # What remains are records of partitions whose folders are gone; every file that they list is extra.
     for key, sizes in listing.items():
         if key not in {*folders, PARTITIONS}:
             _check_partition(judged, "" if key == key_of_partition("") else key, {}, sizes)

@@ -61,11 +61,13 @@ def _check_filter(
 ) -> None:
     """Report a filter that cannot be read, or lacks a value of the column in its file.
 
-    A filter that equals the filter in the file's footer is not compared with rows: `check_rows` does that.
+    ``entry`` is the field ``BloomFilterMetadata`` of the filter's record. A filter that equals the filter in the file's
+    footer is not compared with rows: `check_rows` does that.
     """
     text = bytes(entry["bloomFilter"] or b"")
     with BaseFileReader(judged.subject.storage, file.path) as reader:
         in_footer = _filter_in_footer(reader)
+        # An empty filter is right if the footer has none, either.
         if change is None and (text == in_footer or (not text and in_footer is None)):
             return
         try:

@@ -69,12 +69,15 @@ class _RecordIndex:
         """Compare rows and entries, in as many passes as memory needs, each with a part of the index's file groups."""
         passes = min(passes_for(self.judged, self.slices), len(self.file_ids))
         for part in range(passes):
-            rows = self._rows(part, passes)
+            rows = self._row_keys(part, passes)
             if rows is not None:
-                self._compare(*rows, *self._entries(part, passes))
+                self._compare(*rows, *self._entry_keys(part, passes))
 
-    def _rows(self, part: int, passes: int) -> tuple[pa.Array, Mask] | None:
-        """Return the keys of rows and the numbers of their slices; None if a slice cannot be read."""
+    def _row_keys(self, part: int, passes: int) -> tuple[pa.Array, Mask] | None:
+        """Return the keys of the rows of one pass, and the number of the slice of each; None if a slice is damaged.
+
+        A pass has the keys whose hashes lead to file groups with the numbers ``part``, ``part + passes`` and so on.
+        """
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
 
         def chosen(some_keys: pa.StringArray) -> Mask:
@@ -92,8 +95,11 @@ class _RecordIndex:
             return None
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
-    def _entries(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
-        """Return the keys of some file groups of the index, and the number of the slice of each entry; -1 for none."""
+    def _entry_keys(self, part: int, passes: int) -> tuple[pa.Array, Mask]:
+        """Return the keys in the index's file groups of one pass, and the number of the slice that each entry names.
+
+        The number is -1 if the table has no such slice. A pass is as in `_row_keys`.
+        """
         keys, numbers = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
         number_of_group: dict[FileGroupId | None, int] = {each.group: number for number, each in enumerate(self.slices)}
         for group_number in range(part, len(self.file_ids), passes):
@@ -103,13 +109,14 @@ class _RecordIndex:
                     self.partition, entry_keys, self.file_ids[group_number], group_number, len(self.file_ids)
                 )
                 keys.append(entry_keys)
-                numbers.append(_numbers(records.field("recordIndexMetadata"), number_of_group))
+                numbers.append(_slice_numbers(records.field("recordIndexMetadata"), number_of_group))
         return pa.concat_arrays(keys), np.concatenate(numbers)
 
     def _compare(self, row_keys: pa.Array, row_numbers: Any, keys: pa.Array, numbers: Any) -> None:
         """Report rows without an entry, entries without a row, and entries that lead to another file group.
 
-        ``row_numbers`` and ``numbers`` are the numbers of the slices that rows are in, and that entries name.
+        ``keys`` are the keys of entries. ``row_numbers`` and ``numbers`` are the numbers of the slices that rows are
+        in, and that entries name.
         """
         all_keys = pa.concat_arrays([row_keys, keys]).dictionary_encode()
         indices = all_keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -138,6 +145,7 @@ class _RecordIndex:
             )
 
     def _add(self, check: Any, what: str, number: int) -> None:
+        """Add a finding whose sentence ends with the file group of a slice, given by its number."""
         self.judged.add(check, RECORD_INDEX, f"{what} {self._group_in_words(number)}.")
 
     def _group_in_words(self, number: int) -> str:
@@ -155,8 +163,12 @@ def _is_among(indices: Any, count: int) -> Mask:
     return present
 
 
-def _numbers(info: pa.StructArray, number_of_group: Mapping[FileGroupId | None, int]) -> Any:
-    """Return the number of the file group of each entry, -1 for a file group that the table does not have."""
+def _slice_numbers(info: pa.StructArray, number_of_group: Mapping[FileGroupId | None, int]) -> Any:
+    """Return the number of the file group of each entry, -1 for a file group that the table does not have.
+
+    ``info`` has the field ``recordIndexMetadata`` of each entry.
+    """
+    # Number the combinations of these fields, so that each file group is parsed once.
     names = ["partitionName", "fileIdEncoding", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId"]
     combined = np.zeros(len(info), np.int64)
     for name in names:

@@ -120,7 +120,10 @@ class MetadataSubject:
     def check_hashes(
         self, partition: MetadataPartition, keys: pa.StringArray, file_id: str, group_number: int, count: int
     ) -> None:
-        """Report the keys of a file group whose hash leads to another file group."""
+        """Report the keys of a file group whose hash leads to another file group.
+
+        ``group_number`` is the number of the file group among the ``count`` file groups of its index.
+        """
         if not partition.kind.by_hash:
             return
         misplaced = groups_of(keys, count) != group_number
@@ -133,7 +136,7 @@ class MetadataSubject:
 
 
 def first_of(values: pa.Array, chosen: pa.Array) -> str:
-    """Return the number of chosen values and the first of them, for a sentence."""
+    """Return the first of the chosen values for a sentence, with their number if there are several."""
     count = int(mask(chosen).sum())
     value = values[int(mask(chosen).argmax())].as_py()  # one value, to be named
     return f"{count}, of which {value!r} is the first" if count > 1 else repr(value)

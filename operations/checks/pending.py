@@ -130,12 +130,12 @@ def _check_claims(subject: Subject) -> None:
             record = read_record(subject.timeline, instant.at(State.REQUESTED))
         for group in _claimed_groups(record):
             other = claim_by_group.setdefault(group, instant)
-            shown = f"the file group {group.file_id} of the partition {group.partition_path!r}"
+            group_in_words = f"the file group {group.file_id} of the partition {group.partition_path!r}"
             if other is not instant:
-                what = f"The {called(instant)} and the {called(other)} both want {shown}."
+                what = f"The {called(instant)} and the {called(other)} both want {group_in_words}."
                 subject.tell(CLAIMED_TWICE, instant, what)
             if clusters and (group.partition_path, group.file_id) in replaced:
-                what = f"The clustering {instant.requested_time} wants {shown}, which is replaced."
+                what = f"The clustering {instant.requested_time} wants {group_in_words}, which is replaced."
                 subject.tell(PLAN_REPLACED, instant, what)
 
 
@@ -152,6 +152,7 @@ def _check_cleans(subject: Subject) -> None:
     cleans = [instant for instant in subject.timeline.pending if instant.action == "clean"]
     if not cleans:
         return
+    # Why a clean must not delete a file, by path, as the end of the finding's sentence.
     needed = {path: "which readers see" for group in subject.live for path in group.newest.files}
     needed |= {path: f"which the savepoint {time} keeps" for path, time in kept_by_savepoints(subject).items()}
     for instant in cleans:

@@ -60,6 +60,7 @@ def check_rows(subject: Subject) -> None:
             keys = KeyGenerator(with_encoding.config, latest_schema(config, subject.timeline))
 
     def check(group: FileGroup) -> None:
+        """Check the rows of the files of a file group's newest slice."""
         newest = group.newest
         if newest.base is not None:
             _RowCheck(subject, newest, newest.base, newest.base.name, keys).check_base(newest.base)
@@ -97,7 +98,7 @@ class _RowCheck:
                 footer = dict(reader.parquet.metadata.metadata or {})
                 stored_filter = KeyFooter.of(footer, file.path).filter
                 bloom = None if stored_filter is None else stored_filter.get()
-                for rows in _batches(reader):
+                for rows in _whole_rows(reader):
                     self._check(rows)
                     stored = plain(rows.column(RECORD_KEY))
                     if bloom is not None and not stored.null_count:
@@ -127,7 +128,10 @@ class _RowCheck:
         self._report()
 
     def _add_wrong(self, check: Check, wrong: Mask, values: pa.Array, complaint: str) -> None:
-        """Add rows that are wrong by a check; keep the value of the first, with what is wrong with it."""
+        """Count rows that are wrong by a check; keep the value of the first, with what is wrong with it.
+
+        ``wrong`` says which of ``values`` are wrong.
+        """
         positions = np.flatnonzero(wrong)
         if len(positions):
             value = values[int(positions[0])].as_py()  # one value, to be named
@@ -152,7 +156,7 @@ class _RowCheck:
             self._check_made(rows, self.keys)
 
     def _check_buckets(self, stored: pa.Array) -> None:
-        """Check that keys belong to the bucket of their file group; without buckets there is nothing to check."""
+        """Check that stored keys belong to the bucket of their file group, if that is a bucket."""
         index, group = self.subject.index, self.slice.group
         if index is not None and index.number_of(group) is not None:
             misplaced = np.zeros(len(stored), np.bool_)
@@ -183,7 +187,7 @@ class _RowCheck:
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 
     def _check_made(self, rows: pa.RecordBatch, keys: KeyGenerator) -> None:
-        """Compare the record keys and partition paths that the key generator makes with those stored."""
+        """Compare the record keys and partition paths that the key generator makes of rows with those stored."""
         subject = self.subject
         try:
             if not subject.config.generates_keys:
@@ -203,7 +207,7 @@ class _RowCheck:
             subject.findings.add(NOT_CHECKED, what)
 
 
-def _batches(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
+def _whole_rows(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
     """Yield all columns of a file's rows, so that every page is read.
 
     Nothing for a file without meta columns, which `check_footers` reports.

@@ -142,7 +142,10 @@ class Subject:
         return on_timeline or self.is_archived(requested_time)
 
     def maker(self, path: str) -> str:
-        """Return the requested time of the youngest instant that wrote a data file; empty for any other path."""
+        """Return the requested time of the youngest instant that wrote a data file; empty for any other path.
+
+        A log file is opened if neither its name nor a write says who wrote it.
+        """
         file = data_file(path, changes=True)
         made_by = () if file is None else self.table.format.makers([file], self.timeline, opens=True)
         return max(made_by, default="")
@@ -152,7 +155,7 @@ class Subject:
         return path in self._listed or self.storage.exists(path)
 
     def tell(self, check: Check, about: Instant | DataFile, what: str) -> None:
-        """Report something about an instant or a data file, with its path and its requested time."""
+        """Add a finding about an instant or a data file, with its path and its requested time."""
         file, time = self._path_and_time(about)
         self.findings.add(check, what, file=file, instant=time)
 
@@ -200,6 +203,7 @@ class Subject:
         folder = self.config.archive_folder
         if self.table.archive.is_there():
             return ""
+        # The timeline lacks these writes, and has writes that merged their slices.
         merged = [time for time in self.statements.merged if _TIME.fullmatch(time) and self.timeline.find(time) is None]
         archived = [time for time in merged if self.timeline.is_committed(time)]
         if archived:
@@ -259,7 +263,7 @@ class Subject:
 
 
 def walk(storage: Storage) -> Folders:
-    """Visit every folder of a table once; raises StorageError if the store cannot be reached."""
+    """Return the folders of a table, from one visit of each; raises StorageError if the store cannot be reached."""
     partitions: dict[str, tuple[FileInfo, ...]] = {}
     nested: dict[str, str] = {}
     plain: dict[str, tuple[FileInfo, ...]] = {}

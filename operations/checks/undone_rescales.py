@@ -38,12 +38,12 @@ def undone_rescales(subject: Subject) -> tuple[UndoneRescale, ...]:
         return ()
     files = rules_without_instant(subject.table, subject.timeline)
     victims = undone_instants(subject) if files else {}
-    in_use = [file for file in files if file.instant_time in victims and (file.for_java or _is_noted(subject))]
+    in_use = [file for file in files if file.instant_time in victims and (file.for_java or _property_differs(subject))]
     return tuple(_with_sentence(subject, file, victims[file.instant_time]) for file in in_use)
 
 
-def _is_noted(subject: Subject) -> bool:
-    """Return whether the property has another number than the rule that pyhudi follows."""
+def _property_differs(subject: Subject) -> bool:
+    """Return whether the property has another number of buckets than the rule file that pyhudi follows."""
     numbers = subject.numbers
     return (
         numbers is not None

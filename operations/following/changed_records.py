@@ -98,7 +98,7 @@ def _step_without_columns(storage: Storage, indexed: IndexedColumns) -> ReplaceF
 def _changed_file_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, removed: Collection[str]
 ) -> ChangedPartition:
-    """Return the records of ``column_stats``: bounds of new files, and deletes for removed files.
+    """Return the records of ``column_stats``: bounds of new files, and deletes for the ``removed`` paths.
 
     Files that lack values of some rows, such as partial updates, get no bounds.
     """
@@ -121,7 +121,7 @@ def _changed_file_bounds(
 def _changed_partition_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
 ) -> ChangedPartition:
-    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for emptied ones."""
+    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for ``emptied``."""
     touched, gone = (
         pa.array(map(hash_of_partition, paths), pa.string())
         for paths in (bounded.files.partitions.unique().to_pylist(), sorted(emptied))  # O(partitions)
@@ -136,7 +136,7 @@ def _changed_partition_bounds(
 
 
 def _keys_of_bounds(columns: Collection[str], places: pa.StringArray) -> Iterator[pa.StringArray]:
-    """Yield the keys of each column at all places."""
+    """Yield the keys of the bounds of each column; ``places`` are the ends of keys, which name files or partitions."""
     return (pc.binary_join_element_wise(hash_of_column(name), places, "") for name in columns)
 
 
@@ -145,7 +145,7 @@ def _bounds_of_new_files(
 ) -> BoundedFiles:
     """Return the bounds of new files: from their writers if they state them, else from the files."""
     files = [file for file in written if file.path and not _is_change_data(file.path)]
-    # Then a value of a row may come from the stored row, which a log file lacks.
+    # In a partial update, a value of a row may come from the stored row, which a log file lacks.
     mixes_columns = config.partial_update_mode is not None
     parts = (files[at : at + _FILES_AT_ONCE] for at in range(0, len(files), _FILES_AT_ONCE))
     file_bounds = (bounds for part in parts for bounds in _bounds_of_files(storage, indexed, part, mixes=mixes_columns))
@@ -237,7 +237,8 @@ _ALL_GONE = (
 def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges) -> ChangedRecords:
     """Return what an instant writes to the partitions of the metadata table that are in use or being built.
 
-    Raises `DamagedPartitionError` if files of the metadata table cannot be read.
+    If a later clean noted partitions with new files as gone, all partitions of the metadata table go out of use. Raises
+    `DamagedPartitionError` if files of the metadata table cannot be read.
     """
     touched = {file.group.partition_path for file in changes.written if file.path}
     with damage_of(FILES):
@@ -265,6 +266,7 @@ def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Colle
     is_gone = np.repeat([False, True], [len(touched), len(emptied)])
 
     def records(schema: str) -> list[Records]:
+        """Return the records of partitions and files by a schema, all in one part."""
         partition_records = record_of_partitions(all_partitions, is_gone, schema)
         if not len(paths):
             return [partition_records]

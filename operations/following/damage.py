@@ -41,7 +41,7 @@ def damage_of(name: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return a sentence about an error of reading the metadata table."""
+    """Return a sentence that says why the metadata table cannot be read, for a warning."""
     return error.what if isinstance(error, PyHudiError) else f"a file of it cannot be read ({error!r})."
 
 

@@ -98,5 +98,5 @@ def _bounded_type(schema: pa.Schema, name: str, *, typed: bool) -> pa.DataType |
 
 
 def _changes(columns_before: pa.Schema, name: str, types: Mapping[str, pa.DataType | None]) -> bool:
-    """Return whether a column's bounds get another type than the column had, or end."""
+    """Return whether a column's bounds get another type than the column had, or end: ``types`` has None for the end."""
     return bool(types[name] != columns_before.field(name).type)

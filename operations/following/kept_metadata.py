@@ -112,9 +112,10 @@ def _log_dropped(seen: SeenTable, names: tuple[str, ...]) -> None:
 def _commit_of_sound_partitions(
     metadata: MetadataTable, seen: SeenTable, instant: Instant, changes: FileChanges, building: tuple[str, ...]
 ) -> MetadataCommit:
-    """Make the delta commit of an instant; damaged partitions go out of use with it.
+    """Return the delta commit of an instant, made but not published; damaged partitions go out of use with it.
 
-    Each turn of the loop leaves out the partitions in which the turns before found damage.
+    ``building`` names the partitions that an indexing builds. Each turn of the loop leaves out the partitions in which
+    the turns before found damage.
     """
     gone_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

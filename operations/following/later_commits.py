@@ -28,6 +28,7 @@ def later_commits_state_tight_bounds(metadata: MetadataTable, instant: Instant, 
     """Return whether later commits noted tight bounds of some partitions, without the files of the instant."""
     touched_keys = _partition_keys(touched)
     for log in _later_logs(metadata, instant, PARTITION_STATS) if touched else ():
+        # With `adds_up`, records of one key are merged, as their kind needs, instead of the newest alone counting.
         for records in GroupReader(metadata.storage, log, every_instant, adds_up=True).records(AllEntries()):
             bounds = records.field("ColumnStatsMetadata")
             of_touched = pc.is_in(bounds.field("fileName"), value_set=touched_keys)

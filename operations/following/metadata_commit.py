@@ -42,7 +42,7 @@ WARNINGS = "pyhudi.metadata.warnings"
 
 @dataclass(frozen=True, slots=True)
 class NewLog:
-    """One log file of the delta commit; ``records`` is the number of its entries and deletes, by ``schema``."""
+    """One log file of the delta commit; ``records`` is the number of its records and deletes, written by ``schema``."""
 
     partition: str
     file_id: str
@@ -109,7 +109,7 @@ class MetadataCommit:
 def make_metadata_commit(
     metadata: MetadataTable, instant: Instant, changed: ChangedRecords, building: Collection[str] = ()
 ) -> MetadataCommit:
-    """Make the log files of the delta commit that belongs to an instant; large files wait in its working folder.
+    """Return the delta commit that belongs to an instant; its large log files wait in the instant's working folder.
 
     ``building`` names the partitions that an indexing builds, whose base files have pyhudi's own schema. Raises
     `DamagedPartitionError` if files of the metadata table cannot be read.
@@ -126,7 +126,7 @@ def make_metadata_commit(
         step_of = partial(file_step, metadata.storage, instant.requested_time, other_files=len(changed_groups) - 1)
         hfile = hfiles_by_group.pop(group, None)
         logs.append(_make_log(instant.requested_time, changed_partition, group, hfile, schema, step_of))
-    body = metadata.timeline.files.codec.encode(_body(logs, changed.warnings))
+    body = metadata.timeline.files.codec.encode(_commit_content(logs, changed.warnings))
     return MetadataCommit(instant.requested_time, tuple(logs), body, changed.drops, changed.warnings, changed.steps)
 
 
@@ -148,7 +148,7 @@ def _schema_of(metadata: MetadataTable, building: Collection[str], changed: Chan
 
 
 def _hfiles(changed: ChangedPartition, schema: str) -> dict[int, GrowingHFile]:
-    """Return the encoded entries of each file group with entries."""
+    """Return the encoded records of each file group that gets some, by the number of the file group."""
     hfiles: dict[int, GrowingHFile] = {}
     with damage_of(changed.name):
         # Encoding fails for a schema that is not of the metadata table's records.
@@ -166,7 +166,11 @@ def _make_log(
     schema: str,
     step_of: Callable[[str, bytes], Step],
 ) -> NewLog:
-    """Return the log file of one file group, with its entries and deletes, and the step that makes it."""
+    """Return the log file of one file group, with its records and deletes, and the step that makes it.
+
+    ``group`` is the number of the file group, ``hfile`` its records, None for deletes alone; ``step_of`` returns the
+    step that makes a file of a path and a content.
+    """
     file_id, count = changed.file_ids[group], len(changed.file_ids)
     deletes = changed.deletes.filter(pa.array(groups_of(changed.deletes, count) == group)).cast(pa.binary())
     content = log_of(time, changed.name, deletes, b"" if hfile is None else hfile.content(), schema)
@@ -175,7 +179,7 @@ def _make_log(
     return NewLog(changed.name, file_id, path, len(content), records, schema, step_of(path, content))
 
 
-def _body(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
+def _commit_content(logs: Sequence[NewLog], warnings: Sequence[str]) -> CommitMetadata:
     """Return the content of the delta commit's completed file."""
     from ...timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
@@ -211,5 +215,5 @@ def _write_stat(log: NewLog) -> WriteStat:
 
 
 def right_before(time: str) -> str:
-    """Return the millisecond before a time that a decision chose, which is odd."""
+    """Return the millisecond before a time that a decision chose; such a time is odd, so its last digit is not 0."""
     return f"{time[:-1]}{int(time[-1]) - 1}"

@@ -51,6 +51,7 @@ def take_back(table: Table, times: Collection[str]) -> None:
     if not states_of_undone:
         # These instants wrote nothing there.
         return
+    # A timeline has the greatest state of each instant.
     newest_instants = {
         identity: files.layout.parse(split(states[max(states)][0])[1]) for identity, states in paths.items()
     }
@@ -62,6 +63,7 @@ def take_back(table: Table, times: Collection[str]) -> None:
         )
         for state in (State.INFLIGHT, State.REQUESTED):
             table.storage.delete(*paths[plan.identity].get(state, ()))
+    # The files of the plans go, too: a compaction may have written base files before it broke off.
     gone_times = {*times, *(plan.requested_time for plan in plans)}
     table.storage.delete(*_files_of(table, gone_times))
     for state in (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
@@ -107,7 +109,7 @@ def take_back_gone(table: Table, metadata: MetadataTable) -> bool:
 
 
 def _take_back_pending(table: Table, metadata: MetadataTable) -> bool:
-    """Delete what writes left pending in the metadata table, if the table no longer has these writes."""
+    """Delete what writes left pending in the metadata table that the table lacks; return whether there were any."""
     absent_times = _absent_times(
         (each.requested_time for each in metadata.timeline.pending if _is_of_table(each)), metadata.of_table
     )
@@ -124,7 +126,7 @@ def _take_back_pending(table: Table, metadata: MetadataTable) -> bool:
 def _take_back_published_again(table: Table, metadata: MetadataTable) -> bool:
     """Delete the files of writes in the metadata table that a rollback or restore of the table had undone before.
 
-    Apache Hudi would trust them, because the rollback names the write.
+    It returns whether there were any. Apache Hudi would trust them, because the rollback names the write.
     """
     timeline = metadata.of_table
     undos = [each for each in timeline.completed if each.action in _UNDOES]

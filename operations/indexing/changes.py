@@ -51,7 +51,7 @@ def find_news(table: Table, moment: str | None) -> News | None:
     if moment == until:
         return None
     seen = SeenTable(table, timeline)
-    changed, undone = _changed(seen, moment)
+    changed, undone = _changed_groups(seen, moment)
     groups = [file_slice.group for file_slice in seen.view.all_slices()] if changed is None else sorted(changed)
     return News(
         table=table.path,
@@ -63,8 +63,12 @@ def find_news(table: Table, moment: str | None) -> News | None:
     )
 
 
-def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
-    """Return the file groups that changed since a moment, None for all, and the writes that were undone since."""
+def _changed_groups(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
+    """Return the file groups that changed since a moment, and the requested times of the writes undone since.
+
+    None in place of the file groups stands for all: there is no moment, the history does not say which file groups
+    changed, or a write was undone.
+    """
     mark = None if moment is None else parse(Watermark, moment)
     if mark is None:
         return None, ()
@@ -74,19 +78,22 @@ def _changed(now: SeenTable, moment: str | None) -> tuple[set[FileGroupId] | Non
     except UnreadableTimeError:
         return None, ()
     # Archiving takes instants off the timeline, too, and undoes nothing.
-    undone = tuple(identity for identity in timeline.vanished(seen) if not archive.holds(identity))
+    undone = tuple(time for time in timeline.vanished(seen) if not archive.holds(time))
     archived = archive.completed_since(timeline, seen)
     instants_since = (*timeline.completed_since(seen), *archived)
     if undone or any(instant.action == "restore" for instant in instants_since):
         return None, undone
-    writes = _writes(archive, timeline, seen, archived)
-    return (None if writes is None else _touched(writes)), ()
+    writes = _read_writes(archive, timeline, seen, archived)
+    return (None if writes is None else _groups_of(writes)), ()
 
 
-def _writes(
+def _read_writes(
     archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
-    """Return the metadata of the writes since a moment; None if the archive lacks some, so that all groups are news."""
+    """Return the metadata of the writes since a moment; None if the archive lacks some, so that all groups are news.
+
+    ``archived`` are the instants of the archive that completed since.
+    """
     active = [
         timeline.files.read_commit(instant)
         for instant in timeline.completed_since(seen)
@@ -103,8 +110,8 @@ def _writes(
     return [*active, *(decode(instant, body) for instant, body in named_bodies.items())]
 
 
-def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
-    """Return the file groups that some writes wrote to or replaced."""
+def _groups_of(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
+    """Return the file groups that some writes wrote to or replaced; compactions count for none, as keys stay."""
     groups: set[FileGroupId] = set()
     for write in writes:
         if write.operation_type in _SAME_KEYS:
@@ -118,6 +125,7 @@ def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
 
 def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
     """Yield the keys of some file groups, a few groups at a time; no keys for file groups that the table lacks."""
+    # The groups come sorted by partition, so that the slices of the last partition are enough to remember.
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
         part = groups[start : start + _AT_ONCE]

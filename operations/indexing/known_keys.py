@@ -56,7 +56,7 @@ class SliceName:
 
 @dataclass(slots=True)
 class _KnownSlice:
-    """A slice, its keys, and the number of the last lookup that used them."""
+    """A slice, its keys, and the number of the last lookup that used them, as `KnownSlices.begin` counts lookups."""
 
     name: SliceName
     keys: KeySet
@@ -104,7 +104,10 @@ class KnownSlices:
             return entry.keys
 
     def room(self, most: int) -> Room:
-        """Return the bytes that new slices may take, if all slices together may take ``most``."""
+        """Return the bytes that new slices may take, if all slices together may take ``most``.
+
+        Only slices that the last lookups used count: `keep` drops others first.
+        """
         with self._lock:
             recent = (known.keys.nbytes for known in self._all() if known.last > self._lookups - _RECENT)
             return Room(most - sum(recent))
@@ -132,7 +135,7 @@ class KnownSlices:
         return [known for groups in self._tables.values() for known in groups.values()]
 
     def _drop(self, table: TableName, group: FileGroupId) -> None:
-        """Drop the known slice of a file group, and the table once it has no other."""
+        """Drop the known slice of a file group, and the table once it has no other; the caller holds the lock."""
         groups = self._tables[table]
         del groups[group]
         if not groups:
@@ -176,12 +179,14 @@ class KeysOfWrite:
     def hits(self, units: Sequence[Unit]) -> dict[int, Hits]:
         """Return the hits of the units with known slices, by the positions of the units; the others have to be read."""
         hits: dict[int, Hits] = {}
-        hashes: dict[int, _Ordered] = {}
+        hashes: dict[int, _OrderedHashes] = {}
         for number, (wanted_keys, file_slice) in enumerate(units):
             keys = self.keys_of(file_slice)
             if keys is not None:
                 # The units of one search share their array of keys, so it is ordered once.
-                of_search = hashes.get(id(wanted_keys)) or hashes.setdefault(id(wanted_keys), _Ordered.of(wanted_keys))
+                of_search = hashes.get(id(wanted_keys)) or hashes.setdefault(
+                    id(wanted_keys), _OrderedHashes.of(wanted_keys)
+                )
                 hits[number] = of_search.hits(keys)
         return hits
 
@@ -191,7 +196,7 @@ class KeysOfWrite:
             self.read[SliceName.of(file_slice)] = hits.all_keys
 
     def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
-        """Return which keys each slice holds; it reads only the slices whose keys are unknown."""
+        """Return the hits of each unit, in order; it reads only the slices whose keys are unknown."""
         hits = self.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
         storage, sees = seen.storage, seen.view.sees
@@ -209,19 +214,20 @@ class KeysOfWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
+class _OrderedHashes:
     """The hashes of wanted keys in the order of the fastest search, with the position of each key."""
 
     hashes: KeyHashes
     positions: np.ndarray[tuple[int], np.dtype[np.int64]]
 
     @classmethod
-    def of(cls, keys: pa.StringArray) -> _Ordered:
+    def of(cls, keys: pa.StringArray) -> _OrderedHashes:
         hashes = KeyHashes.of(keys)
         order = np.argsort(hashes.first)
         return cls(hashes.take(order), order)
 
     def hits(self, keys: KeySet) -> Hits:
+        """Return which of the wanted keys a slice with some keys holds."""
         return Hits(np.sort(self.positions[keys.holds(self.hashes)]))
 
 

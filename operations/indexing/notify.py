@@ -64,7 +64,7 @@ def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
 
 
 def asking(table: Table, call: Callable[[], R]) -> R:
-    """Return the result of a call to an index; an error outside of `pyhudi.errors` becomes a StorageError."""
+    """Return the result of a call to an index; an error that is not pyhudi's becomes a StorageError."""
     try:
         return call()
     except PyHudiError:

@@ -45,7 +45,7 @@ class _Answer:
     seen: SeenTable
 
     def check_codes(self) -> None:
-        """Refuse codes out of range."""
+        """Raise `IndexMisfitError` for codes and positions out of range, or of another number than the rows."""
         codes, rows, groups = np.asarray(self.tags.codes), len(self.rows), len(self.tags.groups)
         if codes.shape != (rows,) or not np.issubdtype(codes.dtype, np.integer):
             raise self._misfit(

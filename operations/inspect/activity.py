@@ -71,6 +71,7 @@ def _phase(storage: Storage, instant: Instant, process: Owner | None) -> str:
     Its name is the requested time alone, or has the process too, as processes work on an instant one after another.
     """
     time = instant.requested_time
+    # By these names the seals of the whole write, and of the process that works on it, are looked up.
     seal_names = [time, *([] if process is None else [seal_of(time, process.write_id)])]
     seals = [Seal(storage, name) for name in seal_names]
     if any(seal.is_given_up() for seal in seals):

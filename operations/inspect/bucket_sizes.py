@@ -28,8 +28,9 @@ BUCKET_SIZES_SCHEMA = pa.schema(
 def bucket_sizes(storage: Storage, growth: float = 1.0) -> pa.Table:
     """Return one row for each partition, in order, with columns as in `BUCKET_SIZES_SCHEMA`; no file is opened.
 
-    Files and bytes are those of the newest slices, log files included. Raises `UnsupportedTableError` for a table
-    without a bucket index, and `InvalidOptionError` for a growth that is not positive.
+    Files and bytes are those of the newest slices, log files included. ``growth`` is how many times its bytes the table
+    will have one day, for the suggested number. Raises `UnsupportedTableError` for a table without a bucket index, and
+    `InvalidOptionError` for a growth that is not positive.
     """
     table = open_table(storage)
     check_supported(table.config, storage.path, writing=False)

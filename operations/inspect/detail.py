@@ -129,7 +129,7 @@ def _has_rules(table: Table) -> bool:
 
 
 def _other_numbers(numbers: BucketNumbers | None, partitions: Iterable[str]) -> list[tuple[str, int]]:
-    """Return the partitions whose number of buckets is not the default, and these numbers."""
+    """Return the path and the number of buckets of each partition whose number is known and not the default."""
     if numbers is None or not numbers.differ:
         return []
     pairs = ((path, numbers.of(path)) for path in partitions)
@@ -147,6 +147,7 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
         (file_slice for file_slice in slices if file_slice.logs),
         key=lambda file_slice: (-file_slice.log_bytes, file_slice.group),
     )
+    # The requested times of the writes whose rows are in log files, so that base files lack them.
     lacking = slice_rule(timeline).makers((log for file_slice in logged for log in file_slice.logs), timeline)
     # A log compaction joins log files of older writes; only these writes count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
@@ -163,7 +164,7 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
 
 
 def _debt_row(file_slice: FileSlice) -> dict[str, object]:
-    """Return a file group in the list of those with log files."""
+    """Return the element of ``compaction_debt`` for a file group with log files."""
     return {
         "partition": file_slice.partition_path,
         "file_id": file_slice.file_id,
@@ -174,9 +175,10 @@ def _debt_row(file_slice: FileSlice) -> dict[str, object]:
 
 
 def _read_optimized_until(timeline: Timeline, lacking: frozenset[str]) -> str | None:
-    """Return the completion time of the last write before the first write whose rows are lacking.
+    """Return the completion time of the last write before the first write whose rows base files lack.
 
-    None if there is no such write, or a lacking write is archived, so that its time is unknown.
+    ``lacking`` has the requested times of the writes whose rows they lack. None if there is no such write, or a lacking
+    write is archived, so that its time is unknown.
     """
     completed = sorted(timeline.writes, key=lambda instant: instant.visible_since)
     first_lacking = min(

@@ -55,6 +55,7 @@ class Difference:
     """What changed between two instants.
 
     Attributes:
+        timeline: The timeline of now.
         earlier: The file slices of the earlier time that the later time lacks; ``later`` the other way round.
         writes: The number of completed writes of rows that were requested in between. ``inserts``, ``updates`` and
             ``deletes`` are the rows that they state.
@@ -73,7 +74,7 @@ class Difference:
 
     @classmethod
     def between(cls, storage: Storage, earlier: str, later: str) -> Difference:
-        """Compare the table at two times, each an instant or a time as `HudiTable.to_df` takes it.
+        """Return what changed in a table between two times, each an instant or a time as `HudiTable.to_df` takes it.
 
         Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` if a clean has deleted a
         file of either time.
@@ -125,7 +126,10 @@ class Difference:
             yield _changed_rows(partition, keys_before, keys_after)
 
     def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
-        """Return the record keys of slices with the sequence numbers of their rows, which tell an updated row."""
+        """Return the record keys of slices, as of ``time``, with the sequence number of each row.
+
+        An update gives a row another sequence number, but a rewrite of its file does not.
+        """
         file_slices = tuple(slices)
         columns = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
         if not file_slices:

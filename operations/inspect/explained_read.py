@@ -68,7 +68,7 @@ class ExplainedRead:
         return sentences + (html_table(_HEAD, self._rows()) if self.steps else "")
 
     def _sentences(self) -> Iterator[str]:
-        """Yield what the read opens, and which parts of the condition leave files out."""
+        """Yield two sentences: what the read opens, and which parts of the condition leave files out."""
         files = f"{_amount(self.base_files, 'base file')} and {_amount(self.log_files, 'log file')}"
         columns = "" if self.column_bytes is None else f", {size_text(self.column_bytes)} of it in the columns"
         slices = _amount(self.file_slices, "file slice")
@@ -79,31 +79,36 @@ class ExplainedRead:
             yield "No condition leaves files out."
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return what each source left out of how many slices, and how many remained."""
+        """Return the cells of `_HEAD` for each source: its name, and the slices before it, left out and after it."""
         return [
             (step.source, f"{step.of:,}", f"{step.left_out:,}", f"{step.of - step.left_out:,}") for step in self.steps
         ]
 
 
 def explain_read(snapshot: Snapshot, predicates: Sequence[Predicate], columns: Iterable[str]) -> ExplainedRead:
-    """Return which file slices of a snapshot a read opens; this opens footers alone."""
+    """Return how many files and bytes a read of a snapshot opens, and how many file slices each source leaves out.
+
+    ``columns`` are the names of the columns that the read needs. This opens footers alone.
+    """
+    # With counts, the steps also count the file slices of partitions that the read does not list.
     read = snapshot.slices_to_read(predicates, counts=True)
     slices = read.slices
     return ExplainedRead(
-        snapshot.storage.path,
-        tuple(map(spelled, predicates)),
-        read.steps,
-        len(slices),
-        sum(file_slice.base is not None for file_slice in slices),
-        sum(len(file_slice.logs) for file_slice in slices),
-        sum(file_slice.size for file_slice in slices),
-        _column_bytes(snapshot, predicates, slices, tuple(columns)),
+        path=snapshot.storage.path,
+        conditions=tuple(map(spelled, predicates)),
+        steps=read.steps,
+        file_slices=len(slices),
+        base_files=sum(file_slice.base is not None for file_slice in slices),
+        log_files=sum(len(file_slice.logs) for file_slice in slices),
+        bytes=sum(file_slice.size for file_slice in slices),
+        column_bytes=_column_bytes(snapshot, predicates, slices, tuple(columns)),
     )
 
 
 def spelled(predicate: Predicate) -> str:
     """Return a predicate as SQL spells it, with the first of many values."""
     if isinstance(predicate, AnyOf):
+        # An alternative without predicates holds for every row.
         return f"({' OR '.join(' AND '.join(map(spelled, each)) or 'true' for each in predicate.alternatives)})"
     if isinstance(predicate, OnExpression):
         called = f"{predicate.function}({', '.join((predicate.column, *map(_value, predicate.arguments)))})"
@@ -134,9 +139,9 @@ def _value(value: object) -> str:
 def _column_bytes(
     snapshot: Snapshot, predicates: Sequence[Predicate], slices: Sequence[FileSlice], columns: tuple[str, ...]
 ) -> int | None:
-    """Return the bytes of the needed columns in base files without log files; None for too many files.
+    """Return the bytes of some columns in the row groups to read of base files without log files.
 
-    Log files have no footers, and are read whole.
+    None for too many files. Slices with log files do not count: log files have no footers, and are read whole.
     """
     if len(slices) > _MOST_FOOTERS:
         return None
@@ -152,4 +157,5 @@ def _aligned(text: str, width: int, column: int) -> str:
 
 
 def _amount(count: int, noun: str) -> str:
+    """Return a number with its noun, which gets an ``s`` unless the number is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

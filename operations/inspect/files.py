@@ -68,7 +68,7 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
 
 
 def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
-    """Return the file slices of a table at a time, by partition path and file id.
+    """Return a table as of now, and its file slices at a time in the order of their partitions and file ids.
 
     Raises `UnreadableTimeError` if a clean has deleted one of their files.
     """
@@ -101,7 +101,10 @@ def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:
-    """Return the row of a slice; its counts are null if the write that states them is archived."""
+    """Return the values of a slice in the order of `FILES`.
+
+    ``rows`` has the number of rows of each file by its name; a count is null if the write that states it is archived.
+    """
     base, names = file_slice.base, [split(log.path)[1] for log in file_slice.logs]
     return (
         file_slice.partition_path,

@@ -57,6 +57,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
         # An instant that is in both places has one row.
         archived = table.archive.newest(more, active)
         results = archived_results(table, (instant for instant in archived if instant.action in WRITE_ACTIONS))
+        # Nothing in the archive is pending, so no failed compaction is there.
         rows += [_row(instant, results.__getitem__, {}) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 

@@ -56,7 +56,7 @@ def seconds_of(instant: Instant, zone: str) -> float | None:
 
 
 def _row(instant: Instant, zone: str, *, archived: bool) -> tuple[object, ...]:
-    """Return the row of an instant with its duration."""
+    """Return the values of an instant in the order of `TIMELINE`; ``zone`` is the time zone of the table's times."""
     return (
         instant.requested_time,
         instant.action,

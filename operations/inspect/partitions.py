@@ -46,7 +46,11 @@ def partitions(storage: Storage) -> pa.Table:
 def _row(
     walked: WalkedTable, path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]
 ) -> tuple[object, ...]:
-    """Return the row of a partition; its rows are null unless commits state them for every slice."""
+    """Return the values of a partition in the order of `PARTITIONS`.
+
+    ``rows`` has the number of rows of each file by its name. The count of rows is null unless every slice is a base
+    file whose number is known.
+    """
     files = [file for file_slice in slices for file in file_slice.data_files]
     stated = [
         None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name) for file_slice in slices

@@ -57,6 +57,7 @@ class WalkedTable:
 
     @property
     def partitions(self) -> list[str]:
+        """The partition paths, in order."""
         return sorted(self.listings)
 
     @cached_property

@@ -39,21 +39,21 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
 
     An overwrite of the table replaces all rows, so it need not agree with them.
     """
-    times = any(option in plan.config_changes for option in (*TIME_OPTIONS, PARTITION_TYPES))
-    buckets = BUCKET_COUNT in plan.config_changes
-    if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
+    adds_times = any(option in plan.config_changes for option in (*TIME_OPTIONS, PARTITION_TYPES))
+    adds_buckets = BUCKET_COUNT in plan.config_changes
+    if not (adds_times or adds_buckets) or plan.operation == OVERWRITE_TABLE:
         return
     view = seen.view
-    needed_columns = {root_of(field) for field in plan.config.partition_fields} if times else set()
+    needed_columns = {root_of(field) for field in plan.config.partition_fields} if adds_times else set()
     schema = pa.schema(
         [pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in needed_columns)]
     )
     slices = (file_slice for partition in view.partitions() for file_slice in view.slices(partition).values())
     for file_slice in islice(slices, _FILES_LOOKED_INTO):
         for file, rows in some_rows(plan.storage, file_slice, schema):
-            if buckets:
+            if adds_buckets:
                 _check_bucket(plan, rows, file_slice, file)
-            if times:
+            if adds_times:
                 _check_partition(plan, rows, file_slice, file)
 
 
@@ -100,7 +100,7 @@ def misfit_error(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableErro
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
-    """Refuse a number of buckets by which the file group is no bucket, or a key of the file is in a wrong bucket."""
+    """Raise if by the write's number of buckets the file group is no bucket, or a key of the file is in a wrong one."""
     index = computed_index_for(plan.config, plan.numbers)
     if index.number_of(file_slice.group) is None:
         raise misfit_error(plan, file_slice)
@@ -108,7 +108,7 @@ def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, 
 
 
 def _check_partition(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
-    """Refuse time options by which a row of a file would belong to another partition than its file does."""
+    """Raise if by the write's time options a row of a file would belong to another partition than the file does."""
     config = plan.config
     paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
     misplaced = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))

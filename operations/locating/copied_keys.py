@@ -12,10 +12,11 @@ from ...writer.moved_rows import OldRows
 
 
 def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: OldRows, index: LookupIndex) -> None:
-    """Raise `DuplicateKeyError` if rows were made of only some of the stored rows of a key.
+    """Raise `DuplicateKeyError` if rows that a write made of stored rows cover only some of the stored rows of a key.
 
-    The check counts stored rows only of keys that several file groups hold, or that a file group holds several times.
-    ``incoming`` are all rows of the write, ``rows`` the rows that were looked up.
+    Such a write would change some of the copies alone. The check counts stored rows only of keys that several file
+    groups hold, or that a file group holds several times. ``incoming`` are all rows of the write, ``rows`` the rows
+    that were looked up.
     """
     anywhere = index.is_global
     # The last element is for keys that the table lacks, whose code is -1.
@@ -25,6 +26,7 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: Old
     repeated_rows = np.union1d(tags.copied, np.flatnonzero(repeating[tags.codes]))
     if not len(repeated_rows):
         return
+    # The first row of each key stands for the key; all copies of the key are counted at its position.
     one_of_each = repeated_rows[np.unique(_places(rows, repeated_rows, anywhere), return_index=True)[1]]
     is_copy = np.isin(tags.copied, one_of_each)
     pair_rows = np.append(one_of_each, tags.copied[is_copy])
@@ -51,7 +53,10 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: Old
 
 
 def _places(rows: KeyedRows, at: Positions, anywhere: bool) -> Positions:
-    """Return a number for each row, equal for rows of one key and partition, or of one key ``anywhere``."""
+    """Return a number for each row at some positions, equal for rows of one key and partition.
+
+    If keys are unique ``anywhere`` in the table, the partition does not count.
+    """
     keys = rows.record_keys.take(pa.array(at)).dictionary_encode()
     numbers: Positions = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if anywhere:

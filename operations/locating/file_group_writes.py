@@ -112,8 +112,9 @@ def jobs_of(
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the file groups that the write changes, each with its rows with found and with new keys.
 
-    A file group that gets new keys, or holds a key several times, is rewritten instead of appended to: an index that
-    reads base files would not find new keys in log files, and Apache Hudi merges log entries with one row of a key.
+    ``view`` is None if the write looks at no existing file. A file group that gets new keys, or holds a key several
+    times, is rewritten instead of appended to: an index that reads base files would not find new keys in log files, and
+    Apache Hudi merges log entries with one row of a key.
     """
     rows_by_group: dict[FileGroupId, GroupRows] = dict(rows.matched)
     groups_to_rewrite: set[FileGroupId] = set()
@@ -164,7 +165,8 @@ def shares_of(
 ) -> Mapping[str, Shares]:
     """Return the file groups of new rows by partition: first small files, then new file groups.
 
-    The view is None if no existing file takes new rows, the time empty if ids of file groups do not matter yet.
+    ``counts`` has the number of new rows of each partition. The view is None if no existing file takes new rows, the
+    time empty if ids of file groups do not matter yet.
     """
     counts = {path: count for path, count in counts.items() if count}
     if not counts:
@@ -203,6 +205,7 @@ def _new_rows_by_group(
             if len(dealt.shares) == 1:
                 rows_by_group[FileGroupId(path, dealt.shares[0].file_id)] = new_rows[path]
                 continue
+            # The code is the number of the share to which the hash of a key belongs.
             for chunk in rechunk(new_rows[path].batches()):
                 for code, part in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
                     buffers.add(Route(path, code), part)
@@ -217,7 +220,7 @@ def _new_rows_by_group(
 
 
 def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
-    """Return buffers for rows that are being cut, which spill to a local folder."""
+    """Return buffers for rows that are being cut, which spill to files ``name``.spill in a local folder."""
     settings = plan.settings
     limit = settings.output.memory // SHARE
     return RowBuffers(min(settings.tasks.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

@@ -41,6 +41,7 @@ class FoldTask:
         deciding columns, sorted by the first two.
         """
         tagger = self.tagger
+        # A fold needs all rows of a key at once.
         for rows in whole_runs(batches, 1):
             deciding, deletes = _deciding(tagger.spec, rows, text_column(rows, 0))
             starts = _run_starts(rows, 2)
@@ -135,7 +136,7 @@ class ResolveTask:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The states of pairs of a row and a place of its key; ``codes`` are numbers of places below ``width``."""
+    """The states of pairs of a row and a file group that holds its key; ``codes`` are numbers below ``width``."""
 
     rows: Positions
     codes: Buckets
@@ -143,7 +144,8 @@ class _Pairs:
     states: PairState
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
-        """Return the state of each wanted pair, which must be among the known pairs."""
+        """Return the state of each wanted pair of a row and a file group, which must be among the pairs."""
+        # One number stands for a pair, so that the pairs can be sorted and searched.
         pairs = self.rows * self.width + self.codes
         order = np.argsort(pairs, kind="stable")
         at = order[np.searchsorted(pairs[order], rows * self.width + codes)]
@@ -184,7 +186,7 @@ def _run_starts(rows: pa.RecordBatch, columns: int) -> Mask:
 
 
 def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tuple[pa.RecordBatch, Mask]:
-    """Return the deciding columns of rows in the order of the write's columns, and which rows are deletes."""
+    """Return the columns that decide which row of a key wins, after the record key, and which rows are deletes."""
     judges, deletes = judged(spec, rows, keys)
     names = [RECORD_KEY, *judges.schema.names]
     columns = [keys, *judges.columns]

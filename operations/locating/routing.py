@@ -52,6 +52,7 @@ class Routing(ABC):
 
     @property
     def _keys(self) -> KeyGenerator:
+        """What makes the record keys and partition paths of rows."""
         return KeyGenerator(self._plan.config, self._plan.schema)
 
     @abstractmethod
@@ -110,7 +111,7 @@ class FileGroups(Routing):
 
     @abstractmethod
     def _find(self, route: Route) -> FileGroupWrite:
-        """Return the work for the rows of one route, whose file group may be new."""
+        """Return the work for the rows of one route, whose file group may be new; `job` remembers it."""
 
     def _slices_of(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids; none if all file groups are new."""
@@ -213,8 +214,8 @@ class Located(FileGroups):
         has no such file group.
         """
         without_prefix = name.removeprefix(NEW_GROUP)
-        is_new = without_prefix != name
-        if is_new and _NUMBER.fullmatch(without_prefix):
+        takes_new_keys = without_prefix != name
+        if takes_new_keys and _NUMBER.fullmatch(without_prefix):
             return _FIRST_NEW + int(without_prefix)
         position = self._position_by_file_id(partition_path).get(without_prefix)
         if position is None:
@@ -223,7 +224,7 @@ class Located(FileGroups):
                 f"{partition_path!r}, which the table does not have.",
                 "This write changed nothing; write again, which repeats the lookup.",
             )
-        if self._rewritten.setdefault(Route(partition_path, position), is_new) != is_new:
+        if self._rewritten.setdefault(Route(partition_path, position), takes_new_keys) != takes_new_keys:
             raise PlacementError(
                 f"Some rows for the file group {without_prefix} of the table {self._plan.path} say in {FILE_GROUP} "
                 "that it takes new keys in, and others do not.",

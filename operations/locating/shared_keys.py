@@ -52,7 +52,8 @@ class KeyReadings:
     def refused(self, columns: Sequence[KeyPart]) -> Mask | None:
         """Return which rows have a value that continues as a later column, or is a word for null or empty; None: none.
 
-        Without such rows, different values make different keys.
+        ``columns`` has the names of key columns with the text of each row. Without such rows, different values make
+        different keys.
         """
         rows = None
         for name, texts in columns:
@@ -67,6 +68,7 @@ class KeyReadings:
         """
         rows = self.refused(columns)
         for name, texts in columns:
+            # In ``a:1,b:2,b:3`` the text ``,b:`` belongs to the value of a, or in the counterpart to that of b itself.
             rows = _union(rows, _rows_with_next_column(texts, self.fields[1 : self.fields.index(name) + 1]))
             rows = _union(rows, _true_rows(pc.fill_null(pc.equal(texts, ""), True)))
         return rows
@@ -114,6 +116,8 @@ OPTION = "hoodie.pyhudi.keys.may.collide"
 # When the waiting rows have so many bytes, the stored rows of their keys are read, all at once.
 _MOST_WAITING = 64 << 20
 _SEVERAL = 2
+# Columns of waiting rows: the partition path, and whether the row is refused unless its key is stored. The texts of key
+# columns follow as ``given0`` and so on; those of the stored rows are called ``kept0`` and so on.
 _PATH, _NEW = "path", "new"
 
 
@@ -123,6 +127,7 @@ class SharedKeys:
 
     Attributes:
         texts: The key columns that hold texts.
+        keys: Makes record keys, and texts of key columns, of rows.
         opened: Returns the table at the moment of the plan; called for the first row whose stored row counts.
     """
 
@@ -147,6 +152,7 @@ class SharedKeys:
     def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
         """Check rows, of which some are deletes. Raises `DataError` for a new row that could share its key.
 
+        ``routes`` has their record keys and partition paths, and ``deletes`` says which are deletes.
         Rows that are right only if the stored row of their key has the same values wait for `finish`.
         """
         texts = self.keys.texts(rows, self.texts)
@@ -185,7 +191,7 @@ class SharedKeys:
         waiting, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             local = open_storage(folder, durable=False)
-            stored = pa.Table.from_batches(self._stored(waiting, local), self._stored_schema())
+            stored = pa.Table.from_batches(self._stored_rows(waiting, local), self._stored_schema())
         is_global = index_for(self.plan.config).is_global
         key_columns = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
         stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
@@ -201,7 +207,7 @@ class SharedKeys:
         has_row = pc.fill_null(joined_rows.column("found"), False)
         differing_rows = np.flatnonzero(mask(pc.and_(has_row, differs)))
         if len(differing_rows):
-            raise self._other_row(joined_rows, int(differing_rows[0]))
+            raise self._differing_row_error(joined_rows, int(differing_rows[0]))
         unstored_rows = np.flatnonzero(mask(pc.and_(pc.invert(has_row), joined_rows.column(_NEW))))
         if len(unstored_rows):
             names = zip(fields, _column_names("given", len(fields)), strict=True)
@@ -209,12 +215,15 @@ class SharedKeys:
             raise self._refusal(texts, int(unstored_rows[0]))
 
     def _stored_schema(self) -> pa.Schema:
-        """Return the columns of `_stored`: record key, partition path, and the text of each key column."""
+        """Return the columns of `_stored_rows`: record key, partition path, and the text of each key column."""
         names = [RECORD_KEY, _PATH, *_column_names("kept", len(self.readings.fields))]
         return pa.schema([pa.field(name, pa.string()) for name in names])
 
-    def _stored(self, waiting: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
-        """Yield the keys and key columns of the stored rows of some keys."""
+    def _stored_rows(self, waiting: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
+        """Yield the stored rows of the waiting rows' keys, with the columns of `_stored_schema`.
+
+        ``local`` is the folder to which a merge with log files spills.
+        """
         plan, seen = self.plan, self.opened()
         roots = {root_of(name) for name in self.readings.fields}
         columns = pa.schema(
@@ -224,15 +233,15 @@ class SharedKeys:
         reader = SliceReader(plan.storage, plan.config, plan.schema, seen.view.sees, memory, local_spills(local))
         keys = waiting.column(RECORD_KEY).combine_chunks().unique()
         probe = KeyProbe(keys)
-        for file_slice in self._slices(waiting, seen):
+        for file_slice in self._slices_to_search(waiting, seen):
             for rows in reader.read(file_slice, columns, keys):
                 hits = rows.take(pa.array(np.flatnonzero(probe.find(rows.column(RECORD_KEY)) >= 0)))
                 texts = [text for _, text in self.keys.texts(hits, self.readings.fields)]
                 path = pa.repeat(pa.scalar(file_slice.partition_path), hits.num_rows)
                 yield pa.RecordBatch.from_arrays([hits.column(RECORD_KEY), path, *texts], schema=self._stored_schema())
 
-    def _slices(self, waiting: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
-        """Return the file slices that may hold stored rows of some keys."""
+    def _slices_to_search(self, waiting: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
+        """Return the file slices that may hold stored rows of the waiting rows' keys, by the table's index."""
         index = self.plan.index
         paths = waiting.column(_PATH).combine_chunks().dictionary_encode()
         partition_paths = paths.dictionary.to_pylist()  # O(partitions)
@@ -261,7 +270,7 @@ class SharedKeys:
         noun = "columns" if len(ambiguous_fields) > 1 else "column"
         return refusal(self.plan.path, _values_in_words(values), f"the {noun} {', '.join(map(repr, ambiguous_fields))}")
 
-    def _other_row(self, joined_rows: pa.Table, row: int) -> DataError:
+    def _differing_row_error(self, joined_rows: pa.Table, row: int) -> DataError:
         """Return the error of a change whose stored row has the same key and other values; it names both values."""
         fields = self.readings.fields
         incoming_values, stored_values = (
@@ -280,7 +289,10 @@ class SharedKeys:
 
 
 def refusal(table: str, row: str, culprit: str) -> DataError:
-    """Return the error of a new row whose record key another row with other values could have, too."""
+    """Return the error of a new row whose record key another row with other values could have, too.
+
+    ``row`` names the row's key columns with their values, and ``culprit`` the columns with the ambiguous values.
+    """
     return DataError(
         f"A row for the table {table} has {row}. Another row could have the same record key, because keys of several "
         f"columns are not escaped: see {culprit}.",

@@ -28,11 +28,11 @@ _Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
 
 
 def keys_in(seen: SeenTable, slices: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray, bool]]:
-    """Yield the record keys of slices, and whether they are of log files."""
+    """Yield the record keys of slices in batches, each with its slice, and whether it is of the slice's log files."""
     for file_slice in slices:
-        keys = SliceKeys(seen.storage, file_slice, seen.timeline.is_committed)
-        yield from ((file_slice, found, False) for found in keys.of_base())
-        yield from ((file_slice, found, True) for found in keys.of_logs())
+        slice_keys = SliceKeys(seen.storage, file_slice, seen.timeline.is_committed)
+        yield from ((file_slice, keys, False) for keys in slice_keys.of_base())
+        yield from ((file_slice, keys, True) for keys in slice_keys.of_logs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LookTask:
     room: int = 0
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
-        """Return what each slice of each pair of keys and slices holds, in order."""
+        """Return which of the keys each slice holds, for each pair of keys and slices, in order."""
         storage, sees = self.table.storage, self.table.timeline.is_committed
         hits, room = [], Room(self.room)
         for keys, slices in share:
@@ -99,7 +99,7 @@ class SpreadLookup:
         return self.index.tag_by(rows, self.table.view, self.look)
 
     def look(self, units: Sequence[Unit]) -> list[Hits]:
-        """Return which keys each slice holds; tasks read only slices whose keys this process does not know."""
+        """Return the hits of each unit, in order; tasks read only slices whose keys this process does not know."""
         known_keys = self.known_keys
         if known_keys is None:
             return self._look_by_tasks(units)
@@ -113,11 +113,11 @@ class SpreadLookup:
         return [hits[number] for number in range(len(units))]
 
     def _look_by_tasks(self, units: Sequence[Unit], room: int = 0) -> list[Hits]:
-        """Return which keys each slice holds; the tasks' results have all keys of the slices, up to ``room`` bytes."""
+        """Return the hits of each unit, in order; they have all keys of the slices, up to ``room`` bytes of them."""
         size = max(1, math.ceil(len(units) / self.most))
         shares = list(_shares(units, size, self.index.settings.keys_per_task))
         task = LookTask(self.table, self.index, room // max(len(shares), 1))
-        return [hits for found in self.spread(task, shares) for hits in found] if shares else []
+        return [hits for of_share in self.spread(task, shares) for hits in of_share] if shares else []
 
     def overlapping(self, slices: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]]) -> list[FileSlice]:
         """Return the slices that may hold keys of some ranges, by the footers of their base files.
@@ -131,7 +131,7 @@ class SpreadLookup:
         files = [file_slice.base_file for file_slice in logless]
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
-        ranges = [key_range for found in self.spread(RangesTask(self.table), shares) for key_range in found]
+        ranges = [key_range for of_share in self.spread(RangesTask(self.table), shares) for key_range in of_share]
         groups_without = {
             file_slice.group
             for file_slice, key_range in zip(logless, ranges, strict=True)
@@ -173,7 +173,10 @@ def text_column(rows: pa.RecordBatch, number: int) -> pa.StringArray:
 
 
 def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wanted]]:
-    """Yield the work of each task: at most ``size`` slices and ``keys`` pairs of a key and a slice."""
+    """Yield the work of each task: at most ``size`` slices and ``keys`` pairs of a key and a slice.
+
+    A single slice is never split, however many keys are sought in it.
+    """
     share: list[_Wanted] = []
     last_wanted: pa.StringArray | None = None
     slices, pairs = 0, 0

@@ -65,7 +65,7 @@ class Tagger:
         return self.spec.deleted(rows) & self.deletes
 
     def tag(self, keyed: KeyedRows) -> Tags:
-        """Return the file groups of each row's key."""
+        """Return the file groups that hold each row's key; none for a write that looks no key up."""
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
         return ask(self.plan.lookup, keyed, self.seen, self.known_keys)
@@ -87,5 +87,8 @@ class Tagger:
         return OldRows(plan.storage, self.spec, plan.moves_rows, slice_of, reader.read)
 
     def resolve(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> ResolvedRows:
-        """Return where rows go by the file groups of their keys; ``look`` compares them with the stored rows there."""
+        """Return where rows go by the file groups of their keys (``tags``); ``deletes`` says which rows are deletes.
+
+        ``look`` compares rows with the stored rows there.
+        """
         return resolve(keyed, tags, deletes, look, moves=self.plan.moves_rows)

@@ -73,9 +73,10 @@ def tag_rows(
     seen: SeenTable,
     known_keys: KeysOfWrite | None = None,
 ) -> Tagged:
-    """Look up the keys of spilled rows, and place new keys; return which file group gets which rows.
+    """Return which file group gets which spilled rows, after a lookup of their keys and a placing of new keys.
 
-    ``spilled`` has the rows of each share of a partition's keys, in the order of the tasks. Raises `KeyNotFoundError`
+    ``spilled`` has the rows of each share of a partition's keys, in the order of the tasks, ``seen`` is the table at
+    the plan, and ``known_keys`` are the keys of the table that the process has in memory. Raises `KeyNotFoundError`
     if the key of a delete does not exist and the rules forbid that, and `DuplicateKeyError` if an overwrite of
     partitions would leave a key in two partitions.
     """
@@ -152,6 +153,8 @@ class _Lookup:
         self._tagger = tagger
         self._old_rows = self._tagger.old_rows(local)
         self._buffers = open_buffers(plan, local, "tagged")
+        # By the number of each target: the route of its buffer. A route has the position of a file group among the
+        # groups as its number, or `_NEW` for the new rows of a partition.
         self._groups: list[FileGroupId] = []
         self._numbers: dict[Route | FileGroupId, int] = {}
         self._routes: list[Route] = []
@@ -159,6 +162,7 @@ class _Lookup:
         self.nowhere = MergeCounts()
         self.figures = LookupFigures()
         self.absent: set[str] = set()
+        # The file groups that hold a looked-up key several times.
         self._repeating: set[FileGroupId] = set()
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
@@ -169,7 +173,7 @@ class _Lookup:
         """
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
-            for portions in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
+            for portions in passes(_units_of_passes(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
                 self._place_rows(portions)
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
@@ -196,7 +200,7 @@ class _Lookup:
         if self._plan.rules.of_stored:
             check_copies(keyed, keyed, tags, self._old_rows, self._plan.lookup)
         if len(tags.copied):
-            rows = _rows(portions)
+            rows = _deciding_columns(portions)
             tags = living(tags, self._tagger.deleted(rows), self._old_rows.look(rows, tags.groups))
         # The last number is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
@@ -212,7 +216,7 @@ class _Lookup:
 
     def _place_rows_of_any_partition(self, portions: Sequence[Held]) -> None:
         """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition."""
-        all_rows = _rows(portions)
+        all_rows = _deciding_columns(portions)
         winners = self._tagger.fold(all_rows)
         winner_positions = pa.array(winners)
         incoming = _keyed(portions)
@@ -223,6 +227,7 @@ class _Lookup:
         look = self._old_rows.look(rows, tags.groups)
         resolved = self._tagger.resolve(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
+        # What was looked up are the winners alone; `winners` turns their positions into positions among all rows.
         targets = np.full(all_rows.num_rows, -1, np.int64)
         for path, positions in by_partition(_keyed_at(keyed, pa.array(resolved.new))):
             absent = resolved.new[positions]
@@ -236,17 +241,17 @@ class _Lookup:
         self._cut(portions, _RowTargets(targets, copied, copies, winners[resolved.leaving], numbers[resolved.left]))
 
     def _tag(self, keyed: KeyedRows) -> Tags:
-        """Return the file groups of keys; note the lookup's costs, and the groups that hold a key several times."""
+        """Return the file groups of keys; add up the lookup's costs and the groups that hold a key several times."""
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
         self._repeating.update(tags.groups[code] for code in tags.repeating)
         return tags
 
     def _new_rows(self, part: Held, absent: Positions) -> Positions:
-        """Return which rows with absent keys are new rows: the winner of each key, unless that is a delete.
+        """Return the positions of the new rows of a part: the winner of each absent key, unless that is a delete.
 
-        Without a fold these are all rows but deletes. In a partial merge they are all rows of a key whose winner is no
-        delete.
+        ``absent`` are the positions of the rows whose keys the table lacks. Without a fold these are all rows but
+        deletes. In a partial merge they are all rows of a key whose winner is no delete.
         """
         rows = concat(part.batches).take(pa.array(absent))
         path = part.portion.route.partition_path
@@ -262,7 +267,7 @@ class _Lookup:
         return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=live_keys))]
 
     def _count_new(self, path: str, rows: pa.RecordBatch) -> Mask:
-        """Return which winners of absent keys are no deletes, and count them.
+        """Return which of the rows, winners of keys that partition ``path`` lacks, are no deletes; count all rows.
 
         Raises `KeyNotFoundError` if the rules say that the key of a delete or of a partial update must exist.
         """
@@ -284,22 +289,22 @@ class _Lookup:
         return ~deleted
 
     def _cut(self, portions: Sequence[Held], row_targets: _RowTargets) -> None:
-        """Buffer the spilled rows of a pass by their targets, chunk by chunk.
+        """Buffer the spilled rows of a pass by their targets, chunk by chunk, with all their columns.
 
         A row with further targets goes to each of them, as a delete to the file groups that it leaves.
         """
         start, further_targets = 0, list(row_targets.further_targets())
         for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in portions)):
             end = start + chunk.num_rows
-            self._add(chunk, row_targets.targets[start:end])
+            self._buffer(chunk, row_targets.targets[start:end])
             for rows, numbers, leave in further_targets:
                 first_target, last_target = np.searchsorted(rows, [start, end])
                 if first_target < last_target:
                     part = chunk.take(pa.array(rows[first_target:last_target] - start))
-                    self._add(tombstones(part) if leave else part, numbers[first_target:last_target])
+                    self._buffer(tombstones(part) if leave else part, numbers[first_target:last_target])
             start = end
 
-    def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
+    def _buffer(self, rows: pa.RecordBatch, targets: Positions) -> None:
         """Buffer rows by their targets; rows with the target -1 go nowhere."""
         for number, part in cut(rows, targets):
             self._buffers.add(self._routes[number], part)
@@ -347,7 +352,7 @@ class CopiesElsewhere:
         catch_up(self._plan.lookup, self._plan.table)
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
-            for portions in passes(_units(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
+            for portions in passes(_units_of_passes(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
                 self._find_copies(_keyed(portions))
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
@@ -368,6 +373,7 @@ class CopiesElsewhere:
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
         located = np.flatnonzero(tags.codes != NOT_FOUND)
+        # Pairs of a row and a file group that holds its key; a code is the position of the group among `tags.groups`.
         rows, codes = np.append(located, tags.copied), np.append(tags.codes[located], tags.copy_codes)
         outside = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
         elsewhere = outside[codes] if len(tags.groups) else np.zeros(0, np.bool_)
@@ -387,11 +393,12 @@ class CopiesElsewhere:
             self._buffers.add(Route(groups[number].partition_path, number), part)
 
     def _refuse_key_of_two_partitions(self, keyed: KeyedRows) -> None:
-        """Refuse rows of one key for several partitions."""
+        """Raise `DuplicateKeyError` if rows of one key are for several partitions."""
         table = pa.table({"key": keyed.record_keys, "path": keyed.paths.indices})
         counted = table.group_by("key").aggregate([("path", "min"), ("path", "max")])
         spread = counted.filter(pc.less(counted.column("path_min"), counted.column("path_max")))
         if spread.num_rows:
+            # The first key with rows for several partitions stands for all in the error.
             row = pc.index(keyed.record_keys, spread.column("key")[0]).as_py()  # O(1)
             paths = (spread.column(name)[0].as_py() for name in ("path_min", "path_max"))  # one value, for the error
             own_path = keyed.paths[row].as_py()  # one value, for the error
@@ -420,8 +427,9 @@ class CopiesElsewhere:
         )
 
 
-def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:
+def _units_of_passes(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:
     """Return the groups of rows that may share keys, sorted by partition, so that few passes read the same file."""
+    # Under an index of the whole table, rows of one key share the number of their route, not the partition.
     if not index.is_global:
         return [[Portion(route, spilled[route])] for route in sorted(spilled)]
     by_bin = sorted(spilled, key=lambda route: (route.number, route.partition_path))
@@ -431,8 +439,8 @@ def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[
     ]
 
 
-def _rows(portions: Sequence[Held]) -> pa.RecordBatch:
-    """Return the deciding columns of all rows of a pass."""
+def _deciding_columns(portions: Sequence[Held]) -> pa.RecordBatch:
+    """Return the columns of all rows of a pass that decide which row of a key wins."""
     return concat([batch for part in portions for batch in part.batches])
 
 

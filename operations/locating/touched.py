@@ -25,7 +25,7 @@ class Touched:
 
 
 def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch], most_groups: int) -> Touched | None:
-    """Return what rows touch, by which the caller decides whether one process writes them.
+    """Return the file groups and bytes that rows touch, by which the caller decides whether one process writes them.
 
     None stands for more than ``most_groups`` file groups. Raises errors of bad keys.
     """

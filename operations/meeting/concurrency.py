@@ -95,7 +95,9 @@ class Meeting:
     asked: Asked = Asked.BEFORE_PLAN
 
 
+# The kinds of mine and theirs, the state of theirs, when theirs was requested, and one of the things that both share.
 Cell = tuple[InstantKind, InstantKind, Known, Asked, Shared | None]
+# Several of each, and the verdict by what both share.
 _Row = tuple[
     tuple[InstantKind, ...], tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], dict[Shared | None, Verdict]
 ]
@@ -132,7 +134,10 @@ class ConcurrencyRules:
 
 
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
-    """Return what mine does in a meeting; both sets of rules differ only for two writes at work."""
+    """Return what mine does in a meeting, by `OPTIMISTIC` unless other rules are given.
+
+    Both sets of rules differ only for two writes at work.
+    """
     rules = rules or OPTIMISTIC
     cell = (meeting.mine, meeting.theirs, meeting.their_state, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))

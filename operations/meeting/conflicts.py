@@ -71,6 +71,7 @@ class WriteChanges:
         merged_logs: The log files among them that it merged into a new base file.
         rival_key: Returns for a file group what only one of two writers may open in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
+        columns: The columns of the table once the write is complete.
         new_keys: Where the write put keys that the index did not find; None if it looked up no keys.
         read: The rows of the table that decided what the write does, if its isolation level makes them count.
         numbers: The number of buckets by which the write placed its rows, by partition path.
@@ -144,6 +145,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             raise _base_rolled_back_error(work, base)
     if changes.new_keys is not None:
         _check_cleaned(since_plan, changes.new_keys)
+        # After a compaction, others take keys that log files delete for new, so these log files are searched, too.
         if changes.new_keys.logs.keys() & compacted:
             # The checks before did not look for keys of these log files in the file groups that others had changed.
             changed_by_writes |= checked.changed_by_writes
@@ -158,8 +160,9 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
 def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
     """Raise if readers would skip rows that this write merged from a newer state of the table.
 
-    Readers take the base file of the greatest requested time, and put a log file on top of each base file that was
-    requested before the log file completed.
+    ``bases`` are the requested times of the instants whose files it merged, ``logs`` the log files among these. Readers
+    take the base file of the greatest requested time, and put a log file on top of each base file that was requested
+    before the log file completed.
     """
     newest_base = max(bases, default="")
     newest_log = work.table.format.slices.reach(logs, timeline)
@@ -195,7 +198,11 @@ def _forbids(
     their_state: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    """Return whether a meeting with another instant keeps this write from being committed."""
+    """Return whether a meeting with another instant keeps this write from being committed.
+
+    ``shared`` has what both may share, each with a truthy value if they do; ``asked`` says when the other instant was
+    requested.
+    """
     return forbids(Meeting(WRITE, their_kind, their_state, all_shared(shared), asked))
 
 
@@ -207,11 +214,12 @@ def _check_write(
     changes: WriteChanges,
 ) -> None:
     """Raise if a completed write changed file groups or buckets of this write, or partitions that it replaces."""
+    # Different file groups of a partition may have one rival key, if both writers opened a file group for one bucket.
     our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     shared_groups = [group for group in their_groups if (group.partition_path, changes.rival_key(group)) in our_places]
     # If this write replaces a whole partition, no other write may have added file groups to it.
     covered_groups = [group for group in their_groups if changes.covers(group.partition_path)]
-    if _forbids(WRITE, _shared(shared_groups, covered_groups, changes)):
+    if _forbids(WRITE, _shared_with_other(shared_groups, covered_groups, changes)):
         what = f"{_name_of(instant, metadata)} completed meanwhile"
         for group in (shared_groups or covered_groups)[:1]:
             what += f" and changed the {group.words} too"
@@ -226,6 +234,7 @@ def changed_meanwhile(
     A write that rewrites rows in place leaves them out, and then conflicts with none of these writes.
     """
     since_plan = InstantsSincePlan.find(work, timeline, checked.instants)
+    # A place is what only one of two writers may open: a file group, or a bucket for which both may have opened one.
     groups_by_place = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
     their_groups = {group for instant in since_plan.writes for group in _file_groups(since_plan.read(instant))}
     their_places = {(group.partition_path, changes.rival_key(group)) for group in their_groups}
@@ -285,10 +294,10 @@ def _name_of(instant: Instant, metadata: CommitMetadata) -> str:
     return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
 
 
-def _shared(
+def _shared_with_other(
     groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
 ) -> dict[Shared, object]:
-    """Return what this write shares with another, by file groups of the other.
+    """Return what this write shares with another, as `_forbids` takes it, by file groups of the other.
 
     ``groups`` are those that meet a file group or bucket of this write, ``covered`` are in a partition that it
     replaces.
@@ -311,6 +320,7 @@ def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None
         if kind is None or instant.requested_time == work.instant_time:
             # No rule is about instants of other actions, such as an indexing, or about this write itself.
             continue
+        # Whether a clustering does not say in its plan which file groups it holds.
         untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
         asked = asked_of(work.instant_time, instant)
         if kind in _COMPACTIONS:
@@ -365,7 +375,10 @@ def _check_new_keys(
     their_groups: Collection[FileGroupId],
     checked: CheckedInstants,
 ) -> None:
-    """Raise if another write added a key that this write adds, too, to another file group."""
+    """Raise if another write added a key that this write adds, too, to another file group.
+
+    ``their_groups`` are the file groups that other writes changed.
+    """
     if not our_keys.files or not their_groups:
         return
     work = since_plan.work
@@ -391,7 +404,10 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
-    """Raise if a compaction or log compaction of some file groups does not fit with the files of this write there."""
+    """Raise if a compaction or log compaction of some file groups does not fit with the files of this write there.
+
+    ``kind`` says which of the two it is.
+    """
     their_state, asked = known_of(instant), asked_of(work.instant_time, instant)
     rewritten_groups = sorted(changes.rewritten.intersection(groups))
     changed_groups = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
@@ -427,7 +443,10 @@ def _base_rolled_back_error(work: Transaction, base: str) -> CommitConflictError
 
 
 def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: Collection[str]) -> None:
-    """Raise if a restore, or a rollback of what this write merged or saw in the same places, undid data meanwhile."""
+    """Raise if a restore, or a rollback of what this write merged or saw in the same places, undid data meanwhile.
+
+    ``bases`` are the requested times of the instants whose files this write merged or appended to.
+    """
     _check_restore(since_plan)
     our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     for undo in since_plan.undone_writes():
@@ -438,7 +457,7 @@ def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: C
             groups = [
                 group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in our_places
             ]
-            shared = _shared(
+            shared = _shared_with_other(
                 groups, [group for group in undo.file_groups if changes.covers(group.partition_path)], changes
             )
             # File groups that it had replaced come back. Only its completed file, which is deleted, named them.
@@ -459,6 +478,7 @@ def _check_cleaned(since_plan: InstantsSincePlan, new_keys: NewKeys) -> None:
     A lookup notices that a file is gone if an instant on the timeline names it, but not if that instant was archived.
     """
     cleaned_files, their_state = since_plan.cleaned(), since_plan.state_of_cleans
+    # Only partitions in which keys were looked up count: all, if keys are unique in the whole table.
     partitions = sorted(cleaned_files if new_keys.anywhere else new_keys.partitions.intersection(cleaned_files))
     if not cleaned_files:
         return
@@ -497,7 +517,10 @@ def check_columns_since(since_plan: InstantsSincePlan, columns: pa.Schema, *, me
 
 
 def check_ownership(work: Transaction, timeline: Timeline, since_plan: InstantsSincePlan | None = None) -> None:
-    """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again."""
+    """Raise if another writer rolled this write back, even if a late task put its instant on the timeline again.
+
+    ``since_plan`` saves its computation if the caller has it already.
+    """
     since_plan = since_plan or InstantsSincePlan.find(work, timeline)
     own_instant = timeline.find(work.instant_time)
     own_kind, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})

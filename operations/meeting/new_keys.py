@@ -59,7 +59,7 @@ class NewKeys:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A record key that two writes added."""
+    """A record key that two writes added: this write to a partition, the other to the file group ``group``."""
 
     record_key: str
     partition_path: str
@@ -74,7 +74,11 @@ def find_twin(
     their_groups: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
-    """Return a key that this write and a write at one of `times` added to different file groups; None for none."""
+    """Return a key that this write and another write added to different file groups; None for none.
+
+    ``instant_time`` is the requested time of this write, and ``times`` are those of other writes, which changed the
+    file groups ``their_groups``.
+    """
     scopes: dict[str | None, list[str]] = {}
     # If keys are unique in the whole table, the scope is None: all partitions.
     for path in sorted(our_keys.files):

@@ -43,21 +43,22 @@ def find_changed_read(
 ) -> str | None:
     """Return a file or partition in which a completed write changed rows that this write read; None for none.
 
-    ``numbers`` returns the numbers of buckets at the completion of the other write.
+    ``read`` has the rows that this write read, ``columns`` the table's columns by this write, ``instant`` and
+    ``metadata`` are of the other write, and ``numbers`` returns the numbers of buckets at its completion.
     """
     all_columns = with_meta(columns)
     for rows in read:
         pruning = Pruning(work.config, all_columns, rows.predicates)
         search = Search.of(rows.predicates, all_columns, work.config)
-        meeting = _Meeting(work, rows, all_columns, instant, pruning, search, pruning.file_may_match(numbers))
-        changed_place = next(meeting.changed_places(metadata), None)
+        comparison = _ComparedRead(work, rows, all_columns, instant, pruning, search, pruning.file_may_match(numbers))
+        changed_place = next(comparison.changed_places(metadata), None)
         if changed_place is not None:
             return changed_place
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Meeting:
+class _ComparedRead:
     """The rows that a write read, compared with one other write.
 
     Attributes:
@@ -85,17 +86,19 @@ class _Meeting:
                     if (
                         file is not None
                         and self.may_hold(file)
-                        and (self._may_take(stat, file) or self._may_have_read_row(file))
+                        and (self._may_change_read_row(stat, file) or self._may_have_read_row(file))
                     ):
                         yield file.path
         if self.read.absence:
             replaced = (path for path, ids in metadata.replaced.items() if ids)
             yield from filter(self.pruning.partition_may_match, replaced)
 
-    def _may_take(self, stat: WriteStat, file: DataFile) -> bool:
+    def _may_change_read_row(self, stat: WriteStat, file: DataFile) -> bool:
         """Return whether a file may delete a row that was read, or may change it so that it satisfies no predicates."""
+        # Without `absence`, only rows that come to the read rows count.
         if not self.read.absence:
             return False
+        # Rows of a log file that are no inserts may change or delete stored rows.
         if stat.num_deletes or (isinstance(file, LogFile) and stat.num_inserts < stat.num_writes):
             return True
         return bool(stat.num_update_writes) and not self._reads_fixed_columns
@@ -121,6 +124,7 @@ class _Meeting:
             return True
 
     def _base_file_has(self, file: BaseFile) -> bool:
+        """Return whether a base file has a row of the other write that this write read."""
         with open_base(self.work.storage, file) as reader:
             # No row groups: by its footer the file has no row that satisfies the predicates.
             groups = self.search.row_groups(reader.parquet, file.path)
@@ -131,6 +135,7 @@ class _Meeting:
             )
 
     def _log_file_has(self, file: LogFile) -> bool:
+        """Return whether a log file may have a row of the other write that this write read."""
         for block in read_log(self.work.storage, file):
             # A partial block lacks values of the stored rows, so any row of it may count.
             if block.is_data and (

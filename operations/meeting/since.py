@@ -29,7 +29,8 @@ M = TypeVar("M", bound="InstantModel")
 class Undone:
     """A write that a pending or completed rollback names, and the file groups in which the rollback deletes files.
 
-    ``rollback_time`` is the requested time of the rollback, and ``state`` whether that is complete.
+    ``rollback_time`` is the requested time of the rollback, and ``state`` whether that is complete. ``group`` is the
+    group of actions of the write, as `action_group` returns it.
     """
 
     rollback_time: str
@@ -76,7 +77,10 @@ class InstantsSincePlan:
 
     @classmethod
     def of_unread(cls, work: Transaction, timeline: Timeline) -> InstantsSincePlan:
-        """As `find`, for a write that has read nothing: all instants if the history does not reach back to the plan."""
+        """Return what `find` returns, for a write that has read nothing.
+
+        If the history does not reach back to the plan, it returns all instants on the timeline.
+        """
         try:
             return cls.find(work, timeline)
         except CommitConflictError:
@@ -99,6 +103,7 @@ class InstantsSincePlan:
         return metadata
 
     def _read_body(self, write: Instant) -> CommitMetadata:
+        """Return the metadata of one of `writes`, from its file on the timeline or from the archive."""
         if write not in self.archived:
             return self.timeline.files.read_commit(write)
         from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)

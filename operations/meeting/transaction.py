@@ -61,7 +61,10 @@ class Transaction:
         return (claim_owner.write_id, claim_owner.key) == (self.write_id, self.key)
 
     def conflict(self, reason: str, met: MetInstant | None = None) -> CommitConflictError:
-        """Return the error of a write that cannot be committed; ``reason`` is a sentence without its full stop."""
+        """Return the error of a write that cannot be committed; ``reason`` is a sentence without its full stop.
+
+        ``met`` is the instant of another writer that it met, for a caller that decides whether to write again.
+        """
         return CommitConflictError(
             f"The write {self.instant_time} of the table {self.path} cannot be committed. {reason}.",
             "This write left nothing behind; write again.",
@@ -93,7 +96,7 @@ class Transaction:
 
     @property
     def seals(self) -> tuple[str, ...]:
-        """The seals that end this work: the instant's, and its own if other processes may continue it."""
+        """The names of the seals that end this work: the instant's, and its own if other processes may continue it."""
         return (self.instant_time, owner.seal_of(self.instant_time, self.write_id))[: 1 + self.shared]
 
     @property

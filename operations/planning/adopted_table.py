@@ -42,7 +42,8 @@ class AdoptedTable(TableTerms):
         Apache Hudi stores neither the index nor the number of buckets: the first write whose options name them adds
         them. An index that ``look`` infers from names of file groups is returned but not added, because the next
         overwrite of another writer may choose a different index. An index that it infers from a record index is added,
-        because a write takes the record index out of use. A write that ``rewrites`` replaces all file groups.
+        because a write takes the record index out of use. A write that ``rewrites`` replaces all file groups, so that
+        their names forbid no index.
         """
         self._check_agrees(config)
         marker = self.marker(config.delete_marker)

@@ -57,7 +57,11 @@ class ChangedRows:
 
     @classmethod
     def of(cls, sums: Mapping[str, int], forbidden: Mapping[str, RowPlace | None]) -> ChangedRows:
-        """Return the changed rows by the sums over all places, and by the first place of each forbidden change."""
+        """Return the changed rows by sums over all places, and by the first place of each forbidden change.
+
+        ``sums`` has numbers of rows or places by what happens to them: ``comes``, ``leaves``, ``stays``, ``deleted``,
+        ``shifted``, ``replaced``, ``unproven`` and ``again``.
+        """
         counts = RowCounts(
             inserts=sums["comes"] - sums["leaves"],
             updates=sums["stays"] + sums["leaves"],
@@ -97,7 +101,7 @@ class ChangedRows:
 
 
 def check_changed_rows(changes: ChangedRows, table: str) -> None:
-    """Raise for changed rows that one write cannot bring into the table."""
+    """Raise an error that names a place for the first forbidden change of rows, if there is any."""
     if changes.matched_often is not None:
         raise DuplicateKeyError(
             f"Several rows of the source match the row of {changes.matched_often} of the table {table}, and "

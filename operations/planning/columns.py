@@ -38,13 +38,14 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
 
     A delete needs no order, and a delete of partitions no key.
     """
-    needed = {
+    names_by_role = {
         "record key column": () if operation == DELETE_PARTITION else config.record_key_fields,
         "partition column": config.partition_fields,
         "ordering column": () if operation in {DELETE, DELETE_PARTITION} else config.ordering_fields,
     }
-    for role, names in needed.items():
+    for role, names in names_by_role.items():
         for name in names:
+            # A key or partition column may be a field of a struct.
             has_column = name in incoming.names if role == "ordering column" else find_field(incoming, name) is not None
             if not has_column:
                 raise MissingColumnError(
@@ -95,7 +96,10 @@ def replaces_columns(request: WriteRequest, operation: str) -> bool:
 def key_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str, *, number_to_text: bool
 ) -> pa.Schema | None:
-    """Return the key and partition columns after a write of ``incoming``; None for a table without columns."""
+    """Return the key and partition columns after a write of ``incoming``; None for a table without columns.
+
+    With ``number_to_text``, as by the option, a column of numbers becomes text if the rows have text.
+    """
     if table is None:
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
@@ -144,7 +148,10 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
 
 
 def _cure(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
-    """Return what to do about differing columns, with the options that allow them."""
+    """Return what a user can do about differing columns, with the options that allow them.
+
+    ``by_option`` says whether the option that lets numbers become text would allow any of them.
+    """
     todos = [difference.todo for difference in differences if difference.todo in {ADD, ADD_NOT_NULL}]
     ways = []
     if ADD in todos:
@@ -178,7 +185,10 @@ def check_deciding_columns(spec: RowSpec, table: pa.Schema, payload: Payload | N
 
 
 def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | None, where: str) -> None:
-    """Refuse a table whose log files Apache Hudi cannot merge; warn if Parquet blocks must become Avro blocks."""
+    """Refuse a table whose log files Apache Hudi cannot merge; warn if Parquet blocks must become Avro blocks.
+
+    ``block_format`` is the option for the format of blocks in log files; None if it is not given.
+    """
     if config.table_type != MERGE_ON_READ:
         return
     for name in ordered_by(config, table, pa.types.is_binary):
@@ -202,7 +212,7 @@ def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | 
 def _check_deciding_column(
     schema: pa.Schema, name: str, purpose: str, can_decide: Callable[[pa.DataType], bool]
 ) -> None:
-    """Refuse a column whose type does not fit its role; a missing column is no error here."""
+    """Refuse a column whose type does not fit its role, ``purpose`` in words; a missing column is no error here."""
     if name in schema.names and not can_decide(schema.field(name).type):
         raise UnsupportedTypeError(
             f"Column {name!r} {purpose}, which no value of its type {schema.field(name).type} can.", "Cast the column."

@@ -104,7 +104,7 @@ class ChangedPlaces:
         return several_deletes
 
     def at(self, where: Mask) -> pa.Table:
-        """Return the keys and paths of some of the places."""
+        """Return the keys and partition paths of the places for which ``where`` is set."""
         return self.places.select([KEY, PATH]).filter(pa.array(where))
 
     def counted(self) -> ChangedRows:

@@ -155,7 +155,10 @@ class NewTable(TableTerms):
             )
 
     def _check_class(self, version: int, mode: str | None) -> None:
-        """Refuse merge rules without a payload class, and a class by which pyhudi does not merge."""
+        """Refuse merge rules that no payload class has, in a table version that stores nothing else of them.
+
+        Refuse a class by which pyhudi does not merge, too. ``mode`` is the mode of partial updates, None for none.
+        """
         payload, cure = self.settings.payload, f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out."
         if payload is not None and payload.ordering_fields:
             raise UnsupportedOptionError(

@@ -128,7 +128,7 @@ def _refuse_no_partitions(request: WriteRequest, asked_operation: str) -> None:
 
 
 def _default_operation(request: WriteRequest, *, generates_keys: bool) -> str:
-    """Return the operation of a write that names none: by its mode, and by whether the table generates its keys."""
+    """Return an operation's name for a write that names none: by its mode, and by whether keys are generated."""
     if not request.overwrite:
         return "insert" if generates_keys else "upsert"
     return "insert_overwrite" if request.write.replacement.overwrite_mode == "dynamic" else "insert_overwrite_table"
@@ -155,7 +155,10 @@ def _in_mode_overwrite(asked_operation: str) -> str:
 
 
 def _insert_rules(keys: KeySettings, policy: RowMeeting | None) -> MergeRules:
-    """Return how the rows of an insert meet rows with their keys: by the policy, as further rows, or merged."""
+    """Return how the rows of an insert meet rows with their keys: by the policy, as further rows, or merged.
+
+    ``policy`` says to drop such rows or to fail; None if the options name no policy.
+    """
     if policy is not None:
         return MergeRules(policy, fold=keys.combine_before_insert)
     if keys.allow_duplicates_on_insert:

@@ -27,7 +27,10 @@ from .request import PARTIAL_UPDATE, WriteRequest
 def partial_columns(
     config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
 ) -> tuple[str, ...] | None:
-    """Return the columns of a partial update's rows, in the order of the table; None if rows are whole."""
+    """Return the columns of a partial update's rows, in the order of the table; None if rows are whole.
+
+    ``table`` has the table's columns, None before its first write. Raises if the options or the columns do not fit.
+    """
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -74,6 +77,7 @@ def partial_columns(
 
 def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
     """Refuse partial rows under a global index: a row may move away from the stored row with its other columns."""
+    # A delete has no columns to leave behind, and without folding no row of a key updates another.
     deletes = operation.name in {DELETE, DELETE_PARTITION}
     if deletes or not operation.rules.fold or not index_for(config).is_global:
         return

@@ -180,6 +180,7 @@ class RowPlan:
         """What decides between two rows of a key in this write: their columns, ordering fields and delete marker."""
         order = DeleteOrder.OWN
         if self.settings.origin.deletes_read:
+            # The write read the rows that it deletes, so its deletes can carry the stored ordering values.
             order = DeleteOrder.STORED if self._held_order else DeleteOrder.NONE
         if self.operation in {DELETE, DELETE_PARTITION}:
             # The operation removes any stored row. Ordering values matter only in log files, for rows that come later.
@@ -215,12 +216,13 @@ def plan_rows(
     ``stored_columns`` are the table's columns, None for a table that was never written. ``numbers`` are the numbers of
     buckets at the moment that the write sees.
     """
+    # Only rows that pyhudi placed or merged before have columns of pyhudi; else such a column is the user's.
     is_placed, is_merged = request.write.colocated, request.write.origin.counted is not None
     request, has_positions = _without_column(request, POSITION, pa.int64(), is_placed)
     request, located = _without_column(request, FILE_GROUP, pa.string(), is_placed)
     request, arriving = _without_column(request, ARRIVES, pa.int8(), is_merged)
     config, operation, rules = target.config, target.operation.name, target.operation.rules
-    schema = _columns(config, stored_columns, request, operation)
+    schema = _columns_after_write(config, stored_columns, request, operation)
     partial = partial_columns(config, stored_columns, request, target.operation)
     index = index_for(config)
     # A row that moves to another partition leaves a delete in its old file group.
@@ -288,7 +290,9 @@ def _without_column(
     return replace(request, schema=schema), True
 
 
-def _columns(config: TableConfig, stored_columns: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
+def _columns_after_write(
+    config: TableConfig, stored_columns: pa.Schema | None, request: WriteRequest, operation: str
+) -> pa.Schema:
     """Return the table's columns after the write; raise if the incoming columns do not fit."""
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:

@@ -72,7 +72,7 @@ def with_partition_types(table: Table, settings: TableSettings) -> TableConfig:
 
 
 def with_merge_rule(table: Table, settings: TableSettings) -> tuple[TableConfig, tuple[str, ...]]:
-    """Return the table's properties with the payload class that they lack, and a notice if no option decides it.
+    """Return the table's properties with the payload class that they lack, and a notice if it is inferred.
 
     Without an ordering field the newest row wins in each release of Apache Hudi, and the write notes nothing.
     """
@@ -214,6 +214,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     # A delete of partitions reads no key that could contradict a number of buckets.
     noted_properties = {option: text for option, text in merged.properties.items() if option not in stored.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted_properties, **changes}
+    # Once the write notes an index, the names of file groups do not count any more.
     inferred = is_unnoted(stored) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
     target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*merge_notices, *notices))

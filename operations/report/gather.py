@@ -56,7 +56,7 @@ def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
         without_range += sum(each is None for each in ranges)
         unreadable += sum(isinstance(each, PyHudiError) for each in ranges)
         counts.update(overlaps([each for each in ranges if isinstance(each, KeyRange)]))
-    return Overlap(len(files), sum(map(len, by_partition)), without_range, unreadable, _bins(counts))
+    return Overlap(len(files), sum(map(len, by_partition)), without_range, unreadable, _overlap_bins(counts))
 
 
 def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequence[BaseFile]]:
@@ -82,14 +82,18 @@ def sample(by_partition: Sequence[Sequence[BaseFile]], most: int) -> list[Sequen
 def overlaps(ranges: Sequence[KeyRange]) -> list[int]:
     """Return with how many other ranges each range overlaps.
 
-    These begin before the end of the range, and do not end before its begin.
+    These begin before the end of the range, and do not end before its begin. The range itself is counted, too, hence
+    the 1 that is taken off.
     """
     least, greatest = sorted(each.least for each in ranges), sorted(each.greatest for each in ranges)
     return [bisect_right(least, each.greatest) - bisect_left(greatest, each.least) - 1 for each in ranges]
 
 
-def _bins(counts: Counter[int]) -> tuple[OverlapBin, ...]:
-    """Return bins of 0, 1, 2 to 3, 4 to 7 and so on, up to the last that has files."""
+def _overlap_bins(counts: Counter[int]) -> tuple[OverlapBin, ...]:
+    """Return the number of files by overlaps, in bins of 0, 1, 2 to 3, 4 to 7 overlaps and so on.
+
+    ``counts`` has the number of files for each number of overlaps. The last bin is the last that has files.
+    """
     bins: list[OverlapBin] = []
     least, most = 0, 0
     while counts and least <= max(counts):
@@ -264,7 +268,7 @@ class Problems:
         self.sentences: list[str] = []
 
     def lacking(self, what: str, call: Callable[[], T], instead: T) -> T:
-        """Return what a call returns; if the call fails, note what the report lacks and return ``instead``."""
+        """Return what a call returns; if it fails, note that the report lacks ``what``, and return ``instead``."""
         try:
             return call()
         except PyHudiError as error:
@@ -279,10 +283,12 @@ class Problems:
 
 
 def _metadata(walked: WalkedTable) -> tuple[PartitionSize, ...]:
+    """Return the sizes of the metadata table's partitions that are in use or being built."""
     return partition_sizes(walked.table.config, metadata_in_use_or_built(walked.table, walked.timeline))
 
 
 def _savepoints(walked: WalkedTable) -> tuple[Savepoint, ...]:
+    """Return the newest savepoints, newest first."""
     instants = [instant for instant in reversed(walked.timeline.completed) if instant.action == "savepoint"]
     bodies = [(each, walked.timeline.files.read_savepoint(each)) for each in instants[:MOST_SAVEPOINTS]]
     return tuple(Savepoint(each.requested_time, body.savepointed_by, body.comments) for each, body in bodies)

@@ -89,7 +89,7 @@ def _as_data(figures: ReportFigures, commands: Sequence[str], offered: Sequence[
 
 
 def _facts_list(figures: ReportFigures) -> str:
-    """Return the list of what the table is: its properties, its size and its timeline."""
+    """Return the HTML list of what the table is: its properties, its size and its timeline."""
 
     def columns(names: Iterable[str]) -> str:
         return ", ".join(names)
@@ -115,11 +115,12 @@ def _facts_list(figures: ReportFigures) -> str:
 
 
 def _size(count: int) -> str:
+    """Return a number of bytes in words, and exactly."""
     return f"{size_text(count)} ({count:,} bytes)"
 
 
 def _problems_section(figures: ReportFigures) -> str:
-    """Return what could not be read; empty if all was readable."""
+    """Return the HTML section of what could not be read; empty if all was readable."""
     if not figures.problems:
         return ""
     texts = "".join(f"<li>{in_html(text[:600])}</li>" for text in figures.problems)
@@ -131,7 +132,7 @@ def _problems_section(figures: ReportFigures) -> str:
 
 
 def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
-    """Return a list entry for each need, with its reason and the command that carries it out."""
+    """Return an HTML list entry for each need, with its reason and the command that carries it out."""
     return "".join(
         f'<li>{in_html(need.why)}<pre class="command"><code>{in_html(command)}</code></pre></li>'
         for need, command in zip(needs, commands, strict=True)
@@ -139,7 +140,7 @@ def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
 
 
 def _offers_section(figures: ReportFigures, commands: Sequence[str]) -> str:
-    """Return what may be done for the table though nothing needs it; empty without any offer."""
+    """Return the HTML section of what may be done for the table though nothing needs it; empty without any offer."""
     if not figures.offers:
         return ""
     listed = _with_commands(figures.offers, commands)
@@ -147,7 +148,10 @@ def _offers_section(figures: ReportFigures, commands: Sequence[str]) -> str:
 
 
 def _needs_section(figures: ReportFigures, commands: Sequence[str]) -> str:
-    """Return what the table needs next, and which pending instants are at work."""
+    """Return the HTML section of what the table needs next, and of the pending instants.
+
+    ``commands`` are the command lines that carry the needs out, in their order.
+    """
     listed = _with_commands(figures.needs, commands)
     work = table(
         ("instant", "action", "phase", "host", "process", "last heartbeat, s ago"),
@@ -176,7 +180,7 @@ def _needs_section(figures: ReportFigures, commands: Sequence[str]) -> str:
 
 
 def _metadata_section(figures: ReportFigures) -> str:
-    """Return the sizes of the metadata table's partitions; empty without a metadata table."""
+    """Return the HTML section of the metadata table's partitions and sizes; empty without a metadata table."""
     if not figures.metadata:
         return ""
     names = ("partition", "state", "file groups", "files", "log files", "bytes", "bytes of log files", "compacted")
@@ -186,7 +190,7 @@ def _metadata_section(figures: ReportFigures) -> str:
 
 
 def _savepoints_section(figures: ReportFigures) -> str:
-    """Return the newest savepoints; empty without any."""
+    """Return the HTML section of the newest savepoints; empty without any."""
     if not figures.savepoints:
         return ""
     rows = ((each.instant, each.user, each.comment) for each in figures.savepoints)

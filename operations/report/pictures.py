@@ -14,7 +14,7 @@ from .time_bars import MOST_BARS, MOST_DAYS
 
 
 def timeline_section(figures: ReportFigures) -> str:
-    """Return the newest instants as bars in time."""
+    """Return the HTML section that shows the newest instants as bars in time."""
     spans = [
         TimeBar(bar.action, bar.began_ms, figures.at_ms if bar.ended_ms is None else bar.ended_ms, bar.ended_ms is None)
         for bar in figures.bars
@@ -37,7 +37,7 @@ def timeline_section(figures: ReportFigures) -> str:
 
 
 def older_instants_section(figures: ReportFigures) -> str:
-    """Return how many of the older instants each day has; empty without older instants."""
+    """Return the HTML section that counts the older instants of each day; empty without older instants."""
     if not figures.older:
         return ""
     bars = [Bar(day.day, (day.instants,)) for day in figures.older]
@@ -54,7 +54,7 @@ def older_instants_section(figures: ReportFigures) -> str:
 
 
 def space_section(figures: ReportFigures) -> str:
-    """Return the live and dead bytes after each write."""
+    """Return the HTML section that shows the live and dead bytes after each write."""
     bars = [Bar(point.instant, (point.live_bytes, point.dead_bytes)) for point in figures.space]
     rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in figures.space)
     return section(
@@ -71,7 +71,7 @@ def space_section(figures: ReportFigures) -> str:
 
 
 def file_sizes_section(figures: ReportFigures) -> str:
-    """Return how many base files have which size, with a line at the size up to which writes fill them."""
+    """Return the HTML section that counts base files by size, with a line at the size up to which writes fill them."""
     bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
     target, line = max(figures.target_bytes, 1), None
     if figures.size_bins:
@@ -97,7 +97,10 @@ def file_sizes_section(figures: ReportFigures) -> str:
 
 
 def heat_section(figures: ReportFigures) -> str:
-    """Return the bytes and the rows of file groups by partition and bucket, each as a grid of shaded cells."""
+    """Return the HTML section with two grids of shaded cells: the bytes and the rows of file groups.
+
+    A cell has the file groups of a partition and a bucket.
+    """
     grid, pictures = figures.heat, []
     column = "bucket" if grid.of_buckets else "file group of the partition"
     for quantity in ("bytes", "rows"):
@@ -125,7 +128,7 @@ def heat_section(figures: ReportFigures) -> str:
 
 
 def _legend(quantity: str, most: float) -> str:
-    """Return which shade of a grid means how much; ``most`` is the greatest value."""
+    """Return the HTML line above a grid that says which shade means how much; ``most`` is the greatest value."""
     text = (Unit.BYTES if quantity == "bytes" else Unit.COUNT).text
     steps = svg.STEPS - 1
     keys = [("s0", "0")]
@@ -137,7 +140,10 @@ def _legend(quantity: str, most: float) -> str:
 
 
 def _heat_table(figures: ReportFigures, column: str) -> str:
-    """Return the table beneath the grids, in which a partition has one head for all its rows."""
+    """Return the HTML table beneath the grids, in which a partition has one head for all its rows.
+
+    ``column`` is what a column of a grid stands for, in words.
+    """
     grid = figures.heat
     by_row: dict[int, list[str]] = {}
     for each in grid.cells:
@@ -157,7 +163,7 @@ def _heat_table(figures: ReportFigures, column: str) -> str:
 
 
 def debt_section(figures: ReportFigures) -> str:
-    """Return the file groups with most bytes of log files; empty if none has log files."""
+    """Return the HTML section of the file groups with most bytes of log files; empty if none has log files."""
     if not figures.debt_groups:
         return ""
     bars = [Bar(f"{each.partition} {each.file_id}".strip(), (each.base_bytes, each.log_bytes)) for each in figures.debt]
@@ -177,9 +183,9 @@ def debt_section(figures: ReportFigures) -> str:
 
 
 def overlap_section(figures: ReportFigures) -> str:
-    """Return with how many others the key ranges of base files overlap."""
+    """Return the HTML section that says with how many others the key ranges of base files overlap."""
     overlaps = figures.overlap
-    bars = [Bar(_range(each.least, each.most), (each.files,)) for each in overlaps.bins]
+    bars = [Bar(_range_text(each.least, each.most), (each.files,)) for each in overlaps.bins]
     sampled = (
         f"sample of {overlaps.sampled:,} of {overlaps.base_files:,} base files: whole partitions at equal distances; "
         "<code>--deep</code> reads all footers"
@@ -204,7 +210,7 @@ def overlap_section(figures: ReportFigures) -> str:
 
 
 def phases_section(figures: ReportFigures) -> str:
-    """Return the seconds of commits by phase, or a sentence if no commit recorded any."""
+    """Return the HTML section of the seconds of commits by phase; it is a sentence if no commit recorded any."""
     if not figures.phases:
         text = f"None of the newest {figures.bodies:,} completed writes recorded seconds by phase: only pyhudi's do."
         return section("Commit seconds by phase", text)
@@ -223,7 +229,7 @@ def phases_section(figures: ReportFigures) -> str:
 
 
 def attempts_section(figures: ReportFigures) -> str:
-    """Return how many attempts commits took, and which commits waited; empty if no commit was read."""
+    """Return the HTML section of how many attempts commits took, and which waited; empty if no commit was read."""
     if not figures.attempts:
         return ""
     bars = [Bar(f"{each.attempts:,}", (each.commits,)) for each in figures.attempts]
@@ -246,6 +252,6 @@ def attempts_section(figures: ReportFigures) -> str:
     )
 
 
-def _range(least: int, most: int) -> str:
-    """Return a range in words; a single number for a range of one."""
+def _range_text(least: int, most: int) -> str:
+    """Return a range of numbers in words; a single number if both ends are equal."""
     return f"{least}" if least == most else f"{least}–{most}"

@@ -46,9 +46,9 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     sizes = np.array([size for size, _, _ in lives], np.int64)
     born = np.searchsorted(times, np.array([born for _, born, _ in lives], str)) if lives else sizes
     died = np.searchsorted(times, np.array([died for _, _, died in lives], str)) if lives else sizes
-    born_bytes = _sums(born, sizes, len(times))
+    born_bytes = _bytes_until(born, sizes, len(times))
     # A file whose slice ended before the file was complete was never live.
-    dead_bytes = _sums(np.maximum(born, died), sizes, len(times))
+    dead_bytes = _bytes_until(np.maximum(born, died), sizes, len(times))
     return tuple(
         SpacePoint(instant, at, int(born_bytes[number] - dead_bytes[number]), int(dead_bytes[number]))
         for number, (moment, instant) in enumerate(moments)
@@ -56,15 +56,18 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     )
 
 
-def _sums(at: Counts, sizes: Counts, count: int) -> Counts:
-    """Return for each moment the bytes of all files born, or dead, until then; ``at`` is ``count`` if never."""
+def _bytes_until(at: Counts, sizes: Counts, count: int) -> Counts:
+    """Return for each of ``count`` moments the bytes of all files that were born, or died, until then.
+
+    ``at`` has for each file the number of the moment at which it was born, or died; ``count`` for never.
+    """
     bytes_at = np.zeros(count + 1, np.int64)
     np.add.at(bytes_at, at, sizes)
     return np.cumsum(bytes_at)[:count]
 
 
 def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
-    """Yield the size of each file of a completed write, when it was born, and when it died.
+    """Yield the size of each file of a completed write, and the completion times at which it was born and died.
 
     Change data lives as long as the slice whose files it lies beside; other files that no slice has were never live.
     """
@@ -120,15 +123,17 @@ def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int
     paths = [path for path, slices in walked.slices_by_partition.items() if slices]
     for at, path in enumerate(paths):
         for number, file_slice in enumerate(walked.slices_by_partition[path].values()):
+            # A file id that names no bucket, by another writer, is shown in the first column.
             bucket = walked.bucket_of(file_slice.file_id) if of_buckets else number
             numbered.append((at, 0 if bucket is None else bucket, file_slice))
     numbers = max((number for _, number, _ in numbered), default=-1) + 1
-    row_steps, column_steps = _steps(len(paths), MOST_ROWS), _steps(numbers, MOST_COLUMNS)
+    row_steps, column_steps = _group_starts(len(paths), MOST_ROWS), _group_starts(numbers, MOST_COLUMNS)
     sums_by_cell: dict[tuple[int, int], list[int]] = {}
     unknown: dict[tuple[int, int], bool] = {}
     lacking = 0
     for at, number, file_slice in numbered:
         key = int(np.searchsorted(row_steps, at, "right")) - 1, int(np.searchsorted(column_steps, number, "right")) - 1
+        # Without log files, the rows of the base file by its commit are the rows of the group.
         stated = None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name)
         sums = sums_by_cell.setdefault(key, [0, 0, 0])
         sums[0], sums[1], sums[2] = sums[0] + 1, sums[1] + file_slice.size, sums[2] + (stated or 0)
@@ -156,8 +161,8 @@ def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int
     return heat, lacking
 
 
-def _steps(count: int, most: int) -> Sequence[int]:
-    """Return where each of at most ``most`` groups of neighbours begins."""
+def _group_starts(count: int, most: int) -> Sequence[int]:
+    """Return the number of the first item of each group, for ``count`` items in at most ``most`` equal groups."""
     groups = min(count, most)
     return [number * count // groups for number in range(groups)]
 

@@ -103,23 +103,28 @@ class Drawing:
 
 
 def ticks(high: float, unit: Unit, count: int = 4) -> list[float]:
-    """Return round values from 0 to at least ``high``."""
+    """Return about ``count`` + 1 round values at equal distances, from 0 to at least ``high``."""
     rough = high / count if high > 0 else 1.0
     if unit is Unit.BYTES:
         step = 2.0 ** math.ceil(math.log2(max(rough, 1)))
     else:
         power = 10.0 ** math.floor(math.log10(rough))
+        # A product of floats may be a little less than the same number as a quotient.
         step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999999)
         step = max(1.0, step) if unit is Unit.COUNT else step
     return [step * number for number in range(max(1, math.ceil(high / step - 1e-9)) + 1)]
 
 
 def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = None) -> Drawing:
-    """Draw upright bars; ``line`` is an upright line with its label, at a position among the bars, such as 2.5."""
+    """Return a drawing of upright bars.
+
+    ``line`` is an upright line with its label, at a position among the bars, such as 2.5.
+    """
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
     y_scale = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
     x_scale = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
     drawn = [_axis(y_scale, marks, unit.text)]
+    # Of a hundred bars or more, a gap beside each would take all visible width.
     width = (x_scale(1) - x_scale(0)) * (0.8 if len(bars) < 100 else 1)
     width = min(width, 64.0)
     # Only so many bars get a label that the labels fit beside each other.
@@ -127,7 +132,7 @@ def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = No
     for number, bar in enumerate(bars):
         middle = x_scale(number + 0.5)
         left, edges = middle - width / 2, _edges(bar)
-        drawn.append(_stack((left, y_scale(high), width, y_scale(low) - y_scale(high)) for low, high in edges))
+        drawn.append(_bar_svg((left, y_scale(high), width, y_scale(low) - y_scale(high)) for low, high in edges))
         if number % label_step == 0:
             drawn.append(_label(middle, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
     if line is not None:
@@ -139,7 +144,7 @@ def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = No
 
 
 def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
-    """Draw bars below each other, with their labels at the left."""
+    """Return a drawing of bars below each other, with their labels at the left."""
     step, start = 20, _TOP
     height = start + step * max(len(bars), 1) + 28
     marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
@@ -151,14 +156,17 @@ def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
     for number, bar in enumerate(bars):
         y = start + step * number
         drawn.append(_label(_LABEL_WIDTH - 8, y + 13, _cut(bar.label), "end"))
-        drawn.append(_stack((x_scale(low), y + 2, x_scale(high) - x_scale(low), step - 5) for low, high in _edges(bar)))
+        drawn.append(
+            _bar_svg((x_scale(low), y + 2, x_scale(high) - x_scale(low), step - 5) for low, high in _edges(bar))
+        )
     return Drawing(height, "".join(drawn))
 
 
 def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
-    """Draw bars in time, a lane for each name, and more lanes for a name whose bars overlap in time.
+    """Return a drawing of bars in time: a lane for each name, and more lanes if bars of a name overlap in time.
 
-    Of more than six lanes of a name, the last takes the rest, so that its bars may cover each other.
+    `text` returns the label of a time on the axis. Of more than six lanes of a name, the last takes the rest, so that
+    its bars may cover each other.
     """
     most = 6
     names = sorted({span.lane for span in spans})
@@ -199,11 +207,12 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
 
 
 def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Drawing:
-    """Draw a grid whose cells are darker for greater values, in steps of equal size."""
+    """Return a drawing of a grid whose cells are darker for greater values, in steps of equal size."""
     most = greatest(valued_cells)
     left = 36
     width = min(34.0, (WIDTH - left - 10) / max(column_count, 1))
     height = _TOP + _CELL * max(row_count, 1) + 8
+    # Of many rows only each fifth gets its number, so that the numbers stay apart.
     drawn = [
         _label(left - 6, _TOP + _CELL * row + 9, f"{row + 1}", "end")
         for row in range(0, row_count, 1 if row_count < 20 else 5)
@@ -217,43 +226,47 @@ def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Dr
 
 
 def greatest(valued_cells: Sequence[Cell]) -> float:
+    """Return the greatest value of cells; 0 if no cell has a value."""
     return max((cell.value for cell in valued_cells if cell.value is not None), default=0.0)
 
 
 def step_of(value: float, most: float) -> int:
-    """Return the step of a value: 0 for nothing, then equal parts of the greatest value."""
+    """Return the shade of a value, a number below `STEPS`: 0 for nothing, then equal parts of the greatest value."""
     return 0 if value <= 0 or most <= 0 else min(STEPS - 1, math.ceil(value / most * (STEPS - 1)))
 
 
 def _edges(bar: Bar) -> list[tuple[float, float]]:
-    """Return where each part of a bar begins and ends."""
+    """Return the values at which each part of a bar begins and ends, as the parts follow each other."""
     ends = [0.0, *accumulate(bar.parts)]
     return [*pairwise(ends)]
 
 
-def _stack(rectangles: Iterable[tuple[float, float, float, float]]) -> str:
-    """Return the rectangles of one mark, each as left, top, width and height; an empty rectangle is not drawn."""
+def _bar_svg(rectangles: Iterable[tuple[float, float, float, float]]) -> str:
+    """Return a bar as SVG from the rectangles of its parts, each as left, top, width and height.
+
+    An empty part is not drawn.
+    """
     boxes = [*rectangles]
     if not any(width and height for _, _, width, height in boxes):
-        # A bar of zero is drawn as a hairline, so that a pointer finds its row.
+        # A bar of zero is drawn as a hairline on the axis, so that a pointer finds its row.
         x, y, width, height = boxes[0]
         place = f'x="{_number(x)}" y="{_number(y - (not height))}"'
-        return f'<g class="mark"><rect class="nothing" {place} {_size(width, height)}/></g>'
+        return f'<g class="mark"><rect class="nothing" {place} {_width_and_height(width, height)}/></g>'
     drawn = (
-        f'<rect class="part{number}" x="{_number(x)}" y="{_number(y)}" {_size(width, height)}/>'
+        f'<rect class="part{number}" x="{_number(x)}" y="{_number(y)}" {_width_and_height(width, height)}/>'
         for number, (x, y, width, height) in enumerate(boxes)
         if width and height
     )
     return f'<g class="mark">{"".join(drawn)}</g>'
 
 
-def _size(width: float, height: float) -> str:
-    """Return the width and the height of a rectangle, each at least 1, so that small values stay visible."""
+def _width_and_height(width: float, height: float) -> str:
+    """Return the attributes of a rectangle's size, each at least 1, so that small values stay visible."""
     return f'width="{_number(max(width, 1))}" height="{_number(max(height, 1))}"'
 
 
 def _axis(y_scale: Scale, marks: Sequence[float], text: Text) -> str:
-    """Return the lines of an upright axis with their labels."""
+    """Return a line across the picture at each value of ``marks``, with the value's text at the left."""
     lines = [
         f'<path class="grid" d="M{_LEFT} {_number(y_scale(mark))}H{WIDTH - _RIGHT}"/>'
         + _label(_LEFT - 8, y_scale(mark) + 4, text(mark), "end")
@@ -263,6 +276,7 @@ def _axis(y_scale: Scale, marks: Sequence[float], text: Text) -> str:
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> str:
+    """Return a text at a point; ``anchor`` says whether the point is its "start", "middle" or "end"."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{in_html(text[:_LONGEST])}</text>'
 
 

@@ -28,13 +28,16 @@ class TimeBars:
     archived: int
 
 
-def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
-    """Return the instants of the timeline and the archive, newest first; call ``tell`` if the archive is damaged."""
+def find_bars(walked: WalkedTable, note_problem: Callable[[str], None]) -> TimeBars:
+    """Return the instants of the timeline and the archive, newest first.
+
+    ``note_problem`` takes a sentence if the archive is damaged.
+    """
     active = [*reversed(walked.timeline.instants)]
     try:
         archived = walked.table.archive.newest(None, frozenset(instant.identity for instant in active))
     except PyHudiError as error:
-        tell(f"The report lacks archived instants: {error}")
+        note_problem(f"The report lacks archived instants: {error}")
         archived = ()
     clock, instants = InstantClock(walked.table.config.timezone), [*active, *archived]
     bars = [bar for instant in instants[:MOST_BARS] if (bar := clock.bar(instant)) is not None]

@@ -78,7 +78,10 @@ class OtherWriters:
     def rollbacks_to_finish(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
-        """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
+        """Return the pending rollbacks that have to be finished before an instant, the newest victim first.
+
+        ``mine`` is the kind of that instant. ``asked`` says whether the rollbacks began before its plan or since then.
+        """
         return tuple(dead for dead in self.unfinished_rollbacks(timeline, mine, asked) if not dead.at_work)
 
     def unfinished_rollbacks(
@@ -86,7 +89,8 @@ class OtherWriters:
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
 
-        The victims are going to vanish, completed writes included: the plan of a write must not build on them.
+        The victims are going to vanish, completed writes included: the plan of a write must not build on them. The
+        arguments are those of `rollbacks_to_finish`.
         """
         rollbacks_of = pending_rollbacks(timeline)
         planned = []
@@ -98,6 +102,7 @@ class OtherWriters:
             if verdict is Verdict.REFUSE:
                 raise in_the_way_error(timeline, rollback)
             if victim is not None:
+                # The instant may begin beside a rollback whose maker lives, because the maker finishes its rollback.
                 at_work = verdict is Verdict.GO_ON
                 planned.append(PlannedRollback(victim, certain=True, at_work=at_work))
         return tuple(planned)
@@ -118,7 +123,7 @@ class OtherWriters:
         return state_by_liveness(self.suspect(restore).judge(may_wait=False))
 
     def suspect(self, instant: Instant) -> Suspect:
-        """Return what judges by signs of life whether the process of an instant is dead."""
+        """Return the `Suspect` that judges by signs of life whether the process of an instant is dead."""
         table = self.table
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
@@ -127,8 +132,8 @@ class OtherWriters:
     ) -> tuple[tuple[Instant, float | None], ...]:
         """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
-        It skips the `victims` of pending rollbacks. Raises `ConcurrentWriteError` if a pending instant keeps the write
-        out and its process lives, or may live.
+        The heartbeat is None if none was judged. It skips the `victims` of pending rollbacks. Raises
+        `ConcurrentWriteError` if a pending instant keeps the write out and its process lives, or may live.
         """
         restore = pending_restore(timeline)
         if restore is not None and forbids(Meeting(WRITE, RESTORE)):
@@ -141,17 +146,18 @@ class OtherWriters:
                 continue
             names_groups = says_what_it_holds(timeline, instant)
             if kind is WRITE and not names_groups:
-                liveness = self._beside_rescale(timeline, instant)
+                liveness = self._death_of_rescaler(timeline, instant)
                 if liveness is not None:
                     dead_writes.append((instant, liveness.beat))
                     continue
-                if self._passes_over(timeline, instant):
+                if self._may_begin_beside(timeline, instant):
                     continue
                 liveness = self.refuse_living(instant)
                 dead_writes += [] if liveness is None else [(instant, liveness.beat)]
                 continue
             # A clustering with a plan may have the action of an overwrite.
             kind = CLUSTERING if names_groups else kind
+            # A plan that names no file group leaves unknown what the clustering will change.
             names_none = kind is CLUSTERING and not names_groups
             if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
                 continue
@@ -164,8 +170,8 @@ class OtherWriters:
             )
         return tuple(dead_writes)
 
-    def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
-        """Return whether a write may ignore another pending write: it is pyhudi's, alive or dead, or it is over."""
+    def _may_begin_beside(self, timeline: Timeline, instant: Instant) -> bool:
+        """Return whether a write may begin beside a pending write: that is pyhudi's, alive or dead, or it is over."""
         if forbids(replace(BESIDE_A_WRITE, their_state=Known.LIVING), rules_of(self.patience)):
             return False
         if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
@@ -173,8 +179,8 @@ class OtherWriters:
         # A write that completed since the listing has left no owner.
         return instant not in timeline.reload().pending
 
-    def _beside_rescale(self, timeline: Timeline, instant: Instant) -> Liveness | None:
-        """Return why the maker of a rescale counts as dead; None if it lives, or the instant is no rescale.
+    def _death_of_rescaler(self, timeline: Timeline, instant: Instant) -> Liveness | None:
+        """Return the signs by which the maker of a rescale counts as dead; None if it lives, or for another instant.
 
         Raises `CommitConflictError` if the maker lives, the rescale holds all partitions, and the commit does not wait
         for it. The commit itself looks for a living rescale of some partitions.
@@ -204,10 +210,11 @@ class OtherWriters:
         known_beat: float | None = None,
         may_wait: bool = True,
     ) -> Liveness | None:
-        """Return why the writer of a pending instant counts as dead; None if the instant keeps nothing out.
+        """Return the signs by which the writer of a pending instant counts as dead; None if it keeps nothing out.
 
-        Raises `ConcurrentWriteError` if the writer lives, or may live. `known_beat` is a heartbeat that was overdue at
-        an earlier look. With ``may_wait`` it watches an overdue heartbeat until its tolerance is over.
+        ``meeting`` names the kinds of the instant that is to begin and of the pending instant. `known_beat` is a
+        heartbeat that was overdue at an earlier look. With ``may_wait`` it watches an overdue heartbeat until its
+        tolerance is over. Raises `ConcurrentWriteError` if the writer lives, or may live.
         """
         if is_given_up(self.table.storage, instant.requested_time):
             given_up = Liveness(False, "it was given up")
@@ -224,7 +231,7 @@ class OtherWriters:
         known_beat: float | None = None,
         may_wait: bool = True,
     ) -> Liveness | None:
-        """Return why the writer of a pending instant counts as dead; None if the instant keeps nothing out.
+        """Return the signs by which the writer of a pending instant counts as dead; None if it keeps nothing out.
 
         It goes by the signs of life alone, whether or not the write was given up. Raises `ConcurrentWriteError`
         if the writer lives, or may live; `state` follows the instant in the error's text.

@@ -67,8 +67,9 @@ def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
     start(table, Instant(at, "rollback", State.INFLIGHT))
     info = plan.instant_to_rollback
     victim, paths = timeline.write_at(info.commit_time), planned_files(table, plan, info.commit_time)
-    shared = info.action in COMPACTING
-    if victim is not None and shared:
+    # Several processes may execute a compaction's plan, under the same time.
+    is_compaction = info.action in COMPACTING
+    if victim is not None and is_compaction:
         if not _undo_execution(table, timeline.reload(), at, victim, paths):
             return
     elif victim is not None:
@@ -96,8 +97,8 @@ def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
         *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ())),
     ):
         _complete_rollback(table, rollback_time, plan, time.monotonic() - began)
-    if not shared:
-        # A process may execute a compaction's plan again under the same time, with the same working folder.
+    if not is_compaction:
+        # Another process may execute a compaction's plan again, with the same working folder.
         forget(table.storage, info.commit_time)
     logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
 
@@ -106,7 +107,7 @@ def _undo_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
     """Undo an execution of a compaction's plan; the plan stays unless the user took it back.
 
     A process may execute the plan again under the same time. So this deletes only the files that the rollback names,
-    and only while the rollback is pending. Return whether it was.
+    and only while the rollback is pending. Return whether it was pending.
     """
     if not _has_rollback(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
@@ -178,7 +179,10 @@ def _finish_without_victim(table: Table, timeline: Timeline, rollback: Instant) 
 
 
 def _complete_rollback(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
-    """Complete a rollback that is still pending: two tasks would make two completed files, with two times."""
+    """Complete the rollback that was requested at `at`, unless another process has completed it.
+
+    ``seconds`` is how long its steps took.
+    """
     rollback = Instant(at, "rollback", State.INFLIGHT)
 
     def outcome(timeline: Timeline) -> Outcome | None:
@@ -207,7 +211,10 @@ def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
 
 
 def result_of_plan(table: Table, at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
-    """Return the body of a completed rollback, as its plan says; it counts all planned files as deleted."""
+    """Return the body of the completed rollback that was requested at `at` and took some ``seconds``.
+
+    It counts all files of the plan as deleted.
+    """
     from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

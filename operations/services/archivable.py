@@ -58,12 +58,12 @@ def candidates(
     # The newest write always stays: it names the table's columns.
     wanted = {instant for instant in writes[:-1] if instant.requested_time <= archived_until}
     if settings.delta_commits is not None:
-        counted_since = _needed_by_compaction(timeline, settings.delta_commits)
+        counted_since = _counted_by_compaction_since(timeline, settings.delta_commits)
         wanted = {instant for instant in wanted if not counted_since or instant.requested_time < counted_since}
     return archivable_prefix(timeline, {*wanted, *_archived_with(timeline, wanted)})
 
 
-def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
+def _counted_by_compaction_since(timeline: Timeline, delta_commits: int) -> str:
     """Return the requested time from which on a compaction's trigger still counts instants, "" for none."""
     counted = since_compaction(timeline)
     if not any(instant.action == "deltacommit" for instant in timeline.completed):

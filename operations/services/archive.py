@@ -104,7 +104,7 @@ def archive(
     archived_already = _archived_already(table, timeline, announced)
     wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), archived_already)
     merge = None if dry_run else merge_metadata
-    wanted = before_replaced_files(timeline, _merged(table, timeline, wanted, merge, may_wait))
+    wanted = before_replaced_files(timeline, _without_waiting(table, timeline, wanted, merge, may_wait))
     if dry_run:
         return replace(result, instants=len(wanted), seconds=time.monotonic() - began)
     if wanted:
@@ -112,14 +112,17 @@ def archive(
         announcements.announce(storage, wanted[-1].requested_time)
         result = _Round(table, settings, timeline.reload()).carry_out(wanted)
         timeline = timeline.reload()
-    announcements.forget_before(storage, _first_write(timeline.instants))
+    announcements.forget_before(storage, _first_write_time(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _merged(
+def _without_waiting(
     table: Table, timeline: Timeline, wanted: tuple[Instant, ...], merge: Callable[[], object] | None, may_wait: int
 ) -> tuple[Instant, ...]:
-    """Return the instants that need not wait for a compaction of the metadata table; compact it now if many wait."""
+    """Return those of the `wanted` instants that need not wait for a compaction of the metadata table.
+
+    If more than `may_wait` instants would wait, compact it first by `merge`; None never compacts.
+    """
     merged = merged_in_metadata(table, timeline, wanted) if wanted else wanted
     if merge is not None and len(wanted) - len(merged) > may_wait:
         merge()
@@ -167,7 +170,7 @@ class _Round:
             return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)
         prepare_for_removed_files(self.table)
-        orphans = self._delete_orphans(_first_write({*self.timeline.instants} - {*instants}))
+        orphans = self._delete_orphans(_first_write_time({*self.timeline.instants} - {*instants}))
         count = exclusive(self.table, partial(self._move, instants, noted))
         logger.info("table %s: archived %d instants up to %s", self.table.path, count, instants[-1].requested_time)
         return ServiceResult(
@@ -180,7 +183,10 @@ class _Round:
         )
 
     def _move(self, instants: Sequence[Instant], noted: NotedIds, lock: HeldLock) -> int:
-        """Put instants into the archive and take them off the timeline; return how many it took off."""
+        """Put instants into the archive and take them off the timeline; return how many it took off.
+
+        `noted` are the ids of writes that earlier calls noted, read before the caller took the table's `lock`.
+        """
         self.table.archive_writer.put(instants, self.timeline.files)
         # A concurrent upgrade has copied these instants elsewhere, and its archive does not have them.
         refuse_other_version(self.table)
@@ -195,7 +201,7 @@ class _Round:
 
         Once the timeline's first write is younger than these files, readers take them for files of archived writes.
         """
-        storage, first_write = self.table.storage, _first_write(self.timeline.instants) or until
+        storage, first_write = self.table.storage, _first_write_time(self.timeline.instants) or until
         files_by_maker = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
         files_by_write = {time: files for time, files in files_by_maker.items() if first_write <= time < until}
         # The timeline is read after the files: a write is on the timeline before its first file exists, and in the
@@ -232,6 +238,6 @@ class _Round:
         writer.tidy(merged)
 
 
-def _first_write(instants: Iterable[Instant]) -> str:
+def _first_write_time(instants: Iterable[Instant]) -> str:
     """Return the requested time of the first write among some instants; empty without a write."""
     return min((instant.requested_time for instant in instants if instant.is_write), default="")

@@ -160,6 +160,7 @@ def clean(
     for _ in range(_ROUNDS):
         if run.advance(timeline or table.timeline()):
             break
+        # The caller's timeline is out of date once a round has changed the table.
         timeline = None
     else:
         raise ConcurrentWriteError(

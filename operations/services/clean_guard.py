@@ -80,6 +80,7 @@ class PendingClean:
 
     def _named_files(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
         """Yield the partition and the path of each file that a plan names, in both forms that plans have."""
+        # Old plans have names of files, new plans their URIs.
         for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
             for name in names:
                 yield partition, self._checked_path(partition, join(partition, split(name)[1]), name)
@@ -97,7 +98,10 @@ class PendingClean:
         return path
 
     def _sizes(self, paths_by_partition: Mapping[str, list[str]]) -> dict[str, int]:
-        """Return the sizes of all files in the plan's partitions; refuse a plan that names a newest slice."""
+        """Return the sizes of all files in the plan's partitions, by path.
+
+        Raise `CorruptInstantError` for a plan that names a file of the newest slice of its file group.
+        """
         listings = dict(
             zip(
                 paths_by_partition,

@@ -83,6 +83,7 @@ class CleanPlan:
 def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int, zone: str) -> Instant | None:
     """Return the first instant whose readers keep all that they see; None if this rule cleans nothing.
 
+    `now_ms` is in milliseconds since 1970, and instant times are in the time zone `zone`.
     It is never later than the last write before the first pending write. Apache Hudi has that bound for
     KEEP_LATEST_COMMITS alone. Without it, a write that takes longer than KEEP_LATEST_BY_HOURS would lose the slice
     that it merges.
@@ -96,6 +97,7 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
     else:
         earliest_time = format_time(now_ms - settings.hours * _HOUR_MS, zone)
         earliest = next((instant for instant in writes if instant.requested_time >= earliest_time), None)
+    # A write at work may merge the slices that it saw when it began.
     first_at_work = first_pending(timeline)
     if earliest is None or not first_at_work or earliest.requested_time <= first_at_work:
         return earliest
@@ -155,6 +157,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
 
 def gives_way(theirs: InstantKind) -> bool:
     """Return whether a clean keeps the files that an instant of another kind holds."""
+    # A completed savepoint holds single files; a pending plan of another kind holds file groups.
     shared, their_state = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
     return judge(Meeting(CLEAN, theirs, their_state, frozenset({shared}))) is Verdict.GIVE_WAY
 

@@ -95,7 +95,9 @@ def make_survey(
         merges = table.config.table_type == MERGE_ON_READ
         partitions = _partitions_to_look_at(timeline, earliest, last_clean, savepoint_files, merges=merges)
         listings = (
-            _files_of_partitions(table.storage, partitions) if listed is None else _of_partitions(listed, partitions)
+            _files_of_partitions(table.storage, partitions)
+            if listed is None
+            else _listings_of_partitions(listed, partitions)
         )
     if listings:
         written = read_replaced(timeline)
@@ -121,7 +123,7 @@ def _files_of_partitions(storage: Storage, partitions: Iterable[str] | None) -> 
     return dict(zip(names, map(tuple, for_each(storage, storage.list, names)), strict=True))
 
 
-def _of_partitions(
+def _listings_of_partitions(
     listed: Mapping[str, tuple[FileInfo, ...]], partitions: Iterable[str] | None
 ) -> Mapping[str, tuple[FileInfo, ...]]:
     """Return the listings of some partitions among those listed before; all of them for None."""
@@ -171,7 +173,10 @@ def _partitions_to_look_at(
     *,
     merges: bool,
 ) -> frozenset[str] | None:
-    """Return the partitions in which files were replaced since the last clean; None for all partitions."""
+    """Return the partitions in which files were replaced since the last clean; None for all partitions.
+
+    `saved` are the times of the savepoints, and `merges` says that the table is merge-on-read.
+    """
     savepoints = set(saved)
     if earliest is None or progress is None or not progress.earliest:
         return None
@@ -201,7 +206,7 @@ def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
 
 
 def _partitions_with_replaced_files(body: CommitFiles, *, merges: bool) -> Iterable[str]:
-    """Yield the partitions in which a write replaced slices or file groups.
+    """Yield the partitions in which a write replaced slices or file groups; `merges` for a merge-on-read table.
 
     A log file replaces nothing. A base file may replace a slice of log files, which its statistic does not mention.
     """

@@ -44,6 +44,7 @@ def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
     pending = undo_dead(other_writers, timeline.reload() if finished_rollbacks else timeline)
     sweep(table, patience, own_time="")
     now = table.timeline()
+    # `undo_dead` gives no reason to stay for a write that it has rolled back.
     victims = [*(dead.victim for dead in finished_rollbacks), *(write for write, why in pending.items() if why is None)]
     newest_rollbacks = [rollback_of(table, now, victim.requested_time) for victim in victims]
     rollbacks = [rollback for rollback in newest_rollbacks if rollback is not None]

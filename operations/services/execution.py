@@ -51,12 +51,14 @@ _MOST_OF_A_TOKEN = (1 << 31) - 1
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
     """Begin to carry out a plan, after undoing what a dead process did of it; None if the plan is complete or gone.
 
-    Raises `ConcurrentWriteError` if another process is at work on it, or may be by the rules of `patience`.
+    `application` names this program in the claim, for messages of other processes. Raises `ConcurrentWriteError` if
+    another process is at work on it, or may be by the rules of `patience`.
     """
     if table.archive.holds(instant.requested_time):
         # The plan is complete and archived; a process that stalled put its files on the timeline again.
         remove_pending(table, instant)
         return None
+    # A round that only removes another process's work leaves the claim to the next round.
     for _ in range(_ROUNDS):
         timeline = table.timeline()
         pending = _pending_state(table, timeline, instant)
@@ -211,7 +213,7 @@ def _pending_state(table: Table, timeline: Timeline, instant: Instant, *, in_rou
 
 
 def _claim_and_start(table: Table, instant: Instant, own_note: Owner, patience: Patience) -> Transaction | None:
-    """Return the work on a plan that this process has claimed and made inflight.
+    """Return the work on a plan that this process has claimed with its `own_note` and made inflight.
 
     Return None if another process claimed it first, undoes the last owner's work, or has taken the plan back.
     """
@@ -249,7 +251,9 @@ def _refuse_living_owner(
 ) -> Liveness | None:
     """Return why the process at work on a plan counts as dead; None if nothing keeps this process out.
 
-    Raises `ConcurrentWriteError` if the process lives, or may live. Work that was given up counts as dead at once.
+    `known_beat` is the time of the process's last heartbeat at an earlier look, if it was overdue then. With `may_wait`
+    it watches an overdue heartbeat for a while. Raises `ConcurrentWriteError` if the process lives, or may live. Work
+    that was given up counts as dead at once.
     """
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
@@ -274,7 +278,8 @@ def _plan_to_undo_work(
     That is so if the work is over or is being rolled back, or if another process is at work on the plan by now. Raises
     `ConcurrentWriteError` if the process lives after all.
 
-    `process` is None if it is not pyhudi's; `patience` is None if a process stops itself.
+    `process` is None if it is not pyhudi's; `patience` is None if a process stops itself. `beat` is the time of the
+    overdue heartbeat by which the caller judged the process, None without any.
     """
     pending = _pending_state(table, timeline, instant, in_round=True)
     if pending is None or instant.requested_time in pending_rollbacks(timeline):

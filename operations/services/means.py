@@ -53,7 +53,10 @@ def units_at_once() -> int:
 
 
 def execute_here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
-    """Execute units in this process, as many at once as it has cores, and report each finished unit."""
+    """Execute units by `call` in this process, as many at once as it has cores; return the results in their order.
+
+    `finished` gets each unit right after its execution. The first error of a unit is raised.
+    """
     workers = min(units_at_once(), len(units))
     if workers < 2:
         results = []
@@ -68,6 +71,7 @@ def execute_here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: 
                 future.result()
                 finished(futures[future])
         finally:
+            # After an error, the units that have not begun are not executed.
             for future in futures:
                 future.cancel()
         return [future.result() for future in futures]

@@ -121,7 +121,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline; return its instant and units, None if no plan is due or there is no work."""
+        """Put a plan on the timeline; return its instant and units, None if no plan is due or there is no work.
+
+        A plan is due if `due` returns true for the timeline, or is None.
+        """
         table = self.table
         seen_timeline = table.timeline() if has_lock(table) else None
         if seen_timeline is not None and (due is None or due(seen_timeline)):
@@ -180,7 +183,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return self.means.within_s is not None and bool(self.results)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:
-        """Carry a pending plan out, unless it is too large or another process is at work on it; raises its error."""
+        """Carry a pending plan out, unless it is too large or another process is at work on it.
+
+        Raise the error of the work if it fails; a later call may try the plan again.
+        """
         with self._noting_failure(instant, timeline):
             plan = self._pending_plan(instant)
             if plan is None:
@@ -247,7 +253,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                     yield instant
 
     def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
-        """Return whether repeated failures of a plan hold it back for some more writes."""
+        """Return whether repeated failures hold a plan back for some more writes; never in a call that insists."""
         failure = self._failure(instant)
         writes_since = sum(instant.requested_time > failure.after for instant in timeline.writes)
         if self.insists or not failure.times or writes_since >= failure.wait:
@@ -322,18 +328,21 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return plan
 
     def cost(self, unit: Unit) -> int:
-        """Return the work of a unit, in bytes that a process reads and writes in the same time."""
+        """Return the work of a unit in bytes read and written: its new files are about as large as its old files."""
         return 2 * unit.size
 
     def cut(self, units: Sequence[Unit]) -> tuple[Unit, ...]:
-        """Return the units that fit, by an estimate, into the seconds of the means."""
+        """Return the units that together fit, by an estimate, into the seconds of the means; all units without these.
+
+        If no unit fits, note that, so that the next calls pass without a look.
+        """
         seconds = self.means.within_s
         if seconds is None or not units:
             return tuple(units)
-        chosen_numbers = throughput_of(self.table.path, self.action).fits([*map(self.cost, units)], seconds)
-        if not chosen_numbers:
+        positions = throughput_of(self.table.path, self.action).fits([*map(self.cost, units)], seconds)
+        if not positions:
             note_nothing_fits(self.table.path, self.action)
-        return tuple(units[number] for number in chosen_numbers)
+        return tuple(units[position] for position in positions)
 
     def allows(self, plan: Sequence[Unit]) -> bool:
         """Return whether a plan fits, by an estimate, into the seconds of the means."""
@@ -362,7 +371,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"
 
     def _worker_of(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
-        """Return the worker of a plan with the columns and the merge counts of the table now."""
+        """Return what executes a plan's units, with the table's columns now.
+
+        `counts` tells of each instant whether its log blocks count, as those of rolled-back instants do not.
+        """
         timeline = work.table.timeline()
         schema = columns_of(work.config, timeline)
         counts = work.table.format.slices.counting(timeline)
@@ -371,7 +383,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     def _outcome(
         self, worker: Worker[Unit], plan: tuple[Unit, ...], results: Sequence[UnitResult[Unit]], timeline: Timeline
     ) -> Outcome:
-        """Return the outcome; raise `CommitConflictError` if the claim is lost or the plan's files were replaced."""
+        """Return how the instant completes by its units' results, in a round of the decision on a timeline.
+
+        Raise `CommitConflictError` if another process has taken the plan over, or if the plan's files were replaced.
+        """
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
         return worker.outcome(results)

@@ -65,7 +65,10 @@ def finish_rollbacks_first(mine: InstantKind, other_writers: OtherWriters, timel
 
 
 def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
-    """Return a completed write; raises `UndoError` if there is none, or a process is about to undo or archive it."""
+    """Return the completed write of a time; raises `UndoError` if there is none, or if it is about to go.
+
+    That is so if another process is about to undo or archive it. `mine` is the kind of the service that asks.
+    """
     write = timeline.write_at(instant_time)
     if write is None:
         raise _no_such_write_error(timeline, instant_time, write)
@@ -97,7 +100,7 @@ def archiving_error(path: str, instant_time: str) -> UndoError:
 
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
-    """Raise `UndoError` if a savepoint forbids to undo what came after the write `beyond`.
+    """Raise `UndoError` if a savepoint forbids a service of the kind `mine` to undo what came after the write `beyond`.
 
     Savepoints of later writes forbid it; with `itself`, the write is undone too, and so its own savepoint forbids
     it. `what` names the undo in the error.
@@ -126,7 +129,8 @@ def dead_writes(
 ) -> list[PlannedRollback]:
     """Return rollbacks for the pending writes requested after a time, all of them dead.
 
-    `asked` SINCE_PLAN means that the service has looked for these writes before, so it does not wait for heartbeats.
+    `mine` is the kind of the service that asks, by which the rules of concurrency say what keeps it out. `asked`
+    SINCE_PLAN means that the service has looked for these writes before, so it does not wait for heartbeats.
     Raises `ConcurrentWriteError` if a writer lives, or may live, or if a write requested before that time is pending
     and the rules of concurrency forbid that.
     """
@@ -157,7 +161,8 @@ def slices_at(
 ) -> list[FileSlice]:
     """Return the file slices of `moment`, the timeline at `time`; only those of `partitions`, if given.
 
-    Raises `UndoError` if a file is gone, or a clean will delete it; `what` names the undo in the error.
+    `now` is the newest timeline, by which files are missing or about to be cleaned; `mine` is the kind of the service
+    that asks. Raises `UndoError` if a file is gone, or a clean will delete it; `what` names the undo in the error.
     """
     files, slice_filter, as_of = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),

@@ -83,6 +83,7 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
     # One listing serves all victims, and no reader uses the metadata table any more.
     take_back_metadata(table, [victim.requested_time for victim in victims])
     for victim in victims:
+        # No reader may see a completed write whose files are half gone, so its completed file goes first.
         hide(table, paths, victim)
         table.format.undo.take_back(table.storage, {victim.requested_time: paths_by_write[victim.requested_time]})
         delete_rule(table, victim)
@@ -210,7 +211,11 @@ class _Restore:
             roll_back(self.other_writers, dead)
 
     def _plan(self, now: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RestorePlan | None:
-        """Return the plan to undo everything after a write; None if there is nothing to undo, or a plan is decided."""
+        """Return the plan to undo everything after a write; None if there is nothing to undo, or a plan is decided.
+
+        `asked` is BEFORE_PLAN for a dry run. In a round of the decision it is SINCE_PLAN: the dead writes that the call
+        saw are undone by then, so another dead write or broken rollback began later, and the call has to begin again.
+        """
         if pending_restore(now) is not None:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"

@@ -88,6 +88,7 @@ class _Rollback:
         if victim is not None and victim.action in COMPACTING and _is_undone(victim):
             take_back(table, victim)
         elif victim is not None and victim.state != State.COMPLETED and _is_undone(victim):
+            # By this call the user declares the writer dead, whatever signs of life there are.
             roll_back(self.other_writers, PlannedRollback(victim, certain=True))
         elif victim is not None:
             self._roll_back_completed(timeline)
@@ -136,7 +137,11 @@ class _Rollback:
             roll_back(self.other_writers, planned)
 
     def _plan(self, timeline: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RollbackPlan | None:
-        """Return the plan to undo a completed write; None if the rollback is decided or complete."""
+        """Return the plan to undo a completed write; None if the rollback is decided or complete.
+
+        `asked` is BEFORE_PLAN for a dry run. In a round of the decision it is SINCE_PLAN: the dead writes that the call
+        saw are undone by then, so another dead write began later, and the user has to call again.
+        """
         table, instant_time = self.table, self.instant_time
         refuse_restoring(ROLLBACK, timeline)
         if timeline.write_at(instant_time) is None or instant_time in pending_rollbacks(timeline):

@@ -33,6 +33,7 @@ def savepoint(
 ) -> ServiceResult:
     """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
+    The savepoint notes `user` and `comment` for people.
     With `dry_run` the result says how many files it would keep. Raises `UndoError` if the write or its files are
     missing, and `ConcurrentWriteError` beside a restore.
     """
@@ -40,7 +41,7 @@ def savepoint(
     table = _open(storage)
     named_time = None if instant_time is None else write_until(table, instant_time)
     timeline = table.timeline()
-    at = _newest_write(timeline) if named_time is None else named_time
+    at = _newest_write_time(timeline) if named_time is None else named_time
     if _find_savepoint(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, timeline)
         # This raises if there is no such write.
@@ -107,7 +108,7 @@ def _open(storage: Storage) -> Table:
     return table
 
 
-def _newest_write(timeline: Timeline) -> str:
+def _newest_write_time(timeline: Timeline) -> str:
     """Return the time of the newest completed write that is not being rolled back; raise `UndoError` without one."""
     victims = pending_rollbacks(timeline)
     writes = [instant.requested_time for instant in timeline.writes if instant.requested_time not in victims]
@@ -132,7 +133,10 @@ def _find_savepoint(timeline: Timeline, at: str, state: State = State.REQUESTED)
 
 
 def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline) -> Outcome | None:
-    """Return the outcome of a savepoint, with the files that it keeps; None if it is complete already."""
+    """Return the outcome of a savepoint, with the files that it keeps; None if it is complete already.
+
+    `empty` is the savepoint's body without these files.
+    """
     if _find_savepoint(timeline, at, State.COMPLETED) is not None:
         return None
     refuse_restoring(SAVEPOINT, timeline)

@@ -75,12 +75,13 @@ class TableService(ABC, Generic[Plan]):
         start(self.table, instant)
         if self.table.storage.exists(self.table.instants.path(instant.at(State.REQUESTED))):
             return True
+        # Without its requested file the instant is over, and would look pending by the inflight file made above.
         remove_file(self.table, instant.at(State.INFLIGHT))
         return False
 
 
 def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Callable[[Timeline], Outcome | None]:
-    """Return a function that returns the outcome while an instant is pending, and None once it is over."""
+    """Return a function of a timeline: it returns the outcome while the instant is pending there, else None."""
     identity = (instant.requested_time, instant.action)
 
     def pending(timeline: Timeline) -> Outcome | None:

@@ -59,7 +59,10 @@ def _is_name(text: str) -> bool:
 
 
 def _only_match(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
-    """Return the only name that begins with the digits which a text spells; raise `UndoError` for none or several."""
+    """Return the only name that begins with the digits which a text spells; raise `UndoError` for none or several.
+
+    `kind` says in the error what the names are of, a write or a savepoint.
+    """
     digits = resolve(text, table.config.timezone)[: spelled_digits(text)]
     all_names = sorted(names)
     matches = [name for name in all_names if name.startswith(digits)]

@@ -36,32 +36,32 @@ class Throughput:
     share: float = _SHARE
 
     def fits(self, costs: Sequence[int], seconds: float) -> list[int]:
-        """Return the numbers of the units, in the order given, whose work probably fits into so many seconds.
+        """Return the positions in `costs`, from 0, of the units that together probably fit into so many seconds.
 
-        A unit's cost is in bytes that are read and written.
+        A unit's cost is in bytes that are read and written. A unit that does not fit is passed over for smaller ones.
         """
-        room = self._room(seconds)
+        room = self._room_bytes(seconds)
         chosen: list[int] = []
-        for number, cost in enumerate(costs):
+        for position, cost in enumerate(costs):
             if cost <= room:
                 # As long as this is a guess, a plan takes a part of the seconds, or a single unit.
                 if not chosen and not self.measured:
                     room = max(room * _PART, cost)
                 room -= cost
-                chosen.append(number)
+                chosen.append(position)
         return chosen
 
     def allows(self, costs: Iterable[int], seconds: float) -> bool:
-        """Return whether the work of a whole plan probably fits."""
-        return sum(costs) <= self._room(seconds)
+        """Return whether a plan whose units have these costs probably fits into so many seconds."""
+        return sum(costs) <= self._room_bytes(seconds)
 
     def after(self, costs: Iterable[int], seconds: float) -> Throughput:
-        """Return the throughput that the work on units of these costs showed."""
+        """Return the throughput after units of these costs took so many seconds: the mean with earlier measures."""
         measured = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
         # Seconds vary with what else the machine does.
         return Throughput((self.bytes_s + measured) / 2 if self.measured else measured, measured=True)
 
-    def _room(self, seconds: float) -> float:
+    def _room_bytes(self, seconds: float) -> float:
         """Return how many bytes the units of a plan may cost so that it takes at most so many seconds."""
         return self.bytes_s * self.share * seconds - _PER_PLAN
 
@@ -81,7 +81,10 @@ class Rest:
     backoff: int = 0
 
     def by_now(self, timeline: Timeline) -> int:
-        """Return how many delta commits such a unit may have on a later timeline; 0 if the plan took all units."""
+        """Return how many delta commits a unit that the plan left out may have on a later timeline.
+
+        Each later delta commit may have changed that unit. It is 0 if the plan took all units.
+        """
         if not self.delta_commits:
             return 0
         return self.delta_commits + sum(time > self.until for time in since_compaction(timeline).since)
@@ -97,33 +100,39 @@ def throughput_of(path: str, action: str) -> Throughput:
 
 
 def rest_of(path: str, action: str) -> Rest:
-    """Return what the newest plan of a service on a table left out, as far as this process knows."""
+    """Return how many delta commits wait in units that a service's newest plan left out, and the calls to pass over.
+
+    If this process made no such plan on the table, nothing waits and no call is passed over.
+    """
     return _RESTS.get((path, action), Rest())
 
 
 def note_work(path: str, action: str, costs: Sequence[int], seconds: float) -> None:
-    """Note how long units took, for the estimate of the next plan, and end the service's backoff."""
+    """Note that units of these costs took so many seconds, for the next plan, and end the service's backoff."""
     if costs:
         keep(_THROUGHPUTS, (path, action), throughput_of(path, action).after(costs, seconds), _MOST_TABLES)
         keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=0), _MOST_TABLES)
 
 
 def note_nothing_fits(path: str, action: str) -> None:
-    """Raise the share of the seconds for the next plan, and pass the service over for some calls."""
+    """Note that no unit fitted: the next plan may take a larger share of the seconds, and some calls are skipped."""
     throughput = throughput_of(path, action)
     keep(_THROUGHPUTS, (path, action), replace(throughput, share=min(throughput.share * _MORE, _MOST)), _MOST_TABLES)
     keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=_BACKOFF), _MOST_TABLES)
 
 
 def note_left_out(path: str, action: str, delta_commits: int, until: str) -> None:
-    """Note that a plan left units out, at most `delta_commits` of which wait in any of them."""
-    rest = replace(rest_of(path, action), delta_commits=delta_commits, until=until)
-    keep(_RESTS, (path, action), rest, _MOST_TABLES)
+    """Note what a plan left out, made on a timeline whose greatest time is `until`.
+
+    At most `delta_commits` wait in any unit that it left out; 0 means that it took all units.
+    """
+    left_out = replace(rest_of(path, action), delta_commits=delta_commits, until=until)
+    keep(_RESTS, (path, action), left_out, _MOST_TABLES)
 
 
-def in_backoff(path: str, action: str) -> bool:
-    """Return whether this call is to pass without a look at the table, and count it."""
-    rest = rest_of(path, action)
-    if rest.backoff:
-        keep(_RESTS, (path, action), replace(rest, backoff=rest.backoff - 1), _MOST_TABLES)
-    return rest.backoff > 0
+def backoff_skips_call(path: str, action: str) -> bool:
+    """Return whether a service on a table does nothing in this call, because no unit fitted before; count the call."""
+    left_out = rest_of(path, action)
+    if left_out.backoff:
+        keep(_RESTS, (path, action), replace(left_out, backoff=left_out.backoff - 1), _MOST_TABLES)
+    return left_out.backoff > 0

@@ -95,7 +95,10 @@ class FileWorker:
 
     @contextmanager
     def attempt(self) -> Iterator[tuple[DataFiles, Storage]]:
-        """Yield the maker of an attempt's files and a folder for its spills, while the heartbeat runs."""
+        """Yield the maker of an attempt's files and a folder for its spills, while the heartbeat runs.
+
+        After the block, raise `WriteSealedError` if another process has given the work up meanwhile.
+        """
         token, work = new_token(self.work), self.work
         fence = Fence(work, token.attempt)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -133,6 +136,7 @@ def execute_units(
     with naming_who_took_over(work):
         if means.executor is None:
             return in_process(worker)
+        # Whether this process may execute the units itself, and what does so in its own share of memory.
         own_means, size = means.without_tasks, sum(unit.size for unit in units)
         may_merge = own_means is not None and (own_means.most_bytes is None or size <= own_means.most_bytes)
         near_worker = worker.within(own_means.output.memory) if own_means is not None and may_merge else None

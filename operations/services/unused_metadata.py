@@ -70,7 +70,10 @@ def _delete_what_is_unused(table: Table) -> None:
 
 
 def _delete_if_old(table: Table, folder: str, note: str | None) -> None:
-    """Delete a folder, and the note that its partition went out of use, if all of its files are a day old."""
+    """Delete a folder, and the note that its partition went out of use, if the note and all files are a day old.
+
+    `note` is the path of that note, None if the folder is the whole metadata table.
+    """
     storage = table.storage
     listed_files = storage.list(folder, recursive=True, strict=False)
     times = [info.modified for info in listed_files]

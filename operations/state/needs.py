@@ -82,7 +82,7 @@ class TableNeeds:
         return (*undone, *self._cleans(), *self._archives(), *self._compactions())
 
     def offers(self) -> tuple[Need, ...]:
-        """Return the possible upgrade of the table's version; no other work waits for it."""
+        """Return the possible upgrade of the table's version, empty if there is none; no other work waits for it."""
         step = offered_upgrade(self.walked.table)
         if step is None:
             return ()
@@ -213,11 +213,11 @@ class TableNeeds:
         """Return why the writer of a pending write counts as dead; empty if it lives, or may live."""
         if is_given_up(self.walked.table.storage, write.requested_time):
             return "it gave the write up"
-        liveness = self._judge(write)
+        liveness = self._liveness_of(write)
         return "" if liveness.alive else liveness.reason
 
-    def _judge(self, instant: Instant) -> Liveness:
-        """Return whether the process of a pending instant lives, and why; it waits for no further heartbeat."""
+    def _liveness_of(self, instant: Instant) -> Liveness:
+        """Return whether the process of a pending instant lives, and by which signs; wait for no further heartbeat."""
         table = self.walked.table
         # Look at the store's clock without making a file.
         suspect = Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
@@ -231,7 +231,7 @@ class TableNeeds:
         if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
             return plan.state == State.REQUESTED or not self._beats(plan)
         # Not by `is_given_up`: only a write holds a reserve, so a missing reserve says nothing about other instants.
-        return not self._judge(plan).alive
+        return not self._liveness_of(plan).alive
 
     def _beats(self, instant: Instant) -> bool:
         """Return whether a process at work on a pending instant gave a sign of life lately."""

@@ -116,7 +116,7 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         dead_bytes=dead,
         unfinished_bytes=unfinished,
         delta_commits=len(since_compaction(timeline).since),
-        read_optimized_lacks=_lacking(walked),
+        read_optimized_lacks=_writes_in_logs_alone(walked),
         instants=len(timeline.instants),
         counted_instants=len(newest),
         actions=dict(sorted(Counter(instant.action for instant in newest).items())),
@@ -131,7 +131,7 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
     )
 
 
-def _lacking(walked: WalkedTable) -> int:
+def _writes_in_logs_alone(walked: WalkedTable) -> int:
     """Return how many writes have rows in log files alone; a log compaction joins files of others and adds none."""
     logs = [log for file_slice in walked.slices for log in file_slice.logs]
     times = walked.table.format.makers(logs, walked.timeline)

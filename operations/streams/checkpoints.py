@@ -59,6 +59,7 @@ def _offsets_of(seen: SeenTable, time: str) -> str:
             raise
     archived = table.archive.write_at(time)
     for instant, body in table.archive.bodies([] if archived is None else [archived]).items():
+        # The archive has at most this body.
         where = f"{time} in the archive of {table.path}"
         return table.instants.decode_commit(instant, InstantBody(body, where)).extra_metadata.get(OFFSETS, "")
     return ""
@@ -171,7 +172,7 @@ class Checkpoints:
         )
 
     def texts(self, left_out: Iterable[str] = ()) -> dict[str, str]:
-        """Return the entries of extraMetadata; the entry of Apache Hudi lacks the identifiers ``left_out``."""
+        """Return the entries of extraMetadata by key; the entry for Apache Hudi lacks the identifiers ``left_out``."""
         if not self.queries and not self.identifiers:
             return {}
         sinks = {name: str(found.batch_id) for name, found in self.identifiers.items() if name not in {*left_out}}
@@ -197,6 +198,7 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
             continue
         texts_by_instant.append((instant, texts))
         if texts.by_pyhudi:
+            # This write carries the checkpoints of all earlier writes on.
             break
     checkpoints = Checkpoints()
     for instant, texts in reversed(texts_by_instant):
@@ -205,7 +207,10 @@ def newest_checkpoints(seen: SeenTable) -> Checkpoints:
 
 
 def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
-    """Return the entries about streams of a write that completes now: those of the newest write, and its own batch."""
+    """Return the entries of extraMetadata about streams, for a write that completes now.
+
+    They have the checkpoints of the newest write, and the write's own ``batch``, None if it is no micro-batch.
+    """
     checkpoints = newest_checkpoints(seen)
     if batch is not None:
         checkpoints = checkpoints.with_batch(batch, pending.requested_time)
@@ -255,6 +260,7 @@ def _newest_first(writes: Iterable[Instant]) -> Iterable[Instant]:
 
 
 def _completion_order(instant: Instant) -> tuple[str, str]:
+    """Return the key that sorts instants by their completion, and those of one moment by their request."""
     return instant.visible_since, instant.requested_time
 
 
@@ -265,16 +271,18 @@ def _moved_last(checkpoints: Mapping[str, Checkpoint], name: str, newest: Checkp
 
 
 def _parse_checkpoints(text: str) -> Checkpoints:
-    """Return the checkpoints in a text of `Checkpoints.texts`; none if it is another text."""
+    """Return the checkpoints in a text that `Checkpoints.texts` made; for any other text, checkpoints of no stream."""
     try:
         parsed = parse_json(text)
-        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in parsed[part].items()} for part in _PARTS))
+        return Checkpoints(
+            *({name: _parse_checkpoint(spelled) for name, spelled in parsed[part].items()} for part in _PARTS)
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return Checkpoints()
 
 
-def _checkpoint(fields: Any) -> Checkpoint:
-    """Return the checkpoint of a list in JSON; raise `ValueError` if the list is none."""
+def _parse_checkpoint(fields: Any) -> Checkpoint:
+    """Return the checkpoint of a list in JSON: batch id, instant and name; raise `ValueError` for other values."""
     batch_id, instant, name = fields
     if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
         raise ValueError(f"{fields} is no checkpoint")
@@ -282,7 +290,7 @@ def _checkpoint(fields: Any) -> Checkpoint:
 
 
 def _parse_sinks(text: str) -> Mapping[str, int]:
-    """Return the batch ids by identifier in Apache Hudi's text; none if it is another text."""
+    """Return the batch ids by identifier in Apache Hudi's text; empty if it is another text."""
     try:
         batch_ids = parse_json(text) if text else {}
         return {name: int(batch_id) for name, batch_id in batch_ids.items()}

@@ -64,7 +64,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         _make_room(work)
         # Other processes roll back a write that is sealed for good, with its spills.
         work.seal.set_for_good(work.key)
-    timeline = abandon(work.table, partial(_unfinished, work))
+    timeline = abandon(work.table, partial(_unfinished_instant, work))
     instant = timeline.find(work.instant_time)
     is_archived = instant is None and work.table.archive.holds(work.instant_time)
     if is_archived or (instant is not None and instant.state == State.COMPLETED):
@@ -110,7 +110,7 @@ def _is_ours(work: Transaction) -> bool:
 
 
 def _make_room(work: Transaction) -> None:
-    """Delete what only this instant needs on a disk: its reserve of space, its spills, and files not yet in place."""
+    """Free the space of what only this instant needs on a disk: its reserve, its spills, and files not yet in place."""
     work.reserve.release()
     # An object store is never full, so it is spared the requests.
     if not work.storage.remote:
@@ -118,7 +118,7 @@ def _make_room(work: Transaction) -> None:
             work.storage.delete_folder(folder)
 
 
-def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
+def _unfinished_instant(work: Transaction, timeline: Timeline) -> Instant | None:
     """Return the write's instant on a timeline; None if it is completed, or not on the timeline."""
     own_instant = timeline.find(work.instant_time)
     return None if own_instant is None or own_instant.state == State.COMPLETED else own_instant

@@ -37,7 +37,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     that file again. An outdated change of properties is never made.
     """
     if decision.kind == DecisionKind.CLOSE:
-        # The timeline does not show its effect, and it is harmless to close partitions again.
+        # The timeline does not show its effect, and it is harmless to delete metafiles of partitions again.
         return False
     if decision.kind == DecisionKind.SET_PROPERTIES:
         return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
@@ -117,7 +117,7 @@ def is_undone(timeline: Timeline, instant: Instant) -> bool:
 
 
 def _is_taken(storage: Storage, first_steps: FirstSteps) -> bool:
-    """Return whether the last file of some steps exists; if they make none, whether the last file to delete is gone.
+    """Return whether steps are taken: their last file exists, or if they make none, the last file to delete is gone.
 
     Steps are taken in their order, so the last step shows that all are taken.
     """
@@ -211,4 +211,5 @@ def _close_if_unused(storage: Storage, partition: str, instant_time: str) -> Non
 
 
 def _has_data(storage: Storage, partition: str) -> bool:
+    """Return whether a partition has a data file, change data included."""
     return any(data_file(file.path, changes=True) is not None for file in storage.list(partition))

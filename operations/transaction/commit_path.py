@@ -74,11 +74,12 @@ def begin(
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
     `plan` runs again after each lost race. `choose_time` returns the requested time, or None for a time after all
-    others. `steps_before` returns the steps right before the requested file.
+    others. `steps_before` returns the steps that make files right before the requested file.
     """
     requested: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision to request the instant after those on a timeline; None if the plan needs none."""
         requested.clear()
         model = plan(timeline)
         if model is None:
@@ -104,6 +105,7 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
     is_pending: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
+        """Make the inflight file, and return a decision that orders it among others; None if the instant is gone."""
         is_pending[:] = [any((instant.requested_time, instant.action) == identity for instant in timeline.pending)]
         if not is_pending[0]:
             return None
@@ -238,7 +240,8 @@ def _ready_after(
 ) -> str:
     """Return a time after which an instant must complete; raise `_OutdatedError` if followers must prepare anew.
 
-    The time is empty if the followers need none.
+    The time is empty if the followers need none. ``config`` are the table's properties now: they may name a follower,
+    such as a new metadata table, that ``prepared`` lacks.
     """
     prepared_followers = () if prepared is None else prepared.followers
     if any(follower not in prepared_followers for follower in followers_of(replace(table, config=config))):
@@ -256,7 +259,7 @@ def _time_or_outdated(ready_time: str | None) -> str:
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
     """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`.
 
-    `find` returns None if there is nothing to give up.
+    `find` gets the timeline, and returns None if there is nothing to give up.
     """
 
     def build(timeline: Timeline) -> Decision | None:
@@ -289,6 +292,7 @@ def prepare_followers(table: Table, instant: Instant) -> None:
     identity = (instant.requested_time, instant.action)
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision that sets the properties; None if nothing changes, or the instant is not pending."""
         changes = changed_properties(table)
         if not changes or not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
             return None

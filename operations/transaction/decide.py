@@ -34,13 +34,13 @@ def take_back_late_steps(table: Table, decision: Decision) -> None:
     if is_newest(table.storage, decision):
         # No process has decided since, so none has ended the instant.
         return
-    if _is_over(table, decision):
+    if _is_instant_over(table, decision):
         for first_steps in decision.first:
             take_back_steps(table.storage, first_steps)
 
 
-def _is_over(table: Table, decision: Decision) -> bool:
-    """Return whether an instant of the metadata table was archived, or the metadata table dropped or built since."""
+def _is_instant_over(table: Table, decision: Decision) -> bool:
+    """Return whether a decision's instant of the metadata table was archived, or that table dropped or built since."""
     instant_time = decision.instant.requested_time
     try:
         metadata = MetadataTable.with_partitions(table, table.timeline(), ())
@@ -111,7 +111,7 @@ def settle(table: Table) -> Timeline:
 def carry_out_newest(held_lock: HeldLock) -> tuple[int, Timeline]:
     """Carry out the newest decision; return its number, 0 for none, and the timeline."""
     table = held_lock.table
-    numbers = _numbers(table.storage)
+    numbers = _decision_numbers(table.storage)
     newest, start_s = numbers[-1], time.monotonic()
     decision = _read_decision(table, newest) if newest else None
     timeline = table.timeline()
@@ -129,11 +129,11 @@ def _was_archived(table: Table, decision: Decision) -> bool:
 
     As the first instant of the metadata table's timeline, it would make readers take later instants for uncommitted.
     """
-    return decision.kind == DecisionKind.TAKE_STEPS and _is_over(table, decision)
+    return decision.kind == DecisionKind.TAKE_STEPS and _is_instant_over(table, decision)
 
 
-def _numbers(storage: Storage) -> list[int]:
-    """Return the numbers of all decisions in ascending order, after 0 for none."""
+def _decision_numbers(storage: Storage) -> list[int]:
+    """Return the numbers of all decisions in ascending order; the list begins with 0, which no decision has."""
     return [0, *decisions.numbers(storage)]
 
 
@@ -163,7 +163,10 @@ def _read_decision(table: Table, number: int) -> Decision | None:
 
 
 def _create(storage: Storage, number: int, content: bytes) -> bool:
-    """Make a decision's file, and return whether it is this process's; if the answer is lost, compare the content."""
+    """Make a decision's file, and return whether this process made it; if the store's answer is lost, compare content.
+
+    False if another process made a decision of that number first.
+    """
     path = decisions.path_of(number)
     try:
         return storage.create(path, content)
@@ -181,14 +184,14 @@ def _create(storage: Storage, number: int, content: bytes) -> bool:
 
 
 def _is_newest(storage: Storage, number: int) -> bool:
-    """Return whether a decision has the greatest number; a list of the decisions that fails is tried again."""
+    """Return whether the decision ``number`` is the newest; if the store fails to list decisions, try it again."""
     for _ in range(_TRIES - 1):
         try:
-            return _numbers(storage)[-1] == number
+            return _decision_numbers(storage)[-1] == number
         except StorageError:
             # An error here would leave unknown whether the decision is binding.
             logger.warning("table %s: the decisions could not be listed", storage.path, exc_info=True)
-    return _numbers(storage)[-1] == number
+    return _decision_numbers(storage)[-1] == number
 
 
 def _carry_out_with_retries(

@@ -42,7 +42,10 @@ class FileWork:
         return DataFiles(work.storage, work.instant_time, token, work.aside, publisher)
 
     def slices(self, sees: Callable[[str], bool], open_spill: Callable[[], tuple[SpillWriter, Storage]]) -> SliceReader:
-        """Return the reader of stored rows: of the instants that `sees` accepts, with a spill for large merges."""
+        """Return the reader of stored rows: of the instants that `sees` accepts.
+
+        `open_spill` opens a file, in a folder of this host, for the rows of a merge that exceed the memory.
+        """
         work = self.transaction
         return SliceReader(work.storage, work.config, self.schema, sees, self.output.memory, open_spill)
 
@@ -56,7 +59,7 @@ class FileWork:
         return FileFormat(columns, text, output, order, filters_for(config, output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
-        """Return the format of log files; with ``partial`` for blocks that lack columns."""
+        """Return the format of log files; with ``partial`` for blocks that lack columns of the table."""
         logs = self.logs
         data_format = safe_format(logs.data_format, self.transaction.config, self.schema)
         return LogFormat(data_format, logs.block_bytes, logs.file_bytes, partial)

@@ -53,7 +53,10 @@ def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
 
 
 def remove_archived(held_lock: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
-    """Delete the files of instants that the archive holds, given in ascending order."""
+    """Delete the files of instants that the archive holds.
+
+    ``archived`` has the paths of each instant by state, the oldest instant first.
+    """
     storage = held_lock.table.storage
     # An instant without its completed file looks pending, so delete that file last.
     pending = (states[state] for states in archived for state in states if state != State.COMPLETED)
@@ -67,7 +70,10 @@ def remove_archived(held_lock: HeldLock, archived: Sequence[Mapping[State, tuple
 
 
 def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
-    """Make a completed write inflight again, so that no reader sees its rows."""
+    """Make a completed write inflight again, so that no reader sees its rows.
+
+    ``paths`` are the files of all instants on the timeline, by instant and state.
+    """
     states = paths.get(victim.identity, {})
     completed = _completed_paths(paths, victim)
     if not completed:
@@ -93,6 +99,7 @@ def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
 
 
 def _completed_paths(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
+    """Return the paths of an instant's completed files; empty if it is pending or gone."""
     return paths.get(instant.identity, {}).get(State.COMPLETED, ())
 
 

@@ -33,9 +33,9 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
 
 
 def _close_unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
-    """Return the decision to close those partitions that only this instant opened and no write used; None for none.
+    """Return the decision to delete the metafiles of those partitions that only this instant opened and no write used.
 
-    It runs in each round of `decide`, because a write may begin to use a partition.
+    None if all partitions are in use. It runs in each round of `decide`, because a write may begin to use a partition.
     """
     flags = for_each(storage, lambda path: is_unused(storage, path, victim.requested_time), paths)
     unused = tuple(path for path, flag in zip(paths, flags, strict=True) if flag)
@@ -112,12 +112,13 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
     listing = storage.look(claim.folder)
     storage.delete(*(info.path for info in listing.files if split(info.path)[1] != owner.OWNER_FILE))
     storage.delete_folder(claim.aside)
+    # It holds the files that followers prepared for the completed file.
     if split(folder_of(instant_time))[1] in listing.folders:
         storage.delete_folder(folder_of(instant_time))
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:
-    """Return paths of data files by their partitions."""
+    """Return paths of data files by partition path."""
     partitions: dict[str, list[str]] = {}
     for path in paths:
         partitions.setdefault(path.rpartition("/")[0], []).append(path)

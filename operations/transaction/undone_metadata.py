@@ -60,6 +60,7 @@ def prepare_removal(table: Table, paths: Collection[str], action: str) -> tuple[
         # No instant has the time "", so the removal of any log file may add files.
         is_named = table.format.undo.adds_files("", paths) or lists_any(metadata.partition(FILES), paths)
     except DAMAGE:
+        # A metadata table that cannot be read may name the files.
         is_named = True
     return take_out_of_use(table, action) if is_named else ()
 

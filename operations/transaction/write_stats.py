@@ -82,7 +82,7 @@ def _write_stat(file: WrittenFile, instant_time: str) -> WriteStat:
 
 
 def _of_compaction(file: WrittenFile) -> dict[str, Any]:
-    """Return the fields by which a compaction, a log compaction or a sort differs from a write."""
+    """Return the fields that a compaction, a log compaction or a sort adds to a file's statistics; none for a write."""
     from ...timeline.metadata.models import RuntimeStats  # noqa: PLC0415 (as above)
 
     logs, counts = file.logs, file.counts

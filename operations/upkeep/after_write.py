@@ -71,7 +71,7 @@ def run_within(
 
 
 def _with_rest(result: ServiceResult) -> ServiceResult:
-    """Return the result of a service, with a sentence about file groups if the seconds were too few for them.
+    """Return the result of a service, which says as ``skipped`` if the seconds were too few for all file groups.
 
     This process remembers what the newest plan of the service left out.
     """
@@ -112,8 +112,8 @@ def _run_due_services(
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:
     """Warn once of a table whose file groups wait for a compaction with more than `MUCH` delta commits."""
-    # The most delta commits of a file group that waits for a compaction: that the newest plan left out, or that changed
-    # since the last compaction.
+    # The most delta commits of a file group that waits for a compaction: because the newest plan left it out, or
+    # because it changed since the last compaction.
     waiting_commits = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
     if waiting_commits > MUCH and not _WARNED.get(path):
         logger.warning(_MUCH, path, waiting_commits, MUCH, path)
@@ -169,7 +169,7 @@ def means_of(
     most_bytes: int | None = None,
     application: str = "",
 ) -> Means:
-    """Return the means of a compaction, from the settings of a write.
+    """Return the `Means` of a compaction, its executor and its bounds, from the settings of a write.
 
     Without an ``executor`` this process merges. A compaction of more than ``most_bytes`` is planned, but not executed.
     """

@@ -20,14 +20,14 @@ def keep_metadata(call: Call, *, dry_run: bool = False) -> ServiceResult:
 
 
 def metadata_after_write(call: Call, timeline: Timeline) -> ServiceResult | None:
-    """As `keep_metadata` after a write, if it is due."""
+    """Do as `keep_metadata` after a write, and return the result; None if nothing is due."""
     from ..services.metadata.upkeep import upkeep_after_write  # noqa: PLC0415
 
     return upkeep_after_write(call.storage, timeline, call.upkeep(), call.patience)
 
 
 def metadata_due(call: Call) -> ServiceResult:
-    """As `keep_metadata` in a round of services, if it is due."""
+    """Do as `keep_metadata` in a round of services, if it is due; else the result is empty."""
     from ..services.metadata.upkeep import upkeep_where_due  # noqa: PLC0415
 
     return upkeep_where_due(call.storage, call.upkeep(), call.patience)

@@ -40,6 +40,7 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
 
 
 def names_of_a_round() -> tuple[str, ...]:
+    """Return the names of the services that a round can run."""
     return tuple(service.name for service in SERVICES.values() if service.due is not None)
 
 

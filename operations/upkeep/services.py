@@ -34,12 +34,14 @@ VALIDATE = "validate"
 
 
 def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
+    """Clean the table; ``retain`` replaces the count of the policy, and ``how`` are further arguments of `clean`."""
     from ..services.clean import clean  # noqa: PLC0415
 
     return clean(call.storage, call.upkeep().clean.retaining(retain), dry_run=dry_run, **how)
 
 
 def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
+    """Archive old instants; ``keep`` replaces the number that stays, and ``how`` are further arguments of `archive`."""
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep = call.upkeep()
@@ -49,22 +51,25 @@ def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **ho
 
 
 def _archive_due(call: Call) -> ServiceResult:
-    """Archive, and name in the result the pending instant before which the archiving stopped."""
+    """Archive, and return the result, which names the pending instant before which the archiving stopped."""
     from ..services.archive import with_what_holds_it_up  # noqa: PLC0415
 
     return with_what_holds_it_up(_archive(call), call.storage, call.upkeep().archive)
 
 
-_Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
+# Returns from the settings of all services those of compactions, or those of log compactions.
+_SettingsOf: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
 
 
-def _compact(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _compact(settings_of: _SettingsOf, call: Call, *, dry_run: bool = False) -> ServiceResult:
+    """Carry out pending compactions, then a new one; ``settings_of`` chooses compactions or log compactions."""
     from ..services.compaction.compact import compact  # noqa: PLC0415
 
     return compact(call.storage, settings_of(call.upkeep()), call.means(), dry_run=dry_run)
 
 
-def _schedule(settings_of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _schedule(settings_of: _SettingsOf, call: Call, *, dry_run: bool = False) -> ServiceResult:
+    """Plan a compaction for a later call; ``settings_of`` chooses compactions or log compactions."""
     from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
     return schedule_compaction(call.storage, settings_of(call.upkeep()), call.patience, dry_run=dry_run)
@@ -78,7 +83,11 @@ def _repair(
     file_times: bool = False,
     dry_run: bool = False,
 ) -> ServiceResult:
-    """Run the kind of repair that the arguments choose; without any, mend the whole table."""
+    """Run the kind of repair that the arguments choose; without any, mend the whole table.
+
+    ``accept_loss`` names damaged log files to give up, ``undo`` is the time of a repair to take back, and
+    ``file_times`` sets the times of instants' files.
+    """
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
     from ..services.metadata.built_anew import with_metadata_built_anew  # noqa: PLC0415
@@ -107,7 +116,7 @@ def _repair(
 def _rescale(
     call: Call, *, n: int, partitions: list[str] | None = None, dry_run: bool = False, whole_table: bool = False
 ) -> ServiceResult:
-    """Change the number of buckets of partitions."""
+    """Give partitions, or all partitions by default, ``n`` buckets; with ``whole_table`` by a single instant."""
     from ..services.rescale.rescale import rescale_buckets  # noqa: PLC0415
 
     return rescale_buckets(
@@ -128,7 +137,7 @@ def _sort(
     partitions: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
-    """Sort base files; a text of column names is split at its commas."""
+    """Sort base files ``by`` columns along a ``curve``, by default those of the table; split a text at its commas."""
     from ..services.sorting.sort import sort  # noqa: PLC0415
 
     names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by
@@ -160,6 +169,7 @@ def _roll_back_dead(call: Call) -> ServiceResult:
 def _savepoint(
     call: Call, *, instant: str | None = None, comment: str = "", user: str = "", dry_run: bool = False
 ) -> ServiceResult:
+    """Keep the table as it was after the write ``instant``, by default the newest."""
     from ..services.savepoint import savepoint  # noqa: PLC0415
 
     return savepoint(call.storage, instant, user=user, comment=comment, dry_run=dry_run)
@@ -181,6 +191,7 @@ def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
 
 
 def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult:
+    """Bring the table and its metadata table to the newer table version ``to``."""
     from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
@@ -189,6 +200,7 @@ def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult
 
 
 def _downgrade(call: Call, *, to: int = 8, dry_run: bool = False) -> VersionResult:
+    """Bring the table and its metadata table to the older table version ``to``."""
     from ..services.metadata.built_anew import change_version_and_metadata  # noqa: PLC0415
     from ..services.versions.change_version import change_version  # noqa: PLC0415
 
@@ -217,19 +229,20 @@ def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
     return len(timeline.writes) >= upkeep.archive.max_commits
 
 
-def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
-    """Return whether the table is merge-on-read and has instants."""
+def _may_have_logs(timeline: Timeline, _: Upkeep) -> bool:
+    """Return whether a delta commit shows that the table is merge-on-read, so that it may have log files."""
     return any("deltacommit" in {instant.action, instant.group} for instant in timeline.instants)
 
 
-def _compact_after_write(settings_of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
+def _compact_after_write(settings_of: _SettingsOf, call: Call, timeline: Timeline) -> ServiceResult | None:
+    """Run or plan a compaction after a write, and return its result; None if no plan is pending or due."""
     from ..services.compaction.compact import compact_after_write  # noqa: PLC0415
 
     return compact_after_write(call.storage, timeline, settings_of(call.upkeep()), call.means())
 
 
-def _compact_due(settings_of: _Of, name: str, call: Call) -> ServiceResult:
-    """Run a compaction if it is due; without work the result is empty."""
+def _compact_due(settings_of: _SettingsOf, name: str, call: Call) -> ServiceResult:
+    """Run a compaction if it is due; without work the result is empty. ``name`` is the service's name in the result."""
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.compact import compact_where_due  # noqa: PLC0415
 
@@ -237,8 +250,8 @@ def _compact_due(settings_of: _Of, name: str, call: Call) -> ServiceResult:
     return ServiceResult(call.storage.path, name) if result is None else result
 
 
-def _dry_run(what: str) -> Argument:
-    """Return the argument of a dry run of a service that would do ``what``."""
+def _dry_run_argument(what: str) -> Argument:
+    """Return the argument ``dry_run`` of a service; ``what`` is the verb in its help, such as "delete"."""
     return Argument("dry_run", f"only report what it would {what}", bool, default=False)
 
 
@@ -253,7 +266,10 @@ SERVICES: Mapping[str, Service] = {
             "rollback",
             "take one write back: the newest, or a pending one whose writer is dead",
             _rollback,
-            (Argument("instant", "its requested time, or a time that only this write has"), _dry_run("delete")),
+            (
+                Argument("instant", "its requested time, or a time that only this write has"),
+                _dry_run_argument("delete"),
+            ),
             settings=("patience",),
             changes=True,
             due=_roll_back_dead,
@@ -264,7 +280,7 @@ SERVICES: Mapping[str, Service] = {
             _clean,
             (
                 Argument("retain", "how many commits, file versions or hours to keep", int, default=None),
-                _dry_run("delete"),
+                _dry_run_argument("delete"),
             ),
             settings=("clean",),
             after_write=AfterWrite(
@@ -279,7 +295,7 @@ SERVICES: Mapping[str, Service] = {
             "compact_metadata",
             "merge the log files of the metadata table into base files, and clean and archive it",
             keep_metadata,
-            (_dry_run("merge"),),
+            (_dry_run_argument("merge"),),
             settings=("archive", "clean"),
             after_write=AfterWrite("metadata", attrgetter("metadata"), may_keep_metadata, metadata_after_write),
             due=metadata_due,
@@ -290,7 +306,7 @@ SERVICES: Mapping[str, Service] = {
             _archive,
             (
                 Argument("keep", "how many completed writes stay on the timeline", int, default=None),
-                _dry_run("move"),
+                _dry_run_argument("move"),
             ),
             settings=("archive", "clean"),
             after_write=AfterWrite(
@@ -305,12 +321,12 @@ SERVICES: Mapping[str, Service] = {
             "compact",
             "merge the log files of a merge-on-read table into base files, in this process",
             partial(_compact, _COMPACTION),
-            (_dry_run("merge"),),
+            (_dry_run_argument("merge"),),
             settings=("compaction", "means"),
             after_write=AfterWrite(
                 "compaction",
                 lambda upkeep: upkeep.compaction.inline or upkeep.compaction.schedule_inline,
-                _has_logs,
+                _may_have_logs,
                 partial(_compact_after_write, _COMPACTION),
             ),
             due=partial(_compact_due, _COMPACTION, "compaction"),
@@ -319,19 +335,19 @@ SERVICES: Mapping[str, Service] = {
             "schedule_compaction",
             "plan such a merge, for a later compact",
             partial(_schedule, _COMPACTION),
-            (_dry_run("plan"),),
+            (_dry_run_argument("plan"),),
             settings=("compaction", "patience"),
         ),
         Service(
             "log_compact",
             "join the log files of a merge-on-read table into fewer, in this process",
             partial(_compact, _LOG_COMPACTION),
-            (_dry_run("join"),),
+            (_dry_run_argument("join"),),
             settings=("log_compaction", "means"),
             after_write=AfterWrite(
                 "logcompaction",
                 attrgetter("log_compaction.inline"),
-                _has_logs,
+                _may_have_logs,
                 partial(_compact_after_write, _LOG_COMPACTION),
             ),
             due=partial(_compact_due, _LOG_COMPACTION, "logcompaction"),
@@ -340,7 +356,7 @@ SERVICES: Mapping[str, Service] = {
             "schedule_log_compaction",
             "plan such a join, for a later log_compact",
             partial(_schedule, _LOG_COMPACTION),
-            (_dry_run("plan"),),
+            (_dry_run_argument("plan"),),
             settings=("log_compaction", "patience"),
         ),
         Service(
@@ -362,7 +378,7 @@ SERVICES: Mapping[str, Service] = {
                     bool,
                     default=False,
                 ),
-                _dry_run("do"),
+                _dry_run_argument("do"),
             ),
             settings=("means",),
             changes=True,
@@ -374,7 +390,7 @@ SERVICES: Mapping[str, Service] = {
             (
                 Argument("n", "the number of buckets", int, metavar="NUMBER"),
                 Argument("partitions", "a partition's path; all without it", list, default=None, metavar="PATH"),
-                _dry_run("do"),
+                _dry_run_argument("do"),
                 Argument("whole_table", "rescale all partitions by one instant", bool, default=False),
             ),
             settings=("means",),
@@ -390,7 +406,7 @@ SERVICES: Mapping[str, Service] = {
                 Argument(
                     "partitions", "the path of a partition to sort; all without it", list, None, metavar="PARTITION"
                 ),
-                _dry_run("sort"),
+                _dry_run_argument("sort"),
             ),
             settings=("means",),
         ),
@@ -401,7 +417,7 @@ SERVICES: Mapping[str, Service] = {
             (
                 Argument("name", "files, column_stats or partition_stats"),
                 Argument("columns", "a column whose bounds are kept; the first 32 without it", list, None, "COLUMN"),
-                _dry_run("build"),
+                _dry_run_argument("build"),
             ),
             settings=("means",),
             after_write=AfterWrite("create_index", attrgetter("indexes.names"), lambda _, __: True, build_after_write),
@@ -410,7 +426,7 @@ SERVICES: Mapping[str, Service] = {
             "drop_index",
             "take a part of the metadata table out of use",
             drop_index_of,
-            (Argument("name", "the partition of the metadata table, such as files"), _dry_run("drop")),
+            (Argument("name", "the partition of the metadata table, such as files"), _dry_run_argument("drop")),
         ),
         Service(
             "savepoint",
@@ -422,7 +438,7 @@ SERVICES: Mapping[str, Service] = {
                 ),
                 Argument("comment", "what it is for", default=""),
                 Argument("user", "who wants it", default=""),
-                _dry_run("keep"),
+                _dry_run_argument("keep"),
             ),
         ),
         Service(
@@ -431,14 +447,17 @@ SERVICES: Mapping[str, Service] = {
             _delete_savepoint,
             (
                 Argument("instant", "its requested time, or a time that only this savepoint has"),
-                _dry_run("delete"),
+                _dry_run_argument("delete"),
             ),
         ),
         Service(
             "restore",
             "take back all that came after one write",
             _restore,
-            (Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"), _dry_run("undo")),
+            (
+                Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"),
+                _dry_run_argument("undo"),
+            ),
             settings=("patience",),
             changes=True,
         ),
@@ -446,7 +465,7 @@ SERVICES: Mapping[str, Service] = {
             "upgrade",
             "bring the table to a newer table version, which older releases of Apache Hudi cannot open",
             _upgrade,
-            (Argument("to", "the version", int, default=9, metavar="VERSION"), _dry_run("change")),
+            (Argument("to", "the version", int, default=9, metavar="VERSION"), _dry_run_argument("change")),
             settings=("means",),
             changes=True,
         ),
@@ -454,7 +473,7 @@ SERVICES: Mapping[str, Service] = {
             "downgrade",
             "bring the table to an older table version, for older releases of Apache Hudi",
             _downgrade,
-            (Argument("to", "the version", int, default=8, metavar="VERSION"), _dry_run("change")),
+            (Argument("to", "the version", int, default=8, metavar="VERSION"), _dry_run_argument("change")),
             settings=("means",),
             changes=True,
         ),

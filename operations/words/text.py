@@ -14,14 +14,14 @@ def in_html(text: object) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table of text, without a head if ``head`` is empty."""
+    """Return a table in HTML, without a head if ``head`` is empty."""
     head_row = f"<thead><tr>{_cells('th', head)}</tr></thead>" if head else ""
     body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
     return f"<table>{head_row}<tbody>{body}</tbody></table>"
 
 
 def html_facts(value: Any) -> str:
-    """Return the sentence of a dataclass, and a table of the fields that differ from their defaults."""
+    """Return a dataclass in HTML: its text, and a table of the fields that differ from their defaults."""
     facts = [
         (field.name.replace("_", " "), _text(fact))
         for field in fields(value)

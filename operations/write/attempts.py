@@ -88,7 +88,7 @@ class Attempt:
         return self._rows_of_tasks if self._rows_by_later_plan is None else self._rows_by_later_plan
 
     def bring_to(self, plan: WritePlan) -> None:
-        """Bring the rows to a later plan of the write; raise if no attempt can do so."""
+        """Bring the rows to a later plan of the write; raise `CommitConflictError` if no attempt can do so."""
         first_plan = self.first
         try:
             if plan.creates_table and not first_plan.creates_table:
@@ -106,8 +106,8 @@ class Attempt:
     def merges_again(self) -> bool:
         """Whether the commit can merge the rows again.
 
-        It cannot if the first plan's view of the table went into them: tasks wrote files, rows name their file groups,
-        or rows were made of stored rows.
+        It cannot if the options allow no further attempt (``retry_s``), or if the first plan's view of the table went
+        into the rows: tasks wrote files, rows name their file groups, or rows were made of stored rows.
         """
         settings = self.first.settings
         from_table = settings.origin.based_on or settings.origin.counted is not None
@@ -146,18 +146,20 @@ class Attempt:
         changed = bool(since_plan.active or since_plan.archived or current_timeline is not timeline)
         pending = current_timeline.pending
         other_writes = [each for each in pending if each.action in WRITE_ACTIONS and each != work.inflight]
-        places = self._places() if other_writes or self.number > 1 else {}
+        # A further attempt takes a ticket even if no write is pending, so that younger writes do not come first again.
+        places = self._rewritten_places() if other_writes or self.number > 1 else {}
         if places == {}:
             # No other write is pending, or none can touch the same places, so the write needs no ticket.
-            yield self._at_new_moment() if changed else (plan, current_timeline)
+            yield self._plan_and_timeline_now() if changed else (plan, current_timeline)
             return
+        # Tickets sort by name, so the tickets of all attempts have the time of the first.
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
         wait_s = plan.settings.commit.wait_s
         with in_turn(Ticket(work.storage, name, work.owner, places), work.patience, wait_s) as waited:
             self.waited = self.waited.and_then(waited)
-            yield self._at_new_moment() if waited.met or changed else (plan, current_timeline)
+            yield self._plan_and_timeline_now() if waited.met or changed else (plan, current_timeline)
 
-    def _at_new_moment(self) -> tuple[WritePlan, Timeline]:
+    def _plan_and_timeline_now(self) -> tuple[WritePlan, Timeline]:
         """Return the plan as if it had been made now, and the timeline; the write must not have read the table before.
 
         Raises `CommitConflictError` if the table's properties or columns no longer fit the plan, or it was restored.
@@ -180,8 +182,11 @@ class Attempt:
             raise
         return fresh_plan, pinned.now
 
-    def _places(self) -> Places | None:
-        """Return the partitions and buckets that the write rewrites; None for the whole table, none if it only adds."""
+    def _rewritten_places(self) -> Places | None:
+        """Return the buckets that the write rewrites, by partition; a partition with None is rewritten as a whole.
+
+        The result itself is None for the whole table, and empty for a write that only adds rows.
+        """
         plan, rows = self.plan, self.rows
         if plan.operation in REPLACING:
             is_whole_table = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
@@ -254,7 +259,7 @@ class Attempts:
                 with given_up_as_conflicts(work, later_than=self.previous), self._begin_attempt():
                     return commit(attempt)
             except CommitConflictError as error:
-                committed = self._replayed()
+                committed = self._committed_replay()
                 if committed is None and not self._may_merge_again():
                     raise
                 logger.info("table %s: %s gives way: %s", path, attempt.plan.instant_time, error.what)
@@ -262,10 +267,10 @@ class Attempts:
             except (StorageError, ConcurrentWriteError) as error:
                 # An upgrade may have moved the write, so that the rules of the old version no longer find it.
                 upgraded = error.met is not None and error.met.kind == UPGRADE
-                committed = self._completed_now(attempt.plan.instant_time) if upgraded else None
+                committed = self._committed_in_new_version(attempt.plan.instant_time) if upgraded else None
                 if committed is None and not self._pause_to_repeat():
                     raise
-                committed = committed or self._replayed()
+                committed = committed or self._committed_replay()
                 logger.warning("table %s: the commit %s is repeated: %s", path, attempt.plan.instant_time, error.what)
             # An attempt that fails before it has begun has a time, but no plan of its own.
             self.previous = max(attempt.plan.instant_time, work.notes.newest() or "")
@@ -273,7 +278,7 @@ class Attempts:
             keeps_spills = self.previous == work.instant_time and committed is None
             abort(attempt.plan.transaction.at(self.previous), tries_again=keeps_spills)
             # The write may have decided to complete before the store failed.
-            committed = committed or (self._replayed() if self.repeated else None)
+            committed = committed or (self._committed_replay() if self.repeated else None)
             if committed is not None:
                 return committed
 
@@ -302,11 +307,14 @@ class Attempts:
         time.sleep(self.pause_s)
 
     def _may_merge_again(self) -> bool:
-        """Return whether to merge the rows again, after a pause if the seconds for that are over."""
+        """Return whether to merge the rows again.
+
+        Once the seconds for that (``until_s``) are over, only a micro-batch is merged again, after a pause.
+        """
         return self._can_merge_again and (time.monotonic() < self.until_s or self._pause_to_repeat())
 
     def _pause_to_repeat(self) -> bool:
-        """Return whether to repeat a micro-batch once more, and pause before."""
+        """Pause, and return True, if the options of the stream allow a further attempt; else return False at once."""
         settings = self.first.settings
         if settings.batch is None or not self.attempt.merges_again or self.repeated >= settings.stream.retries:
             return False
@@ -314,8 +322,8 @@ class Attempts:
         self.repeated += 1
         return True
 
-    def _completed_now(self, instant_time: str) -> Committed | None:
-        """Return the write of a time if the table has it in its current version; None if it has not.
+    def _committed_in_new_version(self, instant_time: str) -> Committed | None:
+        """Return the completed write of an instant time, from the table in its current version; None without it.
 
         An upgrade may have moved the completed write there.
         """
@@ -325,11 +333,11 @@ class Attempts:
             return None
         return Committed(self.first, result_of(timeline, write), timeline)
 
-    def _replayed(self) -> Committed | None:
-        """Return the write if a replay of it completed meanwhile; None for none."""
+    def _committed_replay(self) -> Committed | None:
+        """Return the completed write if another run of it, with the same write id, completed; None without one."""
         table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
         if write_id.startswith(GENERATED_ID):
-            # No replay can have an id that this write generated.
+            # No other run can have an id that this write generated.
             return None
         seen = SeenTable.now(table)
         if batch is not None and find_batch(seen, batch) is None:

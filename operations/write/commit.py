@@ -87,12 +87,12 @@ def build_metadata(
 
 
 def _lookup_entry(figures: LookupFigures | None) -> dict[str, str]:
-    """Return the entry of extraMetadata about a lookup; none without a lookup."""
+    """Return the entry of extraMetadata about a lookup, by its key; empty without a lookup."""
     return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
 
 
 def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the seconds by phase, summed over tasks."""
+    """Return the seconds of tasks by phase, summed over the tasks; each phase gets the prefix "tasks."."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part)
@@ -118,7 +118,7 @@ def commit_write(
     """
     with _plan_with_instant(plan, results) as first_plan:
         if first_plan is None:
-            return _without_rows(plan)
+            return _result_without_rows(plan)
         _check_placement(plan, results)
         spills = [
             result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
@@ -161,7 +161,7 @@ def _plan_with_instant(plan: WritePlan, results: Sequence[TaskResult]) -> Iterat
         yield None
 
 
-def _without_rows(plan: WritePlan) -> CommitResult:
+def _result_without_rows(plan: WritePlan) -> CommitResult:
     """Return the result of the replayed write, or of a write without rows."""
     empty_result = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
     if plan.replays is None:
@@ -196,7 +196,7 @@ def _attempt_commit(results: Sequence[TaskResult], attempt: Attempt) -> Committe
 def _merge_and_complete(
     plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempt: Attempt, phases: Phases
 ) -> Committed:
-    """Merge the rows of the tasks with the table at a timeline, and complete the instant.
+    """Merge the rows of the tasks with the table at a timeline, complete the instant, and return the completed write.
 
     The merged rows are part of the table only if the decision succeeds; an empty write has no decision.
     """
@@ -240,7 +240,7 @@ def _merge_and_complete(
 
 
 def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
-    """Return the file ids by partition path that the write replaces; none if it merges or adds."""
+    """Return the file ids by partition path that the write replaces; empty if it merges or adds."""
     if plan.operation not in REPLACING:
         return {}
     # The merge may have begun hours ago, and instants whose bodies name file groups may have been archived since.
@@ -252,6 +252,7 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     if plan.appends and not plan.settings.colocated:
         # Several tasks may append to a file group.
         return
+    # Under a bucket index the place is the bucket, because two tasks may have opened two file groups for it.
     rival_key = index_for(plan.config).rival_key
     written_places: set[tuple[str, Hashable]] = set()
     for result in results:

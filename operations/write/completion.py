@@ -77,7 +77,7 @@ class Completion:
         return Made(plan.transaction, paths, folders, self._outcome, self._ready)
 
     def _ready(self) -> None:
-        """Reserve space for the content, and check for conflicts before the decision if that reads data files."""
+        """Reserve space for the content; check for conflicts before the decision if the check reads data files."""
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(self.body.size)
@@ -87,7 +87,7 @@ class Completion:
             self.is_free(work.table.timeline())
 
     def _outcome(self, timeline: Timeline) -> Outcome | None:
-        """Return the outcome after a check for conflicts; None if the write is complete.
+        """Return what the write changes, after a check for conflicts; None if the write is complete.
 
         Raises `CommitConflictError` if another instant changed the same data or the table's properties since the plan,
         or undid the write.

@@ -53,7 +53,7 @@ def add_written_keys(
     """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
     keys_before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if keys_before is None or job.rolls or rows.rows > _MANY_ROWS:
-        # The keys stay unknown, and a later lookup reads the file.
+        # A job that rolls makes several file groups, and many keys take long. A later lookup reads the file instead.
         return
     files = [(file.path, file.size) for file in written if file.path]
     file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)
@@ -75,6 +75,7 @@ def _merged(plan: WritePlan, keys_before: KeySet, rows: GroupRows, file: Written
     if not counts.deletes and not counts.not_found:
         return _if_one_row_each(keys_before.added(_all_keys(rows)), file.rows)
     if plan.lays_rows or plan.rules.meeting is not RowMeeting.MERGE:
+        # Only in a merge of whole rows does folding tell which of the rows are deletes.
         return None
     incoming = concat(list(rows.batches(plan.spec.deciding)))
     winners = incoming.take(folded(plan.spec, incoming))
@@ -127,9 +128,11 @@ class Merged:
 def merge_spills(
     plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known_keys: KeysOfWrite | None = None
 ) -> Merged:
-    """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
+    """Merge the rows that the tasks handed over, with a thread for each file group, and return the results.
 
-    ``plan`` may be later than the plan of the tasks.
+    A commit may call this several times. ``plan`` may be later than the plan of the tasks. ``seen`` is the table with
+    which the rows are merged. ``known_keys`` gets the keys of the written files, for later lookups of this process;
+    None if it keeps none.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
@@ -157,21 +160,21 @@ class _CommitMerge:
     known_keys: KeysOfWrite | None
 
     def by_routes(self, groups: FileGroups, spilled: SpilledRows) -> Merged:
-        """Merge rows whose routes name their file groups."""
+        """Merge rows whose routes name their file groups, and return the results."""
         rows = spilled.rows
-        jobs, size = _within_bound(self.plan, spilled, {route: groups.job(route) for route in sorted(rows)})
+        jobs, size = _jobs_within_bound(self.plan, spilled, {route: groups.job(route) for route in sorted(rows)})
         rows_by_job = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
         return Merged(self._write(rows_by_job, groups.known_partitions, size))
 
     def look_up(self, spilled: SpilledRows) -> Merged:
-        """Look up the keys of rows, and merge the rows."""
+        """Look up the keys of rows, merge the rows with the file groups that have them, and return the results."""
         plan, size = self.plan, spilled.size
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
             tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known_keys)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
-        # Readers merge the rows of log files.
+        # Only rewritten file groups count: rows that are appended to log files are merged by readers.
         size += sum(job.size for job, _ in tagged.jobs if job.rewrites or not plan.appends)
         size += sum(job.size for job, _ in tagged.gone if not plan.of_deletes().appends)
         _refuse_beyond(plan, size)
@@ -188,7 +191,7 @@ class _CommitMerge:
     def _write(
         self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int, *, gone: int = 0
     ) -> tuple[WrittenFile, ...]:
-        """Write file groups, each in a thread; ``size`` is the number of bytes to merge.
+        """Write file groups, each in a thread, and return the results; ``size`` is the number of bytes to merge.
 
         The write deletes keys from the last ``gone`` file groups.
         """
@@ -279,14 +282,14 @@ def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhasePr
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:
-    """Return whether a merge is large enough for a warning."""
+    """Return whether a merge of ``size`` bytes is large enough for a warning."""
     return size > plan.settings.commit.merge_max_bytes // _WARN_FROM
 
 
-def _within_bound(
+def _jobs_within_bound(
     plan: WritePlan, spilled: SpilledRows, jobs: Mapping[Route, FileGroupWrite]
 ) -> tuple[list[FileGroupWrite], int]:
-    """Return the jobs, and the number of bytes to merge.
+    """Return the jobs in the order of ``jobs``, and the bytes to merge; raise `PlacementError` if these are too many.
 
     In a merge-on-read table the largest new file groups beyond the bound begin with log files, for readers and
     compactions to merge.
@@ -327,6 +330,7 @@ def _refuse_beyond(plan: WritePlan, size: int) -> None:
 
 
 def _warn_of_much(plan: WritePlan, size: int) -> None:
+    """Warn of a merge of many bytes, which executors would do sooner than the driver."""
     if _is_much(plan, size):
         logger.warning(
             "table %s: the commit merges %d bytes on the driver's host; HudiTable lets the executors do it",

@@ -85,7 +85,10 @@ def _read_metrics(settings: MetricsSettings, config: TableConfig, table: Table, 
 def metrics_of(
     prefix: str, instant: Instant, config: TableConfig, metadata: CommitMetadata, result: CommitResult
 ) -> Iterator[Metric]:
-    """Yield the figures of a commit and of the services after it."""
+    """Yield the figures of a commit and of the services after it, under names that begin with ``prefix``.
+
+    Names with "pyhudi" after the prefix are those for which Apache Hudi has none.
+    """
     commit_prefix, own_prefix = f"{prefix}.{instant.action}", f"{prefix}.pyhudi"
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     partitions = sum(1 for group in metadata.partition_to_write_stats.values() if group)

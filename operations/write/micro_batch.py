@@ -72,7 +72,7 @@ def run_batch_task(
 
 
 def no_rows(plan: WritePlan, batch: StreamBatch) -> BatchResult:
-    """Return the result of a micro-batch without a task; without a query's id, the batch gets no write id."""
+    """Return the result that stands for a task if a micro-batch has none; without a query's id it gets no write id."""
     plan = as_batch(plan, batch) if batch.query_id else plan
     return BatchResult(plan, batch, TaskResult(WriteToken(0, 0, 0)))
 
@@ -83,10 +83,11 @@ def commit_batch(
     offsets: str = "",
     request: Callable[[], WriteRequest] | None = None,
 ) -> CommitResult:
-    """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `resolve_batch`.
+    """Complete a micro-batch, unless the table has it, and return the result of its instant.
 
-    The commit notes ``lost``, the number of rows that the stream skipped before, and `StreamBatch.offsets`. ``request``
-    rebuilds the write request, for when another write makes the commit plan the batch again.
+    Raises as `commit_write`, and as `resolve_batch`. The commit notes ``lost``, the number of rows that the stream
+    skipped before, and `StreamBatch.offsets`. ``request`` rebuilds the write request, for when another write makes the
+    commit plan the batch again.
     """
     tasks_with_rows = [task for task in results if task.result.rows]
     replayed_tasks = [task for task in results if task.plan.replays is not None]

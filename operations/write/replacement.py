@@ -60,7 +60,7 @@ class Replacement:
         return replaced_ids
 
     def _warn_of_absent(self, partitions: list[str]) -> None:
-        """Warn of names of partitions that the table does not have."""
+        """Warn of names in the option for partitions to delete that match none of ``partitions``."""
         partition_names = self._plan.settings.replacement.partitions_to_delete or ()
         absent_names = [
             name

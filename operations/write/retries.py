@@ -80,7 +80,10 @@ class Retries:
             return self._attempt_until_complete(attempt)
 
     def _attempt_until_complete(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
-        """Repeat attempts, each in its turn among the writers with tickets, until one completes or the time is over."""
+        """Repeat attempts, each in its turn among the writers with tickets, and return the result of the completed one.
+
+        When the time is over, raise the last conflict instead.
+        """
         patience, waited, number = self._settings.patience, NOT_WAITED, 0
         last_met: MetInstant | None = None
         until_s = time.monotonic() + self._settings.commit.retry_s
@@ -93,6 +96,7 @@ class Retries:
             with in_turn(ticket, patience, self._settings.commit.wait_s) as waited_now:
                 waited = waited.and_then(waited_now)
                 if recent_places and waited_now.met:
+                    # Writers still meet at these places, so remember them for longer.
                     _note_meeting(self._storage.path, recent_places, adds=True)
                 try:
                     return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
@@ -115,7 +119,10 @@ class Retries:
                 ticket = replace(self._ticket, places=None)
 
     def _as_conflict(self, error: Exception) -> CommitConflictError | None:
-        """Return an error if it is a conflict, or the conflict with instants that took what the write reads."""
+        """Return the conflict that an error means: the error itself, or that instants took files which the write reads.
+
+        None for any other error.
+        """
         if isinstance(error, CommitConflictError):
             return error
         taken = taken_since(self._storage, error)
@@ -162,7 +169,7 @@ class Retries:
 
 
 def _recent_places(path: str) -> Places:
-    """Return the places at which this process met a writer lately."""
+    """Return the partitions and buckets of a table at which this process met a writer lately."""
     return reduce(_union_of_places, (places for _, places in _recent_entries(path)), {})
 
 
@@ -182,7 +189,7 @@ def _union_of_places(places: Places, other_places: Places) -> Places:
 
 
 def _note_meeting(path: str, places: Places, *, adds: bool) -> None:
-    """Remember the places of a meeting, in addition to recent meetings or instead of them."""
+    """Remember the places of a meeting: with ``adds`` in addition to recent meetings, else instead of them."""
     if places:
         # The same places are remembered only once, by their last meeting.
         earlier_entries = tuple(entry for entry in _recent_entries(path) if entry[1] != places) if adds else ()

@@ -158,7 +158,7 @@ def _refuse_new_keys(plan: WritePlan, previous_plan: WritePlan) -> None:
 
 
 def _with_kept_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
-    """Yield rows with their keys and partitions, and with the columns and buckets of a plan."""
+    """Yield spilled rows by route, with their old keys and partitions, and the columns and buckets of a plan."""
     index = None if plan.numbers is None else computed_index_for(plan.config, plan.numbers)
     for route, rows in spilled.items():
         router = _KeptKeys(route, index)
@@ -168,7 +168,7 @@ def _with_kept_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iter
 
 
 def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Iterator[Flush]:
-    """Yield rows with the keys and partitions that a plan computes from their columns."""
+    """Yield spilled rows by route, with the keys and partitions that a plan computes from their columns."""
     routing = routing_of(plan, lambda: SeenTable.now(plan.table))
     check = SharedKeys.of(plan, lambda: SeenTable.now(plan.table))
     reader = IncomingRowReader(plan.spec, routing.router(0), check=check)
@@ -178,7 +178,7 @@ def _with_new_keys(plan: WritePlan, spilled: Mapping[Route, GroupRows]) -> Itera
 
 
 def _by_route(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
-    """Return rows by the routes that a reader gives them."""
+    """Return the rows of batches by the routes that a reader gives them."""
     flush: dict[Route, list[pa.RecordBatch]] = {}
     for route, rows in reader.routed(iter(batches)):
         flush.setdefault(route, []).append(rows)

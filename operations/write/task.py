@@ -136,7 +136,7 @@ class TaskResult:
 
 
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
-    """Run one task of a write, on batches with the columns of the request's schema.
+    """Run one task of a write, on batches with the columns of the request's schema, and return its result.
 
     It takes no rows if the plan is a replay, because the table has them.
     """
@@ -164,13 +164,13 @@ class _Task:
         self.missing: Mapping[str, int] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
-        """Write the file groups of the rows, or hand rows over to the commit.
+        """Write the file groups of the rows, or hand rows over to the commit; return the result.
 
         The commit gets them if other tasks may share their file groups, or a lookup has to find these.
         """
         plan = self._plan
         if plan.operation == DELETE_PARTITION:
-            return self._name_partitions(batches)
+            return self._result_with_partitions(batches)
         self._seen = partial(seen_by, plan.transaction, timeline)
         routing = routing_of(plan, self._seen)
         # Spark gives a data source no shuffle, so several tasks may have rows of one file group.
@@ -190,8 +190,8 @@ class _Task:
         needs_all_rows = plan.lays_rows or plan.counts_copies
         return plan.appends and not needs_all_rows and self._token.partition < appending_tasks(plan)
 
-    def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        """Return the partitions of the rows, for a write that deletes these partitions."""
+    def _result_with_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Return a result that has only the partitions of the rows, for a write that deletes these partitions."""
         keys = KeyGenerator(self._plan.config, self._plan.schema)
         paths: set[str] = set()
         rows = 0
@@ -201,7 +201,7 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(paths)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
-        """Spill all rows for the commit."""
+        """Spill all rows for the commit, and return the result with the spill."""
         buffers = self._gather(batches, routing, self._open_hand_over)
         with self.phases.phase("spill") as facts:
             try:
@@ -213,7 +213,7 @@ class _Task:
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
     def _write_own_groups(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
-        """Write the file groups of this task, and hand over the rows of the others.
+        """Write the file groups of this task, hand over the rows of the others, and return the result.
 
         If other tasks may have rows for the same new file groups, the commit writes those.
         """
@@ -245,7 +245,10 @@ class _Task:
     def _write(
         self, own_groups: OwnGroups, routes: Sequence[Route], rows_of_route: Callable[[Route], GroupRows]
     ) -> tuple[WrittenFile, ...]:
-        """Write file groups; small appends run in parallel, because each needs several requests."""
+        """Write the file groups of routes, and return their results; `rows_of_route` returns the rows of each.
+
+        Small appends run in parallel, because each needs several requests.
+        """
         own_groups.announce(routes)
         observer, size = PhaseProgress(self.phases), 0
         written: list[WrittenFile] = []
@@ -254,6 +257,7 @@ class _Task:
 
         # The loop below writes these jobs; small appends are put aside meanwhile, and come after it.
         def jobs() -> Iterator[tuple[Route, GroupRows]]:
+            """Yield the routes that are no small appends, with their rows."""
             for route in routes:
                 group_rows = rows_of_route(route)
                 if own_groups.appends(route) and group_rows.nbytes <= small_bytes:
@@ -272,7 +276,7 @@ class _Task:
         )
 
     def _hand_over_rest(self, other_rows: Mapping[Route, GroupRows]) -> SpillFile | None:
-        """Spill the rows of some routes for the commit; None if there are none."""
+        """Spill the rows of some routes for the commit, and return the spill; None if no route is given."""
         if not other_rows:
             return None
         with self.phases.phase("spill") as facts:
@@ -300,7 +304,10 @@ class _Task:
         open_spill: Callable[[], SpillWriter],
         flush: Flush | None = None,
     ) -> RowBuffers:
-        """Key and route all rows into buffers, which spill by `open_spill` or `flush` if the memory is full."""
+        """Return all rows in buffers by route, with their keys; the buffers spill if they fill the memory.
+
+        `flush` appends the rows of a route to log files, if it can; `open_spill` opens the file for all other rows.
+        """
         settings = self._plan.settings
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` numbers rows: the partition in the upper bits, the position in it in the lower 33 bits.

@@ -67,9 +67,11 @@ class Writers:
         return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
-        """Write the rows of one file group, and publish its files; a job that rolls makes several file groups.
+        """Write the rows of one file group, publish its files, and return the results.
 
-        Rows that may not be appended, because the group holds a key several times, are merged into a base file.
+        A job that rolls makes several file groups. ``sequence`` is the part of the rows' sequence numbers that tells
+        this file group from others of the write. Rows that may not be appended, because the group holds a key several
+        times, are merged into a base file.
         """
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
@@ -107,8 +109,8 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             memory=slices.memory,
             open_spill=slices.open_spill,
             laying=partial_merge,
-            known_keys=_stored_rows(plan, slices),
-            stored=_stored_order(plan, slices),
+            known_keys=_lookup_of_stored_rows(plan, slices),
+            stored=_lookup_of_stored_order(plan, slices),
             # For rows that say that they are new it reads the deletes of log files.
             slices=slices if plan.arriving else None,
         )
@@ -152,7 +154,7 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
     return work.form(pa.schema([column for column in work.schema if column.name in names]))
 
 
-def _stored_rows(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
+def _lookup_of_stored_rows(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
     """Return the lookup of stored rows for a partial update; None if rows are whole.
 
     Partial blocks need only the check that keys are stored; otherwise stored rows complete the new rows.
@@ -165,7 +167,7 @@ def _stored_rows(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows 
     return WholeRows(slices, frozenset(names), plan.spec.ordering_fields)
 
 
-def _stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
+def _lookup_of_stored_order(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
     """Return the lookup of ordering values of stored rows, which deletes get; None if deletes keep their own."""
     names = plan.looked_up_order
     fields = [plan.schema.field(name).with_nullable(True) for name in names]
@@ -186,5 +188,5 @@ def _partial_merge(plan: WritePlan) -> PartialMerge | None:
 
 
 def _all_values_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
-    """Return None: all rows give a value of the column."""
+    """Return None instead of a mask of the rows that give a value of the column, because all rows do."""
     return None

@@ -20,10 +20,10 @@ from .hashed_columns import ADVICE
 
 
 def numbers_of_buckets(table: Table, timeline: Timeline) -> Callable[[str], int]:
-    """Return the number of buckets by partition, at the moment that the timeline shows.
+    """Return a function that gives the number of buckets of a partition, at the moment that the timeline shows.
 
     Raises OptionConflictError for a table whose rows have no computed buckets, UnsupportedTableError if their number
-    is unknown; so does the result for a partition.
+    is unknown; so does the function for a partition.
     """
     config, path = table.config, table.path
     reason = _why_unindexed(config)
@@ -157,13 +157,17 @@ def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGrou
 
 
 def spread(sizes: Mapping[int, int], most: int) -> list[tuple[int, ...]]:
-    """Distribute numbers with sizes over at most ``most`` groups: the largest first, each to the smallest group."""
+    """Return the numbers of ``sizes`` in at most ``most`` groups of about equal sums of sizes.
+
+    The number with the largest size goes first, each to the group with the smallest sum.
+    """
     groups: list[list[int]] = [[] for _ in range(min(most, len(sizes)))]
+    # A heap of the groups by size, then by how many numbers they have.
     smallest = [(0, 0, place) for place in range(len(groups))]
     for number in sorted(sizes, key=lambda number: (-sizes[number], number)):
         size, count, place = heapq.heappop(smallest)
         groups[place].append(number)
-        # Numbers without a size are distributed too.
+        # By the count, numbers of size 0 are distributed too.
         heapq.heappush(smallest, (size + sizes[number], count + 1, place))
     return [tuple(sorted(group)) for group in groups]
 

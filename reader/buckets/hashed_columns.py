@@ -205,7 +205,10 @@ def _spelling_kind(kind: pa.DataType) -> str | None:
 
 
 def _has_known_marks(kind: pa.DataType) -> bool:
-    """Return whether a type is a text, or never has both separators of a record key in the text of a value."""
+    """Return whether values of a type cannot be taken for a further field of a record key, or are texts.
+
+    A further field takes both separators, a comma and a colon. Texts, which may hold them, are checked one by one.
+    """
     types = pa.types
     return _spelling_kind(kind) is not None or bool(
         types.is_decimal(kind) or types.is_floating(kind) or types.is_timestamp(kind)

@@ -24,9 +24,10 @@ _COMPOSITE = 2
 
 
 def key_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[str]) -> list[str] | None:
-    """Return the columns whose values make the record keys of rows, and those of its partitions that are known.
+    """Return the columns whose values make the record keys of rows, and the partition columns that have values.
 
-    None if the columns ``with_values`` make no certain keys: writers spell times, floats and fractions in several ways.
+    ``with_values`` are the columns that have values. None if these make no certain keys, as writers spell times, floats
+    and fractions in several ways.
     """
     fields = config.record_key_fields
     if not fields or config.generates_keys or config.names_key_field is None:
@@ -35,9 +36,9 @@ def key_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[
 
 
 def hashed_columns(config: TableConfig, schema: pa.Schema, with_values: Collection[str]) -> list[str] | None:
-    """Return the columns of a composite key whose values make the bucket, and those of its partitions that are known.
+    """Return the columns of a composite key whose values make the bucket, and the partition columns that have values.
 
-    None if the columns ``with_values`` make no certain bucket.
+    ``with_values`` are the columns that have values. None if these make no certain bucket.
     """
     if not has_buckets(config) or config.names_key_field is None or len(config.record_key_fields) < _COMPOSITE:
         return None
@@ -62,6 +63,7 @@ def keys_of_values(
     key_spellings = spellings(config)
     keys = [keys_by(way, schema, batch, given_columns) for way in key_spellings for batch in rows.to_batches()]
     names = [] if anywhere else [name for name in config.partition_fields if name in values.column_names]
+    # Each spelling makes a key of every row, for the same partitions.
     places = pa.concat_tables([rows.select(names)] * len(key_spellings)) if names else None
     return SoughtKeys.of(pa.chunked_array(keys, pa.string()), places, by)
 
@@ -105,7 +107,7 @@ class KeyNumbers:
         return cls(pa.schema(list(by_field)), tuple(by_field.values())) if by_field else None
 
     def mask(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which rows have such a number, or none, in each field."""
+        """Return a mask of the rows that have one of its numbers, or null, in each field."""
         masks = []
         for name, numbers in zip(self.schema.names, self.numbers, strict=True):
             column = plain(rows.column(name))

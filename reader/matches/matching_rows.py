@@ -54,7 +54,10 @@ class MatchingRows:
                 yield from self._rows_of_slice(sought, split.by)
 
     def _rows_of_slice(self, sought: SoughtPart, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a slice that have the keys; from a base file alone if it has no log files."""
+        """Yield the rows of a slice that have the keys; from a base file alone if it has no log files.
+
+        ``by`` has the columns of the key that count, as in `SoughtKeys`; empty if the whole key counts.
+        """
         # With `by` these are no whole keys, so that footers do not tell which files hold them.
         search = Search((), self.table_schema, None if by else sought.keys)
         keys_of = _stored_keys if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
@@ -62,6 +65,7 @@ class MatchingRows:
         number_fields = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
         choice = _RowChoice(KeyProbe(sought.keys), keys_of, KeyNumbers.of(number_fields, sought.keys))
         if choice.numbers is not None and len(number_fields) == len(fields) and not by and self._writes_are_counted:
+            # The numbers make the whole key, so that keys need not be read.
             choice = replace(choice, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
         if sought.part.merged is None:
             yield from self._rows_of_base_file(sought, search, choice)
@@ -108,6 +112,7 @@ class MatchingRows:
     def _with_few(self, sought: SoughtPart, search: Search, reader: BaseFileReader) -> frozenset[int]:
         """Return the row groups with so few wanted rows that their keys are read first."""
         if search.keys is None:
+            # The number of wanted rows is unknown.
             return frozenset()
         metadata = reader.parquet.metadata
         possible = len(KeyFooter.of(metadata.metadata or {}, sought.part.path).possible(sought.keys))

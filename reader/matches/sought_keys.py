@@ -108,7 +108,7 @@ class SoughtKeys:
 
 
 def _numbered_places(places: pa.Table) -> tuple[np.ndarray, list[tuple[object, ...]]]:
-    """Return the number of each row's place, and the places."""
+    """Return the number of each row of ``places`` among the distinct rows, and these as tuples in that order."""
     numbers = np.arange(places.num_rows)
     numbered = places.append_column(_ROW, pa.array(numbers)).group_by(places.column_names)
     grouped = numbered.aggregate([(_ROW, "list")])

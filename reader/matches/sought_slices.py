@@ -49,14 +49,14 @@ class SoughtSlices:
 
     @classmethod
     def of(cls, snapshot: Snapshot, sought: SoughtKeys) -> SoughtSlices:
-        """Find the slices by partition and, in a table with buckets, by the keys' hashes."""
+        """Return the slices for some keys, chosen by partition and, in a table with buckets, by the keys' hashes."""
         keys_of = sought.by_partition(snapshot.config, snapshot.schema)
-        places = _slice_finder(snapshot)
+        find_slices = _slice_finder(snapshot)
         keyed_slices: list[tuple[FileSlice, pa.StringArray]] = []
         for path, slices in _by_partition(snapshot.slices()):
             keys = keys_of(path)
             if len(keys):
-                keyed_slices += places(path, keys, slices)
+                keyed_slices += find_slices(path, keys, slices)
         return cls(tuple(keyed_slices), sought.by)
 
     @property

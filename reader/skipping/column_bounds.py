@@ -61,6 +61,7 @@ class ColumnStatsSource:
             by_column: dict[str, Span] = {}
             for name, spans in stated.items():
                 spans_of_slice = [span for span in spans[at:end] if span is not None]
+                # If one of its files has no bounds, nothing is known of the slice.
                 if len(spans_of_slice) == end - at:
                     # A log file's blocks may lack a column each.
                     by_column[name] = joined(spans_of_slice, or_null=bool(file_slice.logs))

@@ -53,6 +53,7 @@ class ExpressionIndexSource:
         if expression is None or not (definition.has_bounds or definition.has_filters):
             return None
         all_predicates = tuple(predicates)
+        # Bloom filters judge only predicates that name the values.
         can_judge = definition.has_bounds or any(map(_names_values, _derived_predicates(expression, all_predicates)))
         if not can_judge or not any(True for _ in _derived_predicates(expression, all_predicates)):
             return None
@@ -80,7 +81,7 @@ class ExpressionIndexSource:
         return Answer([file_slice for file_slice, can in zip(slices, may_match_rows, strict=True) if can])
 
     def _which_may_match(self, predicate: Predicate, slices: Sequence[FileSlice], file_may: FileMay) -> Mask:
-        """Return which slices can hold rows that satisfy a predicate."""
+        """Return a mask of the slices that can hold rows which satisfy a predicate; ``file_may`` judges their files."""
         matches_all = np.ones(len(slices), np.bool_)
         if isinstance(predicate, AnyOf):
             matches = ~matches_all
@@ -132,6 +133,7 @@ class ExpressionIndexSource:
             wanted = _certain_values(derived)
             if path not in filters or wanted is None:
                 return True
+            # No row satisfies a predicate that allows no value but null.
             return bool(wanted) and len(filters[path].possible(any_of(wanted))) > 0
 
         return may
@@ -170,7 +172,7 @@ def _certain_values(predicate: OnColumn) -> frozenset[str] | None:
 
 
 def _keys_of_files(slices: Sequence[FileSlice], key_of: Callable[[str, str], str]) -> tuple[pa.StringArray, list[str]]:
-    """Return the keys of the slices' files, and their paths."""
+    """Return the keys of the slices' files, which ``key_of`` makes of partition path and file name, and their paths."""
     keys, paths = [], []
     for file_slice in slices:
         for path in file_slice.files:  # O(files)
@@ -199,7 +201,10 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
 
 
 def _bounds_in_wrappers(wrapped: pa.StructArray, kind: pa.DataType) -> list[Any]:
-    """Return one bound of each record; None if it has none of the type."""
+    """Return the bound of each record, None if it has none of the type.
+
+    ``wrapped`` has a field for each type that a bound can have, and for each record one of them is set.
+    """
     bounds: list[Any] = [None] * len(wrapped)
     present = {field.name for field in children(wrapped.type)}
     for name in _WRAPPERS.get(str(kind), ()):

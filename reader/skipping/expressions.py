@@ -90,7 +90,10 @@ def _substring(value: Any, start: str, count: str) -> str | None:
 
 
 def _days_shifted(direction: int) -> Callable[[Any, str], datetime.date | None]:
-    """Return a function that adds days, or subtracts them; None for a result that is no day."""
+    """Return a function that adds days to a day, or subtracts them if ``direction`` is -1.
+
+    It returns None for a value or a result that is no day.
+    """
 
     def shifted(value: Any, days: str) -> datetime.date | None:
         if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
@@ -169,9 +172,11 @@ class IndexedExpression:
         return tuple(self._applied_to_values(predicate)) if predicate.column == self.column else ()
 
     def _as_written(self, predicate: OnColumn) -> tuple[OnColumn, ...]:
-        """Return a predicate on the reader's values as one on the writer's."""
+        """Return the predicates on a writer's values that follow from one on the reader's; empty if none follows."""
+        # Releases of Unicode differ in the cases of letters that are not ASCII.
         if self.function in _BY_CASE and not _is_ascii(predicate):
             return ()
+        # Only moments depend on the session's time zone, not days or times without a zone.
         if self.function not in _OF_TIME or pa.types.is_date(self.of):
             return (predicate,)
         if pa.types.is_timestamp(self.of) and self.of.tz is None:
@@ -187,6 +192,7 @@ class IndexedExpression:
                 yield from self._in_any_zone(Compare(predicate.column, "<=", max(not_null)))
             return
         if not isinstance(predicate, Compare) or predicate.op == "!=":
+            # Nothing follows for a writer's value that may be greater or less.
             return
         least, greatest = self._bounds_in_any_zone(predicate.value)
         if least is not None and predicate.op in {"=", ">", ">="}:
@@ -195,7 +201,7 @@ class IndexedExpression:
             yield replace(predicate, op="<=", value=greatest)
 
     def _bounds_in_any_zone(self, value: Any) -> tuple[Any, Any]:
-        """Return bounds of the writer's value for a value of the reader; None if they are unknown."""
+        """Return the least and the greatest value that a writer may have in place of the reader's; None if unknown."""
         if self.function == "year" and isinstance(value, int):
             return value - 1, value + 1
         form, days = _FORMATS.get(self.arguments[0], ("", 0)) if self.arguments else ("", 0)
@@ -205,12 +211,13 @@ class IndexedExpression:
             time = datetime.datetime.strptime(value, form)
         except ValueError:
             return None, None
+        # Texts are in the order of time only if years have four digits, and if Spark would write this text.
         if not _FIRST_YEAR <= time.year <= _LAST_YEAR or time.strftime(form) != value:
             return None, None
         return (time - _ZONES).strftime(form), (time + _ZONES + datetime.timedelta(days)).strftime(form)
 
     def _applied_to_values(self, predicate: OnColumn) -> Iterator[OnColumn]:
-        """Yield a predicate on the column as one on the expression's values."""
+        """Yield the predicates on the expression's values that follow from a predicate on the column, if any do."""
         if self.function == IDENTITY:
             yield predicate
         elif isinstance(predicate, OneOf):
@@ -221,6 +228,7 @@ class IndexedExpression:
         elif isinstance(predicate, Compare) and (value := self._exact_value(predicate.value)) is not None:
             if predicate.op == "=":
                 yield replace(predicate, value=value)
+            # Greater values may have the same value of the function, so that the bound itself is allowed.
             elif predicate.op != "!=" and FUNCTIONS[self.function].rises:
                 yield replace(predicate, op="<=" if predicate.op in {"<", "<="} else ">=", value=value)
 
@@ -235,6 +243,7 @@ class IndexedExpression:
 def expression_arguments(function: str, given_arguments: Sequence[str]) -> tuple[str, ...] | None:
     """Return the arguments of a call, with defaults for those left out; None if the function has no such call."""
     described = FUNCTIONS.get(function)
+    # The identity is no function that a query calls.
     if described is None or function == IDENTITY or len(given_arguments) > len(described.options):
         return None
     defaults = list(described.options.values())[len(given_arguments) :]

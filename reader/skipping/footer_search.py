@@ -38,6 +38,7 @@ def matching_slices(
     Footers are not read for what other sources have ``judged`` already.
     """
     slices_left = list(slices)
+    # First by the keys of whole files, then by the bounds of columns in row groups.
     if search.keys is not None:
         unjudged = [file_slice for file_slice in slices_left if file_slice.base_file.path not in judged.keys]
         if len(unjudged) <= _MOST_KEY_FOOTERS:

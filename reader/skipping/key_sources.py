@@ -60,7 +60,7 @@ class IndexedRows:
 
     @property
     def _most_groups(self) -> int:
-        """To open a file group of an index takes as long as to open a base file."""
+        """How many file groups of an index may be opened: each takes as long as a base file, which it may save."""
         return min(len(self.slices), _MOST_GROUPS)
 
     @cached_property
@@ -160,5 +160,5 @@ def stored_filters(records: pa.StructArray, shown: dict[str, str]) -> Iterator[K
 
 
 def any_of(values: Collection[str]) -> FilterKeys:
-    """Return values to look for in filters, in the order of their bytes."""
+    """Return values, of which any may be in a filter, in the order of their bytes, hashed to be looked for."""
     return FilterKeys(pa.array(sorted(values, key=str.encode), pa.string()))

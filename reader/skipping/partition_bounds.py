@@ -49,7 +49,10 @@ class PartitionBounds:
     search: Search
 
     def without_rows(self) -> frozenset[str] | None:
-        """Return the paths of partitions without wanted rows; None if nothing answers."""
+        """Return the paths of partitions without wanted rows.
+
+        None if no condition is on a column with bounds, or the metadata table does not answer.
+        """
         columns = columns_to_ask(self.search, self.config)
         metadata = self.metadata
         if not columns or not metadata.is_of_now:
@@ -60,20 +63,22 @@ class PartitionBounds:
         paths = metadata.ask(COLUMN_STATS, lambda partition: self._without_by_files(partition, proposed, columns))
         if not paths or self.config.table_type != MERGE_ON_READ:
             return paths
+        # A log file may have no bounds, which the bounds of other files do not show.
         partitions_with_logs = metadata.ask(FILES, lambda partition: _with_logs(partition, paths))
         return None if partitions_with_logs is None else paths - partitions_with_logs
 
     def _without_rows(self, partition: MetadataPartition, columns: Sequence[pa.Field]) -> frozenset[str]:
-        """Return the partitions that hold no wanted row by their own bounds."""
+        """Return the paths of the partitions that hold no wanted row by the bounds that partitions have themselves."""
         hashes = {column.name: hash_of_column(column.name) for column in columns}
         parts = list(partition.with_prefixes([*hashes.values(), hash_of_column(RECORD_KEY)]))
         counts: dict[str, int] = {}
         for part in parts:
-            counts |= {path: rows for path, rows, _ in _stated_of_partitions(part, pa.field(RECORD_KEY, pa.string()))}
+            counts |= {path: rows for path, rows, _ in _spans_of_partitions(part, pa.field(RECORD_KEY, pa.string()))}
         spans: dict[str, dict[str, Span]] = {}
         for column in columns:
             for part in parts:
-                for path, rows, span in _stated_of_partitions(part, column):
+                for path, rows, span in _spans_of_partitions(part, column):
+                    # Fewer rows than record keys mean that a file has no bounds of the column.
                     if rows and rows == counts.get(path):
                         spans.setdefault(path, {})[column.name] = span
         return self._without_matches(spans)
@@ -81,10 +86,12 @@ class PartitionBounds:
     def _without_by_files(
         self, partition: MetadataPartition, proposed: frozenset[str], columns: Sequence[pa.Field]
     ) -> frozenset[str]:
-        """Return those of some partitions whose files hold no wanted row."""
+        """Return those of the ``proposed`` partitions whose files hold no wanted row, by the bounds of each file."""
         paths = sorted(proposed)
+        # Keys of records have the hash of a partition; its position here stands for the path at that position.
         places = pa.array([hash_of_partition(path) for path in paths], pa.string())
         fields = [*columns, pa.field(RECORD_KEY, pa.string())]
+        # For more partitions it is faster to read all records of the columns.
         partition_hashes = places.to_pylist() if len(paths) <= FEW_PARTITIONS else [""]  # O(partitions)
         prefixes = {hash_of_column(field.name) + more for field in fields for more in partition_hashes}
         parts = list(partition.with_prefixes(sorted(prefixes)))
@@ -92,17 +99,17 @@ class PartitionBounds:
             return frozenset()
         committed = [write.requested_time for write in self.metadata.table.of_table.writes]
         records = _of_newest_files(releases.joined(parts), pa.array(committed, pa.string()))
-        counts = {place: rows for place, rows, _ in _stated_of_files(records, fields[-1], places)}
+        counts = {place: rows for place, rows, _ in _spans_of_files(records, fields[-1], places)}
         spans: dict[str, dict[str, Span]] = {}
         for column in columns:
-            for place, rows, span in _stated_of_files(records, column, places):
+            for place, rows, span in _spans_of_files(records, column, places):
+                # Fewer rows than record keys mean that a file has no bounds of the column.
                 if rows and rows == counts.get(place):
                     spans.setdefault(paths[place], {})[column.name] = span
         return self._without_matches(spans)
 
     def _without_matches(self, spans: Mapping[str, Mapping[str, Span]]) -> frozenset[str]:
         """Return the partitions whose spans exclude all wanted rows; a column without a span is unknown."""
-        # A column without a span is unknown.
         return frozenset(
             path
             for path, of_path in spans.items()
@@ -110,7 +117,7 @@ class PartitionBounds:
         )
 
 
-def _stated_of_partitions(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span]]:
+def _spans_of_partitions(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span]]:
     """Return path, number of rows and span of each partition that has a record of a column."""
     keys = pc.struct_field(part, ["key"])
     chosen = pc.starts_with(keys, hash_of_column(column.name))
@@ -127,7 +134,7 @@ def _stated_of_partitions(part: pa.StructArray, column: pa.Field) -> list[tuple[
 
 
 def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.StructArray:
-    """Return the records without those of base files that have a newer version by one of some writes.
+    """Return the records without those of base files that have a newer version by one of the writes ``committed``.
 
     The files of writes that left the timeline, and of file groups that were replaced, stay: bounds that are too wide
     hide no row.
@@ -146,9 +153,7 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
     return records.filter(pa.array((padded >= newest[numbers]) | (numbers == len(groups))))
 
 
-def _stated_of_files(
-    records: pa.StructArray, column: pa.Field, partitions: pa.Array
-) -> Iterator[tuple[int, int, Span]]:
+def _spans_of_files(records: pa.StructArray, column: pa.Field, partitions: pa.Array) -> Iterator[tuple[int, int, Span]]:
     """Yield for each partition the number of rows and the span that the records of its files state for a column.
 
     Before both comes the position of the partition's hash in ``partitions``.
@@ -159,6 +164,7 @@ def _stated_of_files(
     bounds = pc.struct_field(records, ["ColumnStatsMetadata"]).filter(chosen)
     stated = column_spans(bounds, column.type)
     least, greatest = comparable_bounds(stated.least), comparable_bounds(stated.greatest)
+    # The bounds of a file that has values, but no bound, make that bound of the partition unknown: "below" and "above".
     values = pa.array(stated.values)
     rows = {
         "place": places.filter(chosen),
@@ -185,6 +191,7 @@ def _with_logs(partition: MetadataPartition, paths: frozenset[str]) -> frozenset
     partitions_with_logs = {*paths}
     for part in partition.find(pa.array(list(by_key), pa.string())):
         names = pc.struct_field(part, ["filesystemMetadata"])
+        # Names of log files begin with a dot. A record has the files of a partition, whose logs running sums count.
         of_logs = pc.starts_with(names.keys, ".").to_numpy(zero_copy_only=False)
         counted = np.concatenate(([0], np.cumsum(of_logs)))
         logs = np.diff(counted[names.offsets.to_numpy() - names.offsets[0].as_py()])  # one value a part

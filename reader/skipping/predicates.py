@@ -108,8 +108,9 @@ Predicate = Union[OnColumn, AnyOf, OnExpression]  # noqa: UP007
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Return the columns whose values decide about a predicate, as far as values of columns do."""
+    """Return the columns whose values decide about a predicate; none if it is on an expression."""
     if isinstance(predicate, OnExpression):
+        # Only an index of the expression can judge it: bounds and keys of the column do not.
         return frozenset()
     if isinstance(predicate, AnyOf):
         return frozenset(
@@ -171,9 +172,11 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
 
 def is_comparable(value: Any, kind: pa.DataType) -> bool:
     """Return whether `satisfied` compares a value with a column of a type."""
+    # `comparable` has no form for NaN, with which values of rows are compared nevertheless.
     if comparable(value, kind) is None and not (_is_nan(value) and pa.types.is_floating(kind)):
         return False
     try:
+        # Arrow raises if even the widest type of the column's kind does not hold the value.
         pa.scalar(value, _widest_type(kind))
     except (pa.ArrowException, OverflowError):
         return False
@@ -195,6 +198,7 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
         return all(_may_compare("!=", comparable(value, kind), span, kind) for value in predicate.values)
     if isinstance(predicate, StartsWith):
         return _may_start(predicate.prefix, span)
+    # What remains is IsNotNull, which any value satisfies.
     return True
 
 
@@ -204,9 +208,11 @@ def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], sc
 
 
 def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
-    """Return a mask of the matching rows; raises InvalidOptionError for a value of another type than its column's.
+    """Return a mask of the rows that satisfy every predicate, as far as columns tell.
 
-    Every row matches a predicate on an expression.
+    Raises InvalidOptionError for a value of another type than its column's. Predicates on expressions count as
+    satisfied: rows do not have the values of expressions, and only an engine that filters rows itself gives such
+    predicates.
     """
     matches = pa.array(np.ones(rows.num_rows, np.bool_))
     for predicate in predicates:
@@ -216,13 +222,14 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
             alternatives = [satisfied(rows, alternative) for alternative in predicate.alternatives]
             holds = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
         else:
+            # A column may come dictionary-encoded; values are compared in the plain column.
             holds = pc.fill_null(_satisfies(predicate, plain(rows.column(predicate.column))), False)
         matches = pc.and_(matches, holds)
     return matches
 
 
 def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
-    """Return which values satisfy a predicate; null if SQL leaves it open."""
+    """Return which values of a column satisfy a predicate; null, which satisfies nothing, if SQL says null."""
     if isinstance(predicate, IsNull):
         return column.is_null()
     if isinstance(predicate, IsNotNull):
@@ -234,6 +241,7 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
     not_null = [value for value in values if value is not None]
     for value in not_null:
         _check_comparable(value, predicate.column, column.type)
+    # In SQL a comparison with null is null, and so NOT IN with a null among its values is never true.
     if (isinstance(predicate, Compare) and not not_null) or (
         isinstance(predicate, NoneOf) and len(not_null) < len(values)
     ):
@@ -257,6 +265,7 @@ def _compare_column(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
         return _COMPARISONS[op](column, pa.scalar(value, column.type))
     is_nan = pc.is_nan(column)
     if _is_nan(value):
+        # NaN or not is compared instead of the numbers: False, of all numbers, is less than True, of NaN.
         return _COMPARISONS[op](is_nan, pa.scalar(True))
     compared = _COMPARISONS[op](column, pa.scalar(value, column.type))
     return pc.if_else(is_nan, pa.scalar(op in {">", ">=", "!="}), compared)
@@ -314,7 +323,10 @@ def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
 # Equal values of two types, such as 1 and True, are two sets of values.
 @lru_cache(maxsize=32)
 def _in_order(values: tuple[Any, ...], types: tuple[type, ...], kind: pa.DataType) -> list[Any] | None:
-    """Return values in order, in the form of `comparable`; None if a value proves nothing."""
+    """Return values in order, in the form of `comparable`; None if a value proves nothing.
+
+    ``types`` has the type of each value, and only keeps results for equal values of two types apart in the cache.
+    """
     compared = [comparable(value, kind) for value in values]
     return None if None in compared else sorted(compared)
 

@@ -61,6 +61,7 @@ class Pruning:
             for field, text in values.items()
             if field in self.schema.names
         ]
+        # A text in a path may have several meanings, so the rows may have any combination of these.
         return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*field_spans))
 
     def file_may_match(self, numbers: Callable[[], BucketNumbers]) -> Callable[[DataFile], bool]:
@@ -91,9 +92,10 @@ class Pruning:
 
     def wanted_keys(self) -> pa.StringArray | None:
         """Return every record key of the rows that the predicates allow; None for any key."""
-        by_name = self._allowed_values(RECORD_KEY)
-        if by_name is not None:
-            return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
+        keys = self._allowed_values(RECORD_KEY)
+        if keys is not None:
+            # A predicate on the meta column of record keys names the keys themselves.
+            return pa.array(keys, pa.string()) if len(keys) <= MAX_KEYS else None
         return self._spelled_keys(self.config.record_key_fields)
 
     def safe_before_merging(self) -> list[Predicate]:
@@ -253,6 +255,7 @@ def _spans(text: str | None, kind: pa.DataType) -> list[Span]:
     """Return the possible spans of a partition's text; several if it is ambiguous."""
     if text is None:
         default = [NULLS]
+        # Writers put empty texts, and texts that spell the name of the null partition, into that partition too.
         if pa.types.is_string(kind):
             default += [_span_of_value(""), _span_of_value(HIVE_DEFAULT_PARTITION)]
         return default

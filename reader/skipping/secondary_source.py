@@ -80,6 +80,7 @@ def _allowed_prefixes(predicate: Predicate, field: pa.Field) -> frozenset[str] |
             allowed = [values for each in alternative if (values := _allowed_prefixes(each, field)) is not None]
             if not allowed:
                 return None
+            # A row satisfies all predicates of the alternative, so that the fewest values are enough.
             joined |= min(allowed, key=len)
         return frozenset(joined)
     if isinstance(predicate, IsNull) and predicate.column == field.name:

@@ -60,7 +60,10 @@ class StatedByMetadata:
         return None if counts.null_count else counts.to_pylist()  # O(files)
 
     def _records(self, files: Sequence[DataFile], ends: pa.StringArray, hashes: Sequence[str]) -> pa.StructArray | None:
-        """Return the records of some columns, those of some files among them; None if there are none."""
+        """Return the records of some columns, those of some files among them; None if there are none.
+
+        ``ends`` has the end of the key of each file, ``hashes`` the beginning for each column.
+        """
         if len(files) * len(hashes) <= _FEW_KEYS:
             keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, ends, "") for prefix in hashes])
             parts = list(self.partition.find(keys))
@@ -75,7 +78,7 @@ class StatedByMetadata:
 
 
 def _ends_of_keys(files: Sequence[DataFile]) -> pa.StringArray:
-    """Return the part of the keys of files that follows the column."""
+    """Return for each file the end of its keys in the metadata table, which follows the hash of the column."""
     places = [split(file.path) for file in files]
     return pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
 
@@ -83,7 +86,10 @@ def _ends_of_keys(files: Sequence[DataFile]) -> pa.StringArray:
 def _spans_of_files(
     records: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray
 ) -> list[Span | None]:
-    """Return the spans of one column in the files whose keys have the wanted ends."""
+    """Return the spans of one column in the files whose keys have the wanted ends; None for a file without a record.
+
+    ``prefix`` is the hash of the column, with which its keys begin.
+    """
     keys = pc.struct_field(records, [_KEY])
     chosen = pc.starts_with(keys, prefix)
     ends = pc.utf8_slice_codeunits(keys.filter(chosen), COLUMN_DIGITS)
@@ -92,9 +98,10 @@ def _spans_of_files(
 
 
 def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
-    """Return the spans at some places, in the form of `comparable`; None if a place is null."""
+    """Return the spans at some positions in ``stated``, in the form of `comparable`; None for a null position."""
     bounds = (comparable_bounds(bound).take(places) for bound in (stated.least, stated.greatest))
     least, greatest = (bound.to_pylist() for bound in bounds)  # O(files)
+    # A null position becomes -1, for which both flags get one more element at their end.
     at = np.asarray(places.fill_null(-1))
     nulls, values = (np.append(flags, True)[at].tolist() for flags in (stated.nulls, stated.values))
     rows = zip(at.tolist(), least, greatest, nulls, values, strict=True)
@@ -102,7 +109,7 @@ def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
 
 
 def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
-    """Return the span of rows with values from any of some parts, and perhaps without a value."""
+    """Return the span of rows whose values come from any of some files; with ``or_null`` a value may be null, too."""
     if len(spans) == 1 and not or_null:
         return spans[0]
     spans_with_values = [span for span in spans if span.values]

@@ -53,6 +53,7 @@ def joined_type(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataT
         return None if right is None else left
     if pa.types.is_null(left) or pa.types.is_null(right):
         return right if pa.types.is_null(left) else left
+    # The widest decimal type serves comparisons alone: Spark gives such values another type.
     common_type = met_in(left, right)
     return None if common_type == WIDE_DECIMAL else common_type
 
@@ -87,7 +88,7 @@ def number_of(text: str) -> tuple[Any, pa.DataType]:
 
 
 def _number_and_suffix(text: str) -> tuple[str, str]:
-    """Return a number's text without its suffix, and the suffix in capitals."""
+    """Return a number's text without its suffix, and the suffix of its type in capitals, such as ``L``; else empty."""
     number = text.rstrip("lsydfbLSYDFB")
     return number, text[len(number) :].upper()
 

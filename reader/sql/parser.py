@@ -104,7 +104,7 @@ class _Parser:
         return NotTerm(self._checked(self._negated(depth + 1), at))
 
     def _comparison(self, depth: int) -> SqlTerm:
-        """Read two compared values, or a single value."""
+        """Read two compared values, a test of one value such as ``IS NULL`` or ``IN``, or a single value."""
         tokens = self.tokens
         left = self._sum(depth)
         if tokens.skip("IS"):
@@ -122,7 +122,10 @@ class _Parser:
         return left if term is None else NotTerm(term) if negated else term
 
     def _range_or_pattern(self, left: SqlTerm, depth: int, at: SqlToken) -> SqlTerm | None:
-        """Read what follows a value as ``BETWEEN``, ``IN`` or ``LIKE``; None if none of them follows."""
+        """Read what follows a value as ``BETWEEN``, ``IN`` or ``LIKE``; None if none of them follows.
+
+        ``left`` is the value, ``depth`` the number of terms around it, ``at`` the token that errors point to.
+        """
         tokens = self.tokens
         if tokens.skip("BETWEEN"):
             least = self._sum(depth)
@@ -178,6 +181,7 @@ class _Parser:
             value, kind = number_of(f"-{token.text}" if sign == "-" else token.text)
             return ConstantTerm(value, kind)
         if sign is not None:
+            # A signed value is added to zero, or subtracted from it.
             tokens.back()
             at, zero = tokens.peek(), ConstantTerm(0, pa.int32())
             return self._calculated(sign, zero, self._primary(depth + 1), at)
@@ -214,6 +218,7 @@ class _Parser:
     def _coalesced(self, depth: int) -> SqlTerm:
         """Read the arguments of ``coalesce``."""
         tokens = self.tokens
+        # The opening parenthesis, to which errors point.
         at = tokens.next()
         parts = [self.any_of(depth + 1)]
         while tokens.skip(","):
@@ -236,7 +241,7 @@ class _Parser:
             raise self.tokens.wrong(f"has {word} with no {word.lower()}", token) from None
 
     def _compared(self, op: Operator, left: SqlTerm, right: SqlTerm, at: SqlToken) -> CompareTerm:
-        """Return a comparison in the type that both values share; raise if there is no such type."""
+        """Return a comparison in the type that both values share; raise, pointing to ``at``, if there is none."""
         left, right = self._typed(left, right), self._typed(right, left)
         common_type = met_in(left.kind, right.kind)
         if common_type is None:
@@ -244,7 +249,10 @@ class _Parser:
         return CompareTerm(op, left, right, common_type)
 
     def _typed(self, term: SqlTerm, other: SqlTerm) -> SqlTerm:
-        """Return a text beside a value that is no text as a constant of the other's type."""
+        """Return a constant text as a constant of the type of ``other``, with which it is compared.
+
+        Return any other term unchanged, and also a text beside a text or a null.
+        """
         is_text = isinstance(term, ConstantTerm) and pa.types.is_string(term.kind)
         if not is_text or pa.types.is_string(other.kind) or pa.types.is_null(other.kind):
             return term
@@ -260,7 +268,10 @@ class _Parser:
         return ConstantTerm(value, kind)
 
     def _calculated(self, op: Any, left: SqlTerm, right: SqlTerm, at: SqlToken) -> SqlTerm:
-        """Return a calculation, or the join of two texts; raise if the operator has no exact result for the types."""
+        """Return a calculation, or two texts joined; raise if the operator has no exact result for the types.
+
+        The error points to ``at``.
+        """
         kinds = [left.kind, right.kind]
         if op == "||":
             if not all(pa.types.is_string(kind) for kind in kinds):
@@ -276,19 +287,19 @@ class _Parser:
         return ArithmeticTerm(op, left, right, common_type, kind)
 
     def _checked(self, term: SqlTerm, at: SqlToken) -> SqlTerm:
-        """Return a term that is a condition; raise if it is not."""
+        """Return the term if it is a condition; raise, pointing to ``at``, if it is not."""
         if not (pa.types.is_boolean(term.kind) or pa.types.is_null(term.kind)):
             raise self.tokens.wrong(f"has a value of type {term.kind} where a condition belongs", at)
         return term
 
     def _check_depth(self, depth: int) -> None:
-        """Raise before nested terms exhaust Python's stack."""
+        """Raise before nested terms exhaust Python's stack; ``depth`` is the number of terms around the next."""
         if depth > _DEEPEST:
             raise self.tokens.wrong("has too many parentheses")
 
 
 def _calculated_in(op: Sign, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type in which numbers of two types are calculated."""
+    """Return the type in which an operator calculates with numbers of two types, by Spark's rules."""
     if op == "/" or any(map(pa.types.is_floating, kinds)):
         return pa.float32() if op != "/" and all(kind == pa.float32() for kind in kinds) else pa.float64()
     if any(map(pa.types.is_decimal, kinds)):

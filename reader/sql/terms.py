@@ -230,6 +230,7 @@ def compared(op: Operator, left: Datum, right: Datum) -> Datum:
     if not pa.types.is_floating(left.type):
         return result
     left_is_nan, right_is_nan = pc.is_nan(left), pc.is_nan(right)
+    # If a side is NaN, the two truth values compare as the sides do: True, of NaN, is greater than False.
     return pc.if_else(pc.or_(left_is_nan, right_is_nan), _COMPARES[op](left_is_nan, right_is_nan), result)
 
 
@@ -248,7 +249,10 @@ def calculated(op: Sign, left: Datum, right: Datum, met: pa.DataType) -> Datum:
 
 
 def _operand_in_type(values: Datum, result_type: pa.DataType) -> Datum:
-    """Return an operand cast for a calculation in a type; decimals keep their own digits and scale."""
+    """Return an operand cast for a calculation in a type; decimals keep their own digits and scale.
+
+    For decimals Arrow widens the result by itself, so each operand needs only the digits that its type can have.
+    """
     kind = values.type
     if pa.types.is_decimal(result_type):
         digits = (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS.get(kind, 1), 0)
@@ -257,5 +261,5 @@ def _operand_in_type(values: Datum, result_type: pa.DataType) -> Datum:
 
 
 def column_of(datum: Datum, count: int) -> pa.Array:
-    """Return values as an array of ``count`` rows."""
+    """Return values as a plain array; a single value for all rows is repeated ``count`` times."""
     return plain(datum) if not isinstance(datum, pa.Scalar) else pa.repeat(datum, count)

@@ -58,6 +58,7 @@ class WriteSum:
             missing_count = present_sum.count - self.count + len(undone_in_sum)
             if not missing_count and not excess:
                 return ()
+            # The excess is the hash of the write that the sum lacks, or the sum of the hashes of two.
             if missing_count == 1 and excess in hashes:
                 return (hashes[excess],)
             if missing_count == 2:

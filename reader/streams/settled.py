@@ -63,11 +63,13 @@ def completed_writes(timeline: Timeline, archived: tuple[Instant, ...]) -> Mappi
 def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Timeline, str]:
     """Return a timeline, and the completion time until which it has every write that will ever complete.
 
-    ``listed`` is a first listing that the caller has made.
+    A first listing, ``listed`` if the caller has made it, tells how far that time may reach, and a second which writes
+    completed until then: a single listing may show a write and miss an older write that completed while it ran.
     """
     until = _newest_completion(listed or table.timeline())
     decision = decisions.newest(table.storage)
     timeline = table.timeline()
+    # Until the least of these times a write may still become visible.
     unsettled_times = [
         time
         for time in (_time_of_decided_write(decision, timeline), *_times_of_pending_writes(timeline))

@@ -59,6 +59,7 @@ def _end_within_limits(
     end = ""
     for write in writes_of_window:
         if _is_compaction(table, write):
+            # It brings no rows, so it counts for no limit.
             end = write.visible_since
             continue
         commits += 1
@@ -175,6 +176,7 @@ class TableStream:
         until = self._limit_of_batch(settled, start)
         end = end_of_batch(table, settled, start.bound, until, self.terms.limits if limits is None else limits)
         if end is None or end <= start.time:
+            # The caller compares the offset that it gave, which an upgrade may have carried over to another time.
             self._last_offset, self._last_look = start, (given_start, listed.instants)
             return given_start
         times = times_until(settled.all, end)
@@ -235,7 +237,7 @@ class TableStream:
                 # An instant was archived after the timeline was listed.
                 if attempt == _TRIES or not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        return None
+        return None  # never reached: the last try returns or raises
 
     def _unreadable_error(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
         """Return the error of a batch that cannot be read, with what to do about the query."""
@@ -268,12 +270,14 @@ class TableStream:
             return
         present = times_until(writes, offset.time)
         if self._checked_writes is not None and self._checked_writes[0] == offset:
+            # This process knows which writes the offset had.
             late_times = tuple(sorted(present - self._checked_writes[1]))
             lost = self._checked_writes[1] - present
             undone_count = len(lost)
             if lost and lost - _undone(table, timeline):
                 raise _other_writes_error(table, offset, present)
         else:
+            # Another process made the offset, which has only the number and the sum of its writes.
             noted_sum = offset.writes
             undone_count = max(0, noted_sum.count - len(present))
             explained_times: tuple[str, ...] | None = ()
@@ -296,7 +300,10 @@ class TableStream:
 
 
 def _undone(table: Table, timeline: Timeline) -> frozenset[str]:
-    """Return the writes that were undone, including those whose undoing is archived, if the archive is readable."""
+    """Return the requested times of the writes that were undone.
+
+    These include writes whose undoing is archived, if the archive is readable.
+    """
     active = undone(timeline)
     try:
         history = with_archived(table.archive, timeline)

@@ -23,6 +23,7 @@ WORD_BITS = 64
 
 def zorder(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
     """Return the words of the positions at which the Z-order visits some points; each axis has `bits` bits."""
+    # A position has the highest bit of each axis, then the next bit of each axis, and so on.
     words = [np.zeros(len(axes[0]), np.uint64) for _ in range(-(-len(axes) * bits // WORD_BITS))]
     highest_bit = len(axes) * bits - 1
     for number in range(len(axes) * bits):
@@ -36,6 +37,8 @@ def hilbert(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
     """Return the words of the positions at which the Hilbert curve visits some points; each axis has `bits` bits."""
     along = [axis.astype(np.uint64) for axis in axes]
     first_axis = along[0]
+    # Skilling's steps: undo the turns of the curve within each cube, from the largest cubes to the smallest, then make
+    # a Gray code of the coordinates. Bit by bit, as in a Z-order, they are then the position.
     for bit in range(bits - 1, 0, -1):
         bit_value, lower_bits = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
         for axis in along:

@@ -51,6 +51,7 @@ class MurmurStrings:
         """Return the hash of each string, given a seed for each."""
         hashes = self.lengths ^ seeds
         for words in self.words:
+            # The strings with the most words come first.
             longer = hashes[: len(words)]
             longer *= _FACTOR
             longer ^= words
@@ -63,6 +64,7 @@ class MurmurStrings:
 
     def chosen(self, positions: Rows) -> MurmurStrings:
         """Return the strings at these positions, which ascend."""
+        # How many of the chosen strings have a word 0, a word 1, and so on.
         counts = np.searchsorted(positions, [len(words) for words in self.words])
         words = tuple(
             words[positions[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count
@@ -95,6 +97,7 @@ def _prepared(data: Bytes, offsets: Offsets, first_row: int) -> MurmurStrings:
     words_at_bytes = np.ndarray((len(data) + 1,), "<u4", padded, 0, (1,))
     starts = starts + _WORD
     most_words = int(counts[0]) if len(counts) else 0
+    # How many strings have a word 0, a word 1, and so on.
     having = np.searchsorted(-counts, -np.arange(most_words), side="left")
     words = tuple(
         _mixed(words_at_bytes[starts[:count] + _WORD * number].astype(np.uint32, copy=False))

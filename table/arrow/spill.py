@@ -49,7 +49,10 @@ class SpillFile:
 
 
 class SpillWriter:
-    """Writes a spill file, local to the task or in the table's storage if another process reads it."""
+    """Writes a spill file, local to the task or in the table's storage if another process reads it.
+
+    ``aside`` is the folder in which the file grows until it is published, "" for the storage's root.
+    """
 
     def __init__(self, storage: Storage, path: str, aside: str) -> None:
         self._path = path
@@ -81,6 +84,7 @@ class SpillWriter:
         return SpillFile(self._path, size, sum(p.nbytes for p in self._pieces))
 
     def discard(self) -> None:
+        """Delete what was written, unless it was published."""
         self._staged.discard()
 
 
@@ -103,14 +107,14 @@ class SpillReader:
         with self._open() as file:
             size = file.size()
             length, checksum = _END.unpack(file.read_at(_END.size, size - _END.size))
-            index = json.loads(_span(file, size - _END.size - length, length, checksum))
+            index = json.loads(_checked_bytes(file, size - _END.size - length, length, checksum))
         # JSON makes a list of a tuple.
         self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
     def batches(self, spill_piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one piece, only ``columns`` of them if these are given."""
         with self._open() as file:
-            data = pa.py_buffer(_span(file, spill_piece.offset, spill_piece.length, spill_piece.checksum))
+            data = pa.py_buffer(_checked_bytes(file, spill_piece.offset, spill_piece.length, spill_piece.checksum))
             stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False))
             if columns is not None:
                 # pyarrow does not even decompress the other columns.
@@ -143,7 +147,7 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
     return SpillReader(local, name)
 
 
-def _span(file: Any, offset: int, length: int, checksum: int) -> bytes:
+def _checked_bytes(file: Any, offset: int, length: int, checksum: int) -> bytes:
     """Return bytes of the file if they have the checksum; ValueError if not, or if they lie outside the file."""
     # Check before reading: a damaged length may exceed the memory.
     if offset < 0:

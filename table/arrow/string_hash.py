@@ -41,21 +41,24 @@ _OTHER = 0x6A09E667F3BCC909  # 2**64 times the digits of the square root of 2 be
 
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return Java's 32-bit ``String.hashCode`` of each string; null is 0. Raises DataError for invalid UTF-8."""
-    return _hashes_of(array, _java, np.dtype(np.int32))
+    return _hashes_of(array, _java_hashes, np.dtype(np.int32))
 
 
 def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0."""
-    return _hashes_of(array, partial(_mixed, term=_term64, of_length=_GOLDEN), np.dtype(np.uint64))
+    return _hashes_of(array, partial(_mixed_hashes, term=_term64, of_length=_GOLDEN), np.dtype(np.uint64))
 
 
 def other_hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a second hash of the kind of `hash64`; both together are 128 bits."""
-    return _hashes_of(array, partial(_mixed, term=_other_term64, of_length=_OTHER), np.dtype(np.uint64))
+    return _hashes_of(array, partial(_mixed_hashes, term=_other_term64, of_length=_OTHER), np.dtype(np.uint64))
 
 
 def _hashes_of(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
-    """Return the hashes of a string, large_string or dictionary array; the kernel need not handle nulls."""
+    """Return the hashes of a string, large_string or dictionary array, 0 for null.
+
+    ``kernel`` hashes an array of strings, whatever it returns for nulls, and ``dtype`` is the type of its hashes.
+    """
     if isinstance(array, pa.ChunkedArray):
         parts = [_hashes_of(chunk, kernel, dtype) for chunk in array.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
@@ -80,8 +83,11 @@ def _valid(array: pa.Array, dtype: np.dtype[Any]) -> Hashes:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)).astype(dtype)
 
 
-def _mixed(array: pa.Array, term: Mix, of_length: int) -> Words:
-    """Return 64-bit hashes: the mixed sum of a ``term`` for each word and of one for the string's length."""
+def _mixed_hashes(array: pa.Array, term: Mix, of_length: int) -> Words:
+    """Return 64-bit hashes: the mixed sum of a ``term`` for each word and of one for the string's length.
+
+    ``of_length`` is the factor of the length, an odd number.
+    """
     hashes = np.empty(len(array), np.uint64)
     for first_row, data, offsets in _chunks(array):
         sums = _sum_words(data, offsets, term)
@@ -90,7 +96,7 @@ def _mixed(array: pa.Array, term: Mix, of_length: int) -> Words:
     return hashes
 
 
-def _java(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+def _java_hashes(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return Java's hashes. The bytes of ASCII text are its UTF-16 code units; other strings are hashed again."""
     hashes = np.empty(len(array), np.int32)
     for first_row, data, offsets in _chunks(array):
@@ -98,11 +104,13 @@ def _java(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
         hashes[first_row:end_row] = _sum_words(data, offsets, _term_of_8_bytes).astype(np.uint32).view(np.int32)
         if data.max(initial=0) >= _NOT_ASCII:
             rows = np.flatnonzero(_per_string(np.bitwise_or, data, offsets) >= _NOT_ASCII)
-            hashes[first_row + rows] = _java_of_utf16(array.slice(first_row, end_row - first_row).take(pa.array(rows)))
+            hashes[first_row + rows] = _java_hashes_of_utf16(
+                array.slice(first_row, end_row - first_row).take(pa.array(rows))
+            )
     return hashes
 
 
-def _java_of_utf16(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+def _java_hashes_of_utf16(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return Java's hashes of strings that have characters beyond ASCII, by their UTF-16 code units."""
     data, offsets = string_buffers(array)
     try:
@@ -151,7 +159,11 @@ def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
 
 
 def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
-    """Return for each string the sum of its words' terms, by the way that is faster for these lengths."""
+    """Return for each string the sum of its words' terms, by the way that is faster for these lengths.
+
+    ``data`` are the strings' bytes, one after the other, ``offsets`` where each begins and the last ends, and ``mix``
+    makes a term of each word.
+    """
     lengths = np.diff(offsets)
     counts = (lengths + (_WORD - 1)) >> 3
     most_words = int(counts.max(initial=0))
@@ -160,13 +172,14 @@ def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
     padded = np.empty(front + len(data), np.uint8)
     padded[:front] = 0
     padded[front:] = data
+    # By distance, each string takes as many steps as the longest: too many if most strings are shorter.
     if most_words <= _MANY_WORDS and most_words * len(lengths) <= 2 * int(counts.sum()):
         return _sum_by_distance(padded, offsets, lengths, most_words, mix)
     return _sum_by_string(padded, offsets, lengths, counts, mix)
 
 
 def _sum_by_distance(padded: Bytes, offsets: Offsets, lengths: Offsets, most_words: int, mix: Mix) -> Words:
-    """Sum the terms of strings of similar lengths: all last words at once, then all last but one, and so on."""
+    """Return sums of terms for strings of similar lengths: all last words at once, then all last but one, and so on."""
     sums = np.zeros(len(lengths), np.uint64)
     if not most_words:
         return sums
@@ -175,17 +188,22 @@ def _sum_by_distance(padded: Bytes, offsets: Offsets, lengths: Offsets, most_wor
     for distance in range(most_words):
         start = (most_words - 1 - distance) * _WORD
         if shortest == longest:
+            # The words lie at even distances, and need no positions.
             words = np.ndarray((len(lengths),), "<u8", padded, start + longest, (longest,)).astype(np.uint64)
         else:
             words = _words_at(padded, offsets[1:] + start)
         if shortest < (distance + 1) * _WORD:
+            # Some strings begin within this word, or behind it: what is in front of them must not count.
             _clear(words, np.clip(unused + 64 * distance, 0, 64))
         sums += mix(words, distance)
     return sums
 
 
 def _sum_by_string(padded: Bytes, offsets: Offsets, lengths: Offsets, counts: Offsets, mix: Mix) -> Words:
-    """Sum the terms of strings of any lengths: the words of all strings in one row, last words first."""
+    """Return sums of terms for strings of any lengths: the words of all strings in one array, last words first.
+
+    ``counts`` is how many words each string has; the other arguments are as in `_sum_words`, from which they come.
+    """
     bounds = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     distance = np.arange(bounds[-1])
@@ -193,9 +211,10 @@ def _sum_by_string(padded: Bytes, offsets: Offsets, lengths: Offsets, counts: Of
     starts = np.repeat(offsets[1:] + (len(padded) - int(offsets[-1]) - _WORD), counts)
     starts -= distance << 3
     words = _words_at(padded, starts)
-    partial = np.flatnonzero(lengths & (_WORD - 1))
-    heads = bounds[1:][partial] - 1
-    words[heads] = _clear(words[heads], (-lengths[partial] & (_WORD - 1)) << 3)
+    # The first word of a string whose length is no multiple of a word also has bytes in front of the string.
+    not_whole = np.flatnonzero(lengths & (_WORD - 1))
+    heads = bounds[1:][not_whole] - 1
+    words[heads] = _clear(words[heads], (-lengths[not_whole] & (_WORD - 1)) << 3)
     sums = np.zeros(len(words) + 1, np.uint64)
     np.cumsum(mix(words, distance), out=sums[1:])
     return sums[bounds[1:]] - sums[bounds[:-1]]
@@ -227,11 +246,13 @@ def _fmix(words: Words) -> Words:
 
 
 def _term64(words: Words, distance: int | Offsets) -> Words:
+    """Return the terms of `hash64`, weighted by how many words follow each word."""
     words *= _powers(_GOLDEN, distance)
     return _fmix(words)
 
 
 def _other_term64(words: Words, distance: int | Offsets) -> Words:
+    """Return the terms of `other_hash64`, weighted by how many words follow each word."""
     # The last word, too, gets a factor: it is the only word of a short string.
     words *= _powers(_OTHER, distance + 1)
     return _fmix(words)
@@ -252,7 +273,10 @@ def _term_of_4_units(words: Words, distance: int | Offsets) -> Words:
 
 
 def _join(words: Words, bits: int, factor: int) -> Words:
-    """Return words with half as many lanes, each twice as wide: earlier neighbour * factor + later neighbour."""
+    """Return words with half as many lanes, each twice as wide: earlier neighbour * factor + later neighbour.
+
+    ``bits`` is the width of a lane in ``words``, which are overwritten.
+    """
     mask = np.uint64(sum((1 << bits) - 1 << shift for shift in range(0, 64, 2 * bits)))
     joined: Words = words & mask
     joined *= np.uint64(factor)
@@ -266,6 +290,7 @@ def _powers(base: int, exponents: int | Offsets) -> Any:
     """Return the powers of a base modulo 2**64: of one exponent a number, of an array an array."""
     if isinstance(exponents, int):
         return np.uint64(pow(base, exponents, 1 << 64))
+    # A table of all powers would be too large for long strings: the power of the high bits is a factor of its own.
     bits = int(exponents.max(initial=0)).bit_length()
     if bits <= _TABLE_BITS:
         return _power_table(base, bits)[exponents]

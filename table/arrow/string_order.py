@@ -48,6 +48,7 @@ def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
 
 
 def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
+    """Return strings in order, with the position that each had."""
     order = pc.sort_indices(strings)
     return strings.take(order), order.to_numpy().astype(np.int64)
 
@@ -69,6 +70,7 @@ def _words(strings: pa.StringArray) -> Words | None:
         occurs = np.bincount(sample[:, column], minlength=256) > 0
         bits = int(occurs.sum() - 1).bit_length()
         if bits > room:
+            # The number is full. Strings that differ only from here on may come out of order.
             break
         room -= bits
         ranks = np.maximum(np.cumsum(occurs) - 1, 0).astype(np.uint8)

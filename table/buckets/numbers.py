@@ -120,7 +120,8 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
         state = _state_of(table, timeline, file.instant_time)
         if state == State.COMPLETED:
             return _numbers_in(table.storage, file)
-        # Apache Hudi obeys the rule of an instant that is not pending; pyhudi passes over its own file.
+        # The rule of a pending instant is not in force yet, so that an older rule counts. Apache Hudi obeys the rule of
+        # an instant that is not pending; pyhudi passes over its own file.
         if state is None and file.for_java:
             return BucketNumbers(
                 None,
@@ -161,16 +162,16 @@ def refuse_unknown(numbers: BucketNumbers) -> None:
 
 def rule_files(table: Table) -> list[RuleFile]:
     """Return the rule files of a table in order of their instants, of one instant Apache Hudi's last."""
-    files = list(_listed(table.storage, APACHE, ENDING))
+    files = list(_rule_files_in(table.storage, APACHE, ENDING))
     # A table that was upgraded keeps the rules from before.
     if not table.format.bucket_rules or not table.config.is_of_first_version:
-        files += _listed(table.storage, OWN, _OWN_ENDING)
+        files += _rule_files_in(table.storage, OWN, _OWN_ENDING)
     return sorted(files, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
 
 
 def has_own_rules(table: Table) -> bool:
     """Return whether a rescale of another version than 9 left rules, which Apache Hudi does not know."""
-    return any(_listed(table.storage, OWN, _OWN_ENDING))
+    return any(_rule_files_in(table.storage, OWN, _OWN_ENDING))
 
 
 def rule_file(table: Table, rule: BucketRule) -> tuple[str, bytes]:
@@ -189,7 +190,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
         return
     # Another spelling of the same numbers is no conflict.
     stored = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
-    if stored is None or (stored.default, _by_expression(stored)) != (rule.default, _by_expression(rule)):
+    if stored is None or (stored.default, _expressions_in_file(stored)) != (rule.default, _expressions_in_file(rule)):
         raise TableConfigError(
             f"The file {path} of the table {table.path} exists, and says other numbers of buckets than this rescale.",
             "Look at the table's history for the rescale of that instant, and at the file.",
@@ -203,17 +204,21 @@ def delete_bucket_rule(table: Table, instant_time: str) -> None:
     table.storage.sweep([_CONFIGS], KEPT_S, empty=True)
 
 
-def _by_expression(rule: BucketRule) -> tuple[tuple[str, int], ...]:
+def _expressions_in_file(rule: BucketRule) -> tuple[tuple[str, int], ...]:
     """Return a rule's expressions; one for all paths stands in for none, as `BucketRule.encode` writes it."""
     return rule.expressions or (("^", rule.default),)
 
 
 def _path_of(instant_time: str, *, own: bool) -> str:
+    """Return the path of an instant's rule file; with ``own`` of pyhudi's file, which Java's writers do not read."""
     return join(OWN, f"{instant_time}{_OWN_ENDING}") if own else join(_CONFIGS, f"{instant_time}{ENDING}")
 
 
-def _listed(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:
-    """Yield the rule files below a folder; other files, such as ``.commit`` files of Apache Hudi, are passed over."""
+def _rule_files_in(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:
+    """Yield the rule files below a folder, whose names end with ``ending``.
+
+    Other files, such as ``.commit`` files of Apache Hudi, are passed over.
+    """
     for info in storage.list(folder, recursive=True, strict=False):
         where, name = split(info.path)
         if name.endswith(ending) and _TIME.fullmatch(name.removesuffix(ending)):
@@ -241,18 +246,22 @@ def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | No
     active = timeline.write_at(instant_time)
     if active is not None:
         return active.state
-    archived = _archived(table, instant_time)
+    archived = _archived_write(table, instant_time)
     if archived is not None:
         first_active = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
         archived_before = not first_active or instant_time < first_active
+        # An archived write of a timeline of the present counts if it is older than all active writes.
         was_there = archived_before if timeline.seen is None else timeline.seen.saw_archived(archived)
         return State.COMPLETED if was_there else State.REQUESTED
     # It may have been requested since the timeline was listed.
     return None if timeline.reload().write_at(instant_time) is None else State.REQUESTED
 
 
-def _archived(table: Table, instant_time: str) -> Instant | None:
-    """Return an archived write; it stays archived, so a process asks once."""
+def _archived_write(table: Table, instant_time: str) -> Instant | None:
+    """Return the archived write with a requested time, None if there is none.
+
+    A write stays archived, so a process looks for it in the archive until it is there, and then no more.
+    """
     name = (table.path, instant_time)
     instant = _ARCHIVED.get(name) or table.archive.write_at(instant_time)
     if instant is not None:

@@ -34,7 +34,7 @@ def has_bucket_rules(storage: Storage) -> bool:
 
 
 def _first_records(storage: Storage) -> dict[str, str]:
-    """Return a file of each kind of record that the table has."""
+    """Return, by the folder of its kind, the first file of each kind of record that the table has."""
     records: dict[str, str] = {}
     for info in storage.list(FOLDER, recursive=True, strict=False):
         kind = info.path.removeprefix(f"{FOLDER}/").partition("/")[0]

@@ -80,6 +80,7 @@ class BucketRule:
         own_position = self._of_paths.get(partition_path, len(self.expressions))
         for position in self._pattern_positions:
             if position > own_position:
+                # The expression of this path alone comes first, and so it counts.
                 break
             if _pattern_of(self.expressions[position][0]).search(partition_path):
                 return self.expressions[position][1]
@@ -92,6 +93,7 @@ class BucketRule:
         """
         if _LINE_ENDS.search(partition_path) is None:
             return True
+        # Both find the expression for all paths in any path; how others treat line ends differs.
         if any(self.expressions[position][0] != _ANY for position in self._pattern_positions):
             return False
         return _LINE_ENDS.fullmatch(partition_path[-1]) is None or self._of_paths.keys().isdisjoint(
@@ -99,10 +101,8 @@ class BucketRule:
         )
 
     def encode(self, *, own: bool = False) -> bytes:
-        """Return the content of the rule's file; ``own`` for a file of pyhudi's.
-
-        Apache Hudi fails on a text without any expression.
-        """
+        """Return the content of the rule's file; ``own`` for a file of pyhudi's, which has a format number."""
+        # Apache Hudi fails on a text without any expression, so that an expression finds all paths instead.
         text = ";".join(f"{expression},{number}" for expression, number in self.expressions)
         content = {
             "expressions": text or f"{_ANY},{self.default}",
@@ -115,7 +115,7 @@ class BucketRule:
 
     @classmethod
     def parse(cls, instant_time: str, data: bytes, where: str) -> BucketRule:
-        """Return the rule in a file.
+        """Return the rule in a file of an instant; ``where`` is the file's path, for errors.
 
         Raises CorruptFileError for a damaged file, and UnsupportedTableError for a rule not known here.
         """
@@ -126,7 +126,7 @@ class BucketRule:
                 content.get("version", _VERSION),
                 str(content["expressions"] or ""),
             )
-            default = _count(str(content["defaultBucketNumber"]))
+            default = _bucket_count(str(content["defaultBucketNumber"]))
             readable = kind.lower() == _REGEX and version == _VERSION
             if not readable or formats.number_of(content) > formats.BUCKET_RULE:
                 raise _unsupported(where, f"is of the kind {kind!r}, version {version}")
@@ -137,7 +137,7 @@ class BucketRule:
                 "Restore it from a backup, or write it anew with the numbers that validate() finds in the file ids.",
             ) from error
         for expression, _ in expressions:
-            _check(expression, where)
+            _check_read_alike(expression, where)
         return cls(instant_time, default, expressions)
 
 
@@ -181,11 +181,11 @@ def _expressions(text: str) -> tuple[tuple[str, int], ...]:
         expression, comma, number = part.strip().partition(",")
         if not comma or "," in number:
             raise ValueError(f"{part.strip()[:99]!r} is no expression with a number after a comma")
-        expressions.append((expression.strip(), _count(number.strip())))
+        expressions.append((expression.strip(), _bucket_count(number.strip())))
     return tuple(expressions)
 
 
-def _count(text: str) -> int:
+def _bucket_count(text: str) -> int:
     """Return a number of buckets; ValueError if the text is no number of at least 1."""
     number = int(text) if _COUNT.fullmatch(text) else 0
     if number < 1:
@@ -193,7 +193,7 @@ def _count(text: str) -> int:
     return number
 
 
-def _check(expression: str, where: str) -> None:
+def _check_read_alike(expression: str, where: str) -> None:
     """Raise UnsupportedTableError for an expression that Java and Python may not read alike."""
     try:
         alike = _READ_ALIKE.fullmatch(expression) is not None and _pattern_of(expression) is not None

@@ -38,13 +38,13 @@ def load_config(storage: Storage) -> TableConfig:
     content. An incomplete file is read again for a moment; then the backup counts. Raises TableNotFoundError,
     NotATableError, TableConfigError (unusable, or lost although instants exist) and TableVersionError.
     """
-    reading = _read_again(storage)
+    reading = _best_reading(storage)
     if reading.config is not None:
         return reading.config
-    error = reading.error or _absence(storage)
+    error = reading.error or _error_without_config(storage)
     if isinstance(error, TableConfigError) and reading.error is None:
         # Another writer may have created the table since: its properties come before its first completed instant.
-        reading = _read_again(storage)
+        reading = _best_reading(storage)
         if reading.config is not None:
             return reading.config
     raise error
@@ -55,7 +55,7 @@ def load_config_below(storage: Storage, folder: str) -> TableConfig | None:
 
     It waits for a change as `load_config`. Raises TableConfigError if the properties are unusable.
     """
-    reading = _read_again(storage, folder)
+    reading = _best_reading(storage, folder)
     if reading.config is None and reading.error is not None:
         raise reading.error
     return reading.config
@@ -93,8 +93,8 @@ class _Reading:
     changing: bool = False
 
 
-def _read_again(storage: Storage, folder: str = "") -> _Reading:
-    """Read the properties of the table in a folder until the result is the best, or the patience is over."""
+def _best_reading(storage: Storage, folder: str = "") -> _Reading:
+    """Read the properties of the table in a folder until the result is the best, or patience is over; return it."""
     started = time.monotonic()
     while True:
         reading = _read_once(storage, folder)
@@ -105,7 +105,10 @@ def _read_again(storage: Storage, folder: str = "") -> _Reading:
 
 
 def _read_once(storage: Storage, folder: str) -> _Reading:
-    """Read the properties, and the backup if there may be one; what a change may have cut off is not the best."""
+    """Return the result of reading the properties once, and the backup if there may be one.
+
+    The result is not ``best`` if a change that is under way may have cut the file off.
+    """
     path, backup_path = join(folder, PROPERTIES_PATH), join(folder, BACKUP_PATH)
     data = read_properties(storage, path)
     config, error = _parse(storage, path, data)
@@ -219,9 +222,9 @@ def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | 
 
 
 def _replace(storage: Storage, config: TableConfig, new_content: bytes, checksum: str | None = None) -> bool:
-    """Replace the properties; return False if another writer has begun to change them.
+    """Replace the properties; return False, and change nothing, if another writer has changed them or begun to.
 
-    With a checksum the file has to have it.
+    ``config`` is what they were read as. With a ``checksum`` return False, too, if the file has another.
     """
     old_content = read_properties(storage, PROPERTIES_PATH)
     if (
@@ -258,7 +261,7 @@ def find_broken_change(storage: Storage) -> BrokenChange | None:
     started = time.monotonic()
     while storage.exists(BACKUP_PATH):
         if time.monotonic() - started > _PATIENCE_S:
-            reading = _read_again(storage)
+            reading = _best_reading(storage)
             return None if reading.config is None else BrokenChange(reading.whole or not reading.changing)
         time.sleep(_POLL_S)
     return None
@@ -282,7 +285,7 @@ def read_properties(storage: Storage, path: str) -> bytes | None:
         return None
 
 
-def _absence(storage: Storage) -> Exception:
+def _error_without_config(storage: Storage) -> Exception:
     """Return the error for a root without a configuration: a file, lost properties, another format, or no table."""
     root = storage.uri("")
     content = storage.look("")

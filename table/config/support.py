@@ -79,6 +79,7 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.merge_mode in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
         return
     if config.properties.get(key.MERGE_MODE, config.merge_mode) != config.merge_mode:
+        # The named mode does not count, as class or strategy say otherwise.
         contradicted = (key.PAYLOAD_CLASS, key.MERGE_STRATEGY)
         others = " and ".join(
             f"{option}={config.properties[option]}" for option in contradicted if config.properties.get(option)
@@ -99,6 +100,7 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
     modes = (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE) if keeps else (None,)
     if config.partial_update_mode not in modes:
         yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
+    # The properties by which pyhudi merges.
     mergeable = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
     mergeable |= {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
     for option, value in config.properties.items():

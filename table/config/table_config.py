@@ -37,7 +37,10 @@ class TableConfig:
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> TableConfig:
-        """Return the configuration in a file's bytes; TableConfigError or TableVersionError for an unusable file."""
+        """Return the configuration in a file's bytes; TableConfigError or TableVersionError for an unusable file.
+
+        ``where`` names the file in errors.
+        """
         try:
             properties = parse_properties(data)
         except ValueError as error:
@@ -48,7 +51,7 @@ class TableConfig:
 
     @classmethod
     def new(cls, settings: TableSettings) -> TableConfig:
-        """Return the configuration of a new table; its index stays open without an index type and a bucket count."""
+        """Return the configuration of a new table; it notes no index without an index type and a bucket count."""
         record_key, partition_fields = settings.record_key_fields or (), settings.partition_fields or ()
         typed = settings.partition_types is not None
         generator = settings.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
@@ -508,7 +511,7 @@ def _version_properties(version: int, generator: KeyGeneratorType, extractor: st
 
 
 def _with_spelling(config: TableConfig) -> TableConfig:
-    """Note how a new table spells its keys, if its other properties do not tell."""
+    """Return the configuration with a note of how a new table spells its keys, if its other properties do not tell."""
     return config if config.names_key_field is not None else config.with_key_field(None)
 
 

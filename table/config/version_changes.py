@@ -141,7 +141,9 @@ def lost_in_8(config: TableConfig) -> Iterator[tuple[str, str]]:
     if mode not in _BUILTIN or (payload_class and payload is None):
         yield (key.MERGE_MODE, mode) if mode not in _BUILTIN else (key.LEGACY_PAYLOAD_CLASS, str(payload_class))
         return
+    # What the class stands for needs no property of its own in version 8.
     expected = {} if payload is None else dict(_properties_of_payload(payload))
+    # The ordering fields that the class has, whatever the properties say.
     fixed = () if payload is None else payload.ordering_fields
     if len(config.ordering_fields) > 1 and config.ordering_fields != fixed:
         yield key.ORDERING_FIELDS, ",".join(config.ordering_fields)

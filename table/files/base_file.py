@@ -72,6 +72,7 @@ def file_schema(schema: pa.Schema, dictionaries: frozenset[str] = frozenset()) -
 
 
 def with_dictionaries(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
+    """Return a schema in which the string columns ``names`` are dictionary-encoded."""
     return pa.schema([field.with_type(_DICTIONARY) if field.name in names else field for field in schema])
 
 
@@ -85,7 +86,9 @@ class BaseFileWriter:
     """Writes a base file.
 
     ``previous`` is the open base file whose rows are kept: its bloom filter may be extended. ``sorted_by`` names the
-    columns by which conditions choose row groups.
+    columns by which conditions choose row groups. ``stamped`` says that the footer gets pyhudi's version, by which
+    later writes trust its keys to be in the right bucket; ``notes`` are further entries of the footer. Without
+    ``bloom`` the file gets no bloom filter.
     """
 
     def __init__(
@@ -176,10 +179,11 @@ class BaseFileWriter:
         columns = self._output.statistics
         if not columns or self._parquet is None:
             return None
+        # A reader finds nulls alone in a column that the file lacks.
         absent = (name for name in columns if name not in self._schema.names)
-        nothing = [ColumnBounds(name, None, None, self.rows) for name in absent]
+        bounds_of_absent = [ColumnBounds(name, None, None, self.rows) for name in absent]
         footer = self._parquet.writer.metadata
-        return (*column_bounds(footer, columns, self._own_bounds, self._schema), *nothing)
+        return (*column_bounds(footer, columns, self._own_bounds, self._schema), *bounds_of_absent)
 
     def abandon(self) -> None:
         """Drop the waiting rows, and free Parquet's writer of a file that will not be used."""
@@ -195,6 +199,7 @@ class BaseFileWriter:
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
             parquet = self._parquet or self._open(table)
             parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            # Parquet's footer may lack these bounds, and the rows are in memory only now.
             self._own_bounds.append(unstated(table, self._output.statistics))
             self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
@@ -233,11 +238,11 @@ class BaseFileReader:
     """Reads a base file of any writer in batches of a table's schema; `CorruptFileError` if it is damaged.
 
     Args:
-        plain: Columns to read as plain strings even if the file has them dictionary-encoded; None for all.
+        plain: Columns to read as plain strings even if the file has them dictionary-encoded; None to read all so.
         part: Offset and length of the Parquet bytes inside a log file; None for the whole file.
         shown: The name of what is read in messages; None for the base file of the path.
         check_footer: Called with the bytes from the Parquet footer on before pyarrow parses them.
-        stated: The size that the file's completed instant states; 0 if it states none.
+        stated: The size that the commit metadata of the file's completed instant states; 0 if it states none.
     """
 
     def __init__(
@@ -261,9 +266,10 @@ class BaseFileReader:
             # Over a network, fetch neighbouring column chunks in one request.
             self._remote = storage.remote
             self.parquet = self._open(self._footer(check_footer))
+            # A forged number of rows could make a read endless.
             if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
                 raise pa.ArrowInvalid(f"its footer counts {self.rows} rows in {self._input.size()} bytes")
-            self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
+            self.dictionaries = frozenset() if plain is None else _dictionary_encoded(self.parquet) - frozenset(plain)
             if self.dictionaries:
                 self.parquet = self._open(self.parquet.metadata, sorted(self.dictionaries))
         except FileNotFoundError as error:
@@ -304,15 +310,18 @@ class BaseFileReader:
             raise self._encrypted()
         if magic != _PARQUET_MAGIC or not 0 <= length <= size - _FOOTER_END.size:
             raise pa.ArrowInvalid("it does not end as a Parquet file does")
+        # A footer longer than the bytes that were fetched first takes a second request.
         tail = tail[-tail_bytes:] if tail_bytes <= len(tail) else self._tail(tail_bytes)
         if check is not None:
             check(tail)
         footer = pq.read_metadata(pa.BufferReader(tail))
+        # Behind a plain footer, bytes of this number sign it, and writers sign only files with encrypted columns.
         if length - footer.serialized_size == _SIGNATURE:
             raise self._encrypted()
         return footer
 
     def _tail(self, count: int) -> bytes:
+        """Return the last ``count`` bytes of the file."""
         self._input.seek(self._input.size() - count)
         return bytes(self._input.read(count))
 
@@ -396,7 +405,10 @@ class BaseFileReader:
 
 
 def open_base(storage: Storage, file: BaseFile, *, plain: Collection[str] | None = None) -> BaseFileReader:
-    """Open a base file of a file slice, and raise if it has another size than its completed instant states."""
+    """Open a base file of a file slice, and raise if it has another size than its completed instant states.
+
+    ``plain`` are the columns to read as plain strings, not as dictionaries; None for all.
+    """
     return BaseFileReader(storage, file.path, plain=plain, stated=file.stated)
 
 
@@ -418,8 +430,12 @@ def _check_size(storage: Storage, path: str, size: int, stated: int) -> None:
         )
 
 
-def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
-    """Return the flat string columns that are dictionary-encoded in every row group, judged by their size."""
+def _dictionary_encoded(parquet: pq.ParquetFile) -> frozenset[str]:
+    """Return the flat string columns that are dictionary-encoded in every row group, judged by their size.
+
+    Once a dictionary is full, a writer stores the other values plainly. Such a column chunk names a dictionary
+    encoding, too, and only its bytes a value give it away.
+    """
     names = {field.name for field in parquet.schema_arrow if pa.types.is_string(field.type)} - _UNIQUE
     metadata = parquet.metadata
     for number in range(metadata.num_row_groups):
@@ -435,4 +451,5 @@ def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
 
 
 def _capital(text: str) -> str:
+    """Return a text with its first letter in upper case."""
     return text[:1].upper() + text[1:]

@@ -45,7 +45,8 @@ _MOST_HASHES = 1 << 16
 # probing all their bits at once is faster than one bit after another.
 _FEW = 1 << 12
 _FEW_IN_ALL = 1 << 17
-_LINKS = 64
+# The most hashes of a key that are kept.
+_MOST_LINKS = 64
 # The most keys that a filter may have taken in for each row of its file before it is rebuilt without deleted keys.
 _MOST_TAKEN = 1.25
 
@@ -106,9 +107,11 @@ class BloomFilterBuilder:
 
     def add(self, keys: pa.Array) -> None:
         """Add record keys, none null; a filter that grows depends on their order."""
+        # All rows lie in one array: a key's bits are counted from where its row begins.
         first_bits = self._rows_of(len(keys)) * self._size
         for strings in murmur_strings(keys):
             starts, links = first_bits[strings.rows], strings.first
+            # Keys of one row, as most are, need no addition of their starts for each hash.
             in_one = bool((starts == starts[0]).all())
             bits = self._bits[starts[0] :] if in_one else self._bits
             for number in range(self._settings.hashes):
@@ -127,7 +130,10 @@ class BloomFilterBuilder:
         return {FILTER: base64.b64encode(b"".join([head, counts, *rows])).decode(), TYPE_CODE: DYNAMIC}
 
     def _rows_of(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the row of the filter to which each of the next keys goes: full rows take more keys by turns."""
+        """Return the row of the filter to which each of the next keys goes: full rows take more keys by turns.
+
+        It counts these keys as added, and adds rows to the filter as they fill up.
+        """
         rows = np.zeros(count, np.int64)
         if not self._settings.dynamic:
             return rows
@@ -157,10 +163,14 @@ class BloomFilterBuilder:
 
 
 class FileFilter:
-    """The bloom filter of a base file that is being written; it extends the previous file's filter if it can."""
+    """The bloom filter of a base file that is being written; it extends the previous file's filter if it can.
+
+    ``footer`` has the key-values in the previous file's footer, and ``rows`` is how many rows that file has; they are
+    empty and 0 for a new file group.
+    """
 
     def __init__(self, settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> None:
-        self._extended = _taken_over(settings, footer, rows)
+        self._extended = _previous_filter(settings, footer, rows)
         if self._extended is None:
             self._builder, self._keys = BloomFilterBuilder(settings), 0
         else:
@@ -173,6 +183,7 @@ class FileFilter:
             if from_previous:
                 # The filter that is extended has these keys.
                 return
+            # A key that the old filter may hold has all of its bits set already.
             keys = keys.filter(pa.array(~self._extended.may_hold(keys)))
         if len(keys):
             self._builder.add(keys)
@@ -209,8 +220,11 @@ class FilterKeys:
             yield chunk if inside.all() else chunk.chosen(np.flatnonzero(inside))
 
     def chains(self, start: int, end: int, count: int) -> Chains | None:
-        """Return the first links of each key's chain of hashes; None if they would take too much memory."""
-        if end - start > _FEW or len(self.keys) > _FEW_IN_ALL or count > _LINKS:
+        """Return the first ``count`` hashes of each key from ``start`` to ``end``, an array for each hash function.
+
+        Each hash is the seed of the next. None if the hashes of all keys would take too much memory.
+        """
+        if end - start > _FEW or len(self.keys) > _FEW_IN_ALL or count > _MOST_LINKS:
             return None
         with self._lock:
             self._prepare()
@@ -280,10 +294,12 @@ class BloomFilter:
         possible = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
         chains = keys.chains(start, end, max(row.hashes for row in self.rows))
         if chains is not None:
+            # The keys are few, and so all their bits are probed at once.
             for row in self.rows:
                 possible |= row.has(chains[: row.hashes]).all(axis=0)
             return possible
         for strings in keys.between(start, end):
+            # A key that one row holds is not looked up in the next.
             unanswered = strings
             for row in self.rows:
                 is_held = row.holds(unanswered)
@@ -306,7 +322,10 @@ class _Row:
         return _HEAD.pack(_VERSION, self.hashes, _MURMUR, self.size)
 
     def holds(self, strings: MurmurStrings) -> Mask:
-        """Return for which strings all bits are set; strings with an unset bit soon drop out."""
+        """Return for which strings all bits are set; strings with an unset bit soon drop out.
+
+        Each hash of a string is the seed of its next hash.
+        """
         result = np.zeros(len(strings.rows), np.bool_)
         numbers = np.arange(len(result))
         is_held = np.ones(len(result), np.bool_)
@@ -317,6 +336,7 @@ class _Row:
             undecided = np.flatnonzero(is_held)
             if not len(undecided):
                 return result
+            # To copy the undecided strings pays once at least half of the strings have dropped out.
             if 2 * len(undecided) < len(is_held):
                 strings, links, numbers, is_held = (
                     strings.chosen(undecided),
@@ -334,8 +354,8 @@ class _Row:
         return set_bits
 
 
-def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
-    """Return a footer's filter if it can be extended: pyhudi's checksum shows that it lost no bit.
+def _previous_filter(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
+    """Return a footer's filter if it can be extended, else None: pyhudi's checksum shows that it lost no bit.
 
     None, too, if it took in many more keys than the file has ``rows``: the new filter then leaves deleted keys out.
     """
@@ -359,7 +379,10 @@ def _positions(links: Hashes, size: int) -> Hashes:
 
 
 def _read_rows(data: memoryview, position: int, count: int) -> tuple[tuple[_Row, ...], int]:
-    """Return the rows that begin at a position, and where they end; ValueError for a damaged filter."""
+    """Return the ``count`` rows that begin at a position, and where they end; ValueError for a damaged filter.
+
+    Each row is a bloom filter of its own: a filter that grows gets a new row once its last row is full.
+    """
     rows: list[_Row] = []
     hashes_of_all = 0
     for _ in range(count):
@@ -371,6 +394,7 @@ def _read_rows(data: memoryview, position: int, count: int) -> tuple[tuple[_Row,
         position += _HEAD.size
         end = position + (size + 7) // 8
         hashes_of_all += hashes
+        # The limit of hashes keeps a forged filter from occupying the process.
         if size < 1 or hashes < 1 or end > len(data) or hashes_of_all > _MOST_HASHES:
             raise ValueError(f"row {len(rows) + 1} of {count} has {hashes} hashes and {size} bits")
         rows.append(_Row(np.frombuffer(data[position:end], np.uint8), size, hashes))

@@ -77,7 +77,7 @@ def have_width(bounds: ColumnBounds, kind: pa.DataType) -> bool:
 
 
 def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnBounds:
-    """Return the exact bounds of values of a canonical type; see `widened` for those that travel."""
+    """Return the exact bounds of values of a canonical type; `widened` makes them short enough for messages."""
     values = plain(values)
     span = pc.min_max(values)
     least, greatest = span["min"], span["max"]  # one value a call
@@ -91,7 +91,10 @@ def bounds_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnB
 
 
 def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) -> ColumnBounds:
-    """Return the bounds of a column over parts of a file, each of so many rows; none if a part does not say all."""
+    """Return the bounds of a column over parts of a file; none if a part with values does not say all.
+
+    ``rows`` is how many rows each part has, and ``encoding`` that of the bounds.
+    """
     nulls = [part.nulls for part in parts if part.nulls is not None]
     sizes = sum(part.size for part in parts), sum(part.uncompressed for part in parts)
     # A part of nothing but nulls needs no bounds.
@@ -109,9 +112,10 @@ def united(parts: Sequence[ColumnBounds], rows: Sequence[int], encoding: str) ->
 
 
 def widened(bounds: ColumnBounds, encoding: str) -> ColumnBounds:
-    """Return bounds fit to travel: zero is bounded by both zeroes, and texts and binary values have at most 64 bytes.
+    """Return bounds that are short enough for a task's message: texts and binary values have at most 64 bytes.
 
-    A greatest value stays whole if no short value is greater.
+    A bound of zero becomes -0.0 as the least and 0.0 as the greatest value, for the values may be either. A greatest
+    value stays whole if no short value is greater.
     """
     least, greatest = bounds.least, bounds.greatest
     if encoding in _FLOATS:
@@ -138,9 +142,11 @@ def greatest_within(value: bytes, *, is_text: bool) -> bytes | None:
     if not is_text:
         cut_off = cut_off.rstrip(b"\xff")
         return cut_off[:-1] + bytes([cut_off[-1] + 1]) if cut_off else None
+    # Raise the last character that has a successor, and leave out what follows it.
     text = cut_off.decode()
     for position in reversed(range(len(text))):
         character = ord(text[position]) + 1
+        # UTF-8 has no surrogates.
         character = _SURROGATES.stop if character in _SURROGATES else character
         if character <= _GREATEST_CHARACTER:
             greater = f"{text[:position]}{chr(character)}".encode()
@@ -176,14 +182,15 @@ class BoundsOfRows:
 def of_parts(
     columns: Sequence[pa.Field], parts: Sequence[tuple[int, Sequence[ColumnBounds]]]
 ) -> tuple[ColumnBounds, ...]:
-    """Return the bounds of columns over parts of a log file, each of so many rows."""
+    """Return the bounds of columns over parts of a log file, which are given with their numbers of rows."""
     rows = [count for count, _ in parts]
     by_part = [{bounds.column: bounds for bounds in stated} for _, stated in parts]
     all_bounds = []
     for column in columns:
         of_column = [stated[column.name] for stated in by_part]
-        nothing = ColumnBounds(column.name, None, None, 0)
-        bounds = united(of_column, rows, encoding_of(column.type)) if of_column else nothing
+        unbounded = ColumnBounds(column.name, None, None, 0)
+        bounds = united(of_column, rows, encoding_of(column.type)) if of_column else unbounded
+        # The sizes are those of columns in base files.
         all_bounds.append(bounds._replace(size=0, uncompressed=0))
     return tuple(all_bounds)
 
@@ -193,7 +200,7 @@ def _is_zero(bound: bytes | None, encoding: str) -> bool:
 
 
 def _packed(value: pa.Scalar, encoding: str) -> bytes:
-    """Return a value in its encoding."""
+    """Return a value's bytes in an encoding of bounds."""
     if encoding in (TEXT, OCTETS):
         return bytes(value.as_buffer())
     if encoding == DECIMAL:
@@ -221,4 +228,5 @@ def _above_all(value: float) -> tuple[bool, float]:
 
 
 def _unscaled(value: bytes) -> int:
+    """Return the unscaled number of a decimal's bound."""
     return int.from_bytes(value, "big", signed=True)

@@ -84,7 +84,7 @@ class LogFile:
         return self.name.named_time
 
     def is_counted(self, counts: Callable[[str], bool]) -> bool:
-        """Return whether the instant in the name counts, by a function of its time."""
+        """Return whether the instant in the name counts; ``counts`` says so of an instant's requested time."""
         return counts(self.named_time)
 
     @property
@@ -179,14 +179,17 @@ def base_file(path: str, size: int = 0) -> BaseFile | None:
 
 
 def log_file(path: str, size: int = 0, *, changes: bool = False) -> LogFile | None:
-    """Return what the path of a log file of rows says, with ``changes`` of change data too; None for any other path."""
+    """Return what the path of a log file of rows says, with ``changes`` also of change data (CDC); None for others."""
     text = path.rpartition("/")[2]
     name = LogFileName.parse(text) if text.startswith(".") else None
     return None if name is None or (name.is_cdc and not changes) else LogFile(path, size, name)
 
 
 def data_file(path: str, size: int = 0, *, changes: bool = False) -> DataFile | None:
-    """Return what the path of a base file or a log file says; None for any other path."""
+    """Return what the path of a base file or a log file says; None for any other path.
+
+    Log files of change data (CDC) count only with ``changes``.
+    """
     return base_file(path, size) or log_file(path, size, changes=changes)
 
 

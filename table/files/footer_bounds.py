@@ -53,9 +53,10 @@ def column_bounds(
     own: Sequence[PartBounds] = (),
     written: pa.Schema | None = None,
 ) -> tuple[ColumnBounds, ...]:
-    """Return the bounds of some columns that are not nested, fit to travel.
+    """Return the bounds of some columns that are not nested, short enough for a task's message.
 
     Args:
+        columns: Names of columns; those that are nested, or that the footer lacks, get no bounds.
         own: Of each row group the bounds that its writer knows, which count in place of the footer's.
         written: The Arrow schema of which pyhudi wrote the file; None for a file of any writer.
     """
@@ -66,28 +67,36 @@ def column_bounds(
 def _leaves(footer: pq.FileMetaData, columns: Collection[str], written_schema: pa.Schema | None) -> tuple[Leaf, ...]:
     """Return where a footer has the columns; the same for all files that this process wrote with ``written_schema``.
 
-    It is None for a file of any writer.
+    ``written_schema`` is None for a file of any writer, whose footer is read each time.
     """
     if written_schema is None:
-        return _leaves_of(footer, columns)
+        return _leaves_in_footer(footer, columns)
     key = (written_schema, tuple(columns))
     if key not in _LEAVES:
-        keep(_LEAVES, key, _leaves_of(footer, columns), _MOST_SCHEMAS)
+        keep(_LEAVES, key, _leaves_in_footer(footer, columns), _MOST_SCHEMAS)
     return _LEAVES[key]
 
 
-def _leaves_of(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[Leaf, ...]:
+def _leaves_in_footer(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[Leaf, ...]:
+    """Return position, name, and the encoding and width of bounds, of those columns that the footer's schema has.
+
+    Columns inside nested columns have paths such as ``a.b``, and so are not among ``columns``.
+    """
     schema = footer.schema
     flat = ((number, schema.column(number)) for number in range(len(schema)))
     return tuple(
-        Leaf(number, column.path, _encoding(column), _width(column))
+        Leaf(number, column.path, _bound_encoding(column), _bound_width(column))
         for number, column in flat
         if column.path in columns
     )
 
 
 def unstated(rows: pa.Table, columns: Collection[str]) -> PartBounds:
-    """Return the bounds of columns of a row group for which its footer states none, or none in Spark's order."""
+    """Return, by name, bounds of the columns of a row group for which its footer states none, or none in Spark's order.
+
+    ``rows`` are those of the row group. Floating-point numbers are among the columns, as Spark orders NaN, which the
+    footer leaves out.
+    """
     bounds_by_column = {}
     for name in columns:
         if name in rows.column_names and not pa.types.is_nested(rows.schema.field(name).type):
@@ -113,15 +122,15 @@ def _bounds(leaf: Leaf, groups: Sequence[Any], unstated_bounds: Sequence[PartBou
     for number, group in enumerate(groups):
         chunk = group.column(leaf.number)
         bounds = unstated_bounds[number].get(leaf.path) if unstated_bounds else None
-        bounds = _stated(leaf, chunk) if bounds is None else bounds
+        bounds = _bounds_in_footer(leaf, chunk) if bounds is None else bounds
         parts.append(bounds._replace(size=chunk.total_compressed_size, uncompressed=chunk.total_uncompressed_size))
     if not parts:
         return ColumnBounds(leaf.path, None, None, 0)
     return widened(united(parts, [group.num_rows for group in groups], leaf.encoding), leaf.encoding)
 
 
-def _stated(leaf: Leaf, chunk: Any) -> ColumnBounds:
-    """Return what the footer states of a column chunk."""
+def _bounds_in_footer(leaf: Leaf, chunk: Any) -> ColumnBounds:
+    """Return the bounds and the nulls that the footer states of a column chunk; None for what it does not state."""
     stated = chunk.statistics if chunk.is_stats_set else None
     if stated is None:
         return ColumnBounds(leaf.path, None, None, None)
@@ -129,26 +138,26 @@ def _stated(leaf: Leaf, chunk: Any) -> ColumnBounds:
     if not stated.has_min_max:
         return ColumnBounds(leaf.path, None, None, nulls)
     # An empty greatest text may be a missing bound, which pyarrow before 21 reads so.
-    least, greatest = _raw(stated.min_raw, leaf), _raw(stated.max_raw, leaf)
+    least, greatest = _encoded_bound(stated.min_raw, leaf), _encoded_bound(stated.max_raw, leaf)
     return ColumnBounds(leaf.path, least, (greatest or None) if leaf.encoding in (TEXT, OCTETS) else greatest, nulls)
 
 
-def _encoding(column: Any) -> str:
-    """Return the encoding of a column's bounds by its types in Parquet."""
+def _bound_encoding(column: Any) -> str:
+    """Return the encoding that bounds of a column get, by the logical and physical types in its Parquet schema."""
     kind = column.logical_type.type
     if kind == "DECIMAL":
         return DECIMAL
     return PLAIN.get(column.physical_type, TEXT if kind == "STRING" else OCTETS)
 
 
-def _width(column: Any) -> int:
-    """Return the bytes of a decimal that Parquet stores as a number; 0 for any other column."""
-    is_number = _encoding(column) == DECIMAL and column.physical_type in PLAIN
+def _bound_width(column: Any) -> int:
+    """Return how many bytes a decimal takes that Parquet stores as a number; 0 for any other column."""
+    is_number = _bound_encoding(column) == DECIMAL and column.physical_type in PLAIN
     return struct.calcsize(PLAIN[column.physical_type]) if is_number else 0
 
 
-def _raw(value: Any, leaf: Leaf) -> bytes:
-    """Return a bound in its encoding, from the value that pyarrow makes of it."""
+def _encoded_bound(value: Any, leaf: Leaf) -> bytes:
+    """Return a bound's bytes in the column's encoding, from the value that pyarrow makes of it."""
     if leaf.width:
         return int(value).to_bytes(leaf.width, "big", signed=True)
     if leaf.encoding in PLAIN.values():

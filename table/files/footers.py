@@ -37,13 +37,14 @@ def has_no_nulls(parquet: pq.ParquetFile, group: int, columns: Collection[str]) 
     """Return whether a row group certainly has a value in each row of some columns of numbers or texts."""
     chunks = (parquet.metadata.row_group(group).column(leaf) for leaf in leaves_of(parquet, columns))
     statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+    # A column that the file lacks has no chunk, and a nested column may have several.
     return len(statistics) == len(columns) and all(
         stated is not None and stated.has_null_count and not stated.null_count for stated in statistics
     )
 
 
 def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, str | None]]:
-    """Return the least and greatest text of a top-level string column by row group; None if they are unknown."""
+    """Return the least and greatest text of a top-level string column, a pair for each row group; None if unknown."""
     leaves = leaves_of(parquet, (column,))
     groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
     bounds: list[tuple[str | None, str | None]] = []

@@ -100,6 +100,7 @@ class KeyFooter:
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyFooter:
+        """Return what the key-values of a footer say; ``path`` names the base file in warnings."""
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
         code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
         stored_checksum = footer.get(FILTER_CHECKSUM.encode())
@@ -140,7 +141,7 @@ class _FileCache(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int]) -> tuple[T] | None:
-        """Return a value, in a tuple because it may be None; None if none is kept."""
+        """Return a file's value alone in a tuple, as it may be None itself; None, without a tuple, if none is kept."""
         with self._lock:
             entry = self._values.get(key)
             if entry is None:
@@ -178,7 +179,7 @@ class KeyFooters:
         return None if entry is None else entry[0]
 
     def keep(self, storage: Storage, file: BaseFile, parquet: Any) -> KeyFooter:
-        """Return what an opened file's footer says, and keep it."""
+        """Return what an opened file's footer says, and keep it; ``parquet`` is pyarrow's reader of the file."""
         footer = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
         key, size = _name(storage, file), 0
         if footer.range is not None:

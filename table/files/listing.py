@@ -65,16 +65,21 @@ class StoreListing:
         return self.walked(needed)
 
     def walked(self, needed: Needed | None, instead: Instead = lambda level: None) -> Listed:
-        """Return what `partitions` returns, unless ``instead`` answers for a level of folders and all below it."""
+        """Return what `partitions` returns, unless ``instead`` answers for a level of folders and all below it.
+
+        ``instead`` gets the folders of a level before they are listed, and returns None to have them listed.
+        """
         answers: list[dict[str, Files]] = []
 
         def instead_of_listing(level: Sequence[str]) -> dict[str, Files] | None:
+            """Return what ``instead`` returns, and remember whether it ever answered."""
             answer = instead(level)
             if answer is not None:
                 answers.append(answer)
             return answer
 
         def left_out(folder: str) -> bool:
+            """Return whether a folder is a partition that the query does not need."""
             return needed is not None and not needed.accepts(folder) and needed.is_partition(self.storage, folder)
 
         return Listed(walk_partitions(self.storage, left_out, instead_of_listing), not answers)

@@ -47,8 +47,10 @@ def superseded(timeline: Timeline, lost_files: Iterable[DataFile], now: Timeline
     now = now or timeline.reload()
     view = FileView(now, read_written(now))
     needed = {file.path for partition in {split(file.path)[0] for file in waiting} for file in view.lost(partition)}
+    # Readers may see the file's instant, and the newest slices of now do without the file.
     superseded_files = [file for file in waiting if view.shows(file) and file.path not in needed]
     other_files = [file for file in waiting if file not in superseded_files]
+    # A clean that is on its way, or just ended, accounts for a file that an older moment still shows.
     cleaned = names_cleaned(now) if other_files else frozenset()
     missing = [file for file in other_files if split(file.path)[1] not in cleaned]
     if missing:

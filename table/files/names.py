@@ -76,7 +76,10 @@ RUN_AGAIN = (
 
 
 def met_at_file(path: str, kind: str = "clean") -> MetInstant:
-    """Return the instant whose file is gone, by its path in the table, and what probably took it."""
+    """Return, for an error, the instant that wrote a file that is gone, and what kind of instant probably took it.
+
+    ``path`` is the file's in the table. The instant's time is "" for a log file.
+    """
     folder, name = split(path)
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:

@@ -83,8 +83,8 @@ def walk_partitions(
     """Return the files of every partition by its path, with one listing of each folder.
 
     ``left_out`` names partitions that are not listed; it must be false for a folder above partitions. Before the walk
-    lists the folders of a level, ``instead`` may return the files of the whole table. As for Apache Hudi, a folder
-    without a metafile is no partition, and neither is a folder below a partition.
+    lists the folders of a level, ``instead`` may return the files of the whole table, which ends the walk, or None. As
+    for Apache Hudi, a folder without a metafile is no partition, and neither is a folder below a partition.
     """
 
     def look(folder: str) -> Folder | None:
@@ -104,18 +104,20 @@ def walk_partitions(
             if is_partition(folder, content.files):
                 files_by_partition[folder] = content.files
             else:
+                # The table's root alone has Hudi's own folder.
                 next_level += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
         level = next_level
     return files_by_partition
 
 
 def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
+    """Return whether a folder is a partition: whether a metafile is among its files."""
     metafile = metafile_of(folder)
     return any(info.path == metafile for info in files)
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
-    """Return a partition above or below another; None if there is none."""
+    """Return a partition that lies above or below another in the tree of folders; None if there is none."""
     if not partition_path:
         return None
     names = partition_path.split("/")

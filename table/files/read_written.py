@@ -39,7 +39,7 @@ def read_note(timeline: Timeline) -> Written:
         # A timeline with archived instants, for which no writer makes notes.
         return Written()
     try:
-        return _parsed(timeline.storage.read(NOTE), timeline.files.layout)
+        return _written_in_note(timeline.storage.read(NOTE), timeline.files.layout)
     except FileNotFoundError:
         return Written()
     except (PyHudiError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -50,13 +50,16 @@ def read_note(timeline: Timeline) -> Written:
 def write_note(timeline: Timeline, written: Written) -> None:
     """Put a note in the place of the last; a process that cannot write it goes without."""
     try:
-        timeline.storage.write(NOTE, _encoded(written, timeline.files.layout), durable=False)
+        timeline.storage.write(NOTE, _note_bytes(written, timeline.files.layout), durable=False)
     except PyHudiError as error:
         logger.info("table %s: no note %s was made: %s", timeline.storage.path, NOTE, error)
 
 
-def _encoded(written: Written, layout: Layout) -> bytes:
-    """Return the content of a note: a checksum, and the answer as JSON with the instants as numbers of a list."""
+def _note_bytes(written: Written, layout: Layout) -> bytes:
+    """Return the content of a note: a checksum, and what writes say as JSON, in which numbers stand for instants.
+
+    The numbers are positions in a list of the instants' files.
+    """
     instants = sorted(written.instants, key=lambda instant: instant.identity)
     numbers = {instant: number for number, instant in enumerate(instants)}
     content = {
@@ -82,14 +85,18 @@ def _encoded(written: Written, layout: Layout) -> bytes:
 
 
 def _encoded_logs(logs: Mapping[str, LogWritten], numbers: Mapping[Instant, int]) -> dict[str, list[int]]:
+    """Return, by name of log file, the number of its instant, its size, its records, and 1 if pyhudi wrote it."""
     return {
         name: [numbers[log.instant], log.stated.size, log.stated.records, int(log.stated.by_pyhudi)]
         for name, log in logs.items()
     }
 
 
-def _parsed(data: bytes, layout: Layout) -> Written:
-    """Return the answer in a note; ValueError if it is damaged, of a newer release, or names no completed instant."""
+def _written_in_note(data: bytes, layout: Layout) -> Written:
+    """Return what the writes of a note say.
+
+    Raises ValueError if the note is damaged, of a newer release, or names what is no completed instant.
+    """
     checksum, _, text = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(text):
         raise ValueError("it does not have the checksum that it states")
@@ -115,6 +122,7 @@ def _parsed(data: bytes, layout: Layout) -> Written:
 
 
 def _parsed_logs(logs: Mapping[str, Sequence[int]], instants: Sequence[Instant]) -> dict[str, LogWritten]:
+    """Return, by name of log file, what `_encoded_logs` wrote down; each number is a position among ``instants``."""
     return {
         name: LogWritten(write, StatedLog(size, records, bool(by_pyhudi), (write.requested_time,)))
         for name, (number, size, records, by_pyhudi) in logs.items()
@@ -123,6 +131,7 @@ def _parsed_logs(logs: Mapping[str, Sequence[int]], instants: Sequence[Instant])
 
 
 def _pair(group: Sequence[str]) -> tuple[str, str]:
+    """Return the partition path and the file id of a file group; ValueError if a note has more or fewer texts."""
     partition, file_id = group
     return partition, file_id
 
@@ -159,6 +168,7 @@ def read_written(timeline: Timeline) -> Written:
     base = _nearest_written(timeline, wanted, writes)
     if base.instants == wanted:
         return base
+    # Writes that were archived since leave the answer, and new writes join it.
     answer = _joined(timeline, base.requested_since(writes[0].requested_time), writes)
     with _LOCK:
         # The new answer takes the place of the answer that it extends.
@@ -179,6 +189,7 @@ def read_replaced(timeline: Timeline) -> Written:
 def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
     """Return at least what the completed writes that made some files say; no other bodies are read."""
     if not log_names(timeline).says_maker:
+        # Any write may have appended to the log files.
         return read_written(timeline)
     times = {file.named_time for file in files}
     return _read_matching(timeline, lambda write: write.requested_time in times)
@@ -217,7 +228,7 @@ def note_written(timeline: Timeline) -> None:
 
 
 def _covers(noted: Written | None, writes: Sequence[Instant], needed: Sequence[Instant]) -> bool:
-    """Return whether a note may be extended to a timeline, and lacks few of some of its writes."""
+    """Return whether a note may be extended to all ``writes`` of a timeline, and lacks few of those ``needed``."""
     if noted is None or sum(write not in noted.instants for write in needed) >= _MANY:
         return False
     return _holds(noted, frozenset(writes), writes[0].requested_time)
@@ -230,12 +241,12 @@ def _last_note(timeline: Timeline) -> Written:
     return note
 
 
-def _read_matching(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
-    """Return at least what the writes say for which ``wanted`` is true; no other bodies are read."""
+def _read_matching(timeline: Timeline, is_wanted: Callable[[Instant], bool]) -> Written:
+    """Return at least what those writes say for which ``is_wanted`` is true; no other bodies are read."""
     writes = timeline.writes
     if not writes:
         return Written()
-    matching = [write for write in writes if wanted(write)]
+    matching = [write for write in writes if is_wanted(write)]
     return _joined(
         timeline,
         _nearest_written(timeline, frozenset(writes), matching).requested_since(writes[0].requested_time),
@@ -244,12 +255,13 @@ def _read_matching(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Wri
 
 
 def _joined(timeline: Timeline, known_answer: Written, writes: Sequence[Instant]) -> Written:
-    """Return an answer extended by what some writes say, of which only unknown writes are read."""
+    """Return an answer extended by what some writes say; only the bodies of writes that it lacks are read."""
     unknown = [write for write in writes if write not in known_answer.instants]
     return known_answer.joined_by(zip(unknown, _read_bodies(timeline, unknown), strict=True), log_names(timeline))
 
 
 def _source_of(timeline: Timeline) -> _Source:
+    """Return the path of a timeline's table and the folder of its instants, by which the process keeps answers."""
     return timeline.storage.path, timeline.files.source
 
 
@@ -277,7 +289,10 @@ def _nearest_written(timeline: Timeline, writes: frozenset[Instant], needed: Seq
 
 
 def _holds(written: Written, writes: frozenset[Instant], first_time: str) -> bool:
-    """Return whether what some writes say is part of what the writes on a timeline say, or of archived writes."""
+    """Return whether an answer is of no other writes than ``writes``, those of a timeline, and of archived writes.
+
+    ``first_time`` is the requested time of the timeline's first write; older writes count as archived.
+    """
     return all(instant.requested_time < first_time for instant in written.instants - writes)
 
 
@@ -291,6 +306,7 @@ def _read_bodies(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]
         archived = [write for write in writes if write not in still_there]
         first_time = reloaded.writes[0].requested_time if reloaded.writes else ""
         if not archived or any(write.requested_time >= first_time for write in archived):
+            # A write is gone that was rolled back, or the read failed for another reason.
             raise
         bodies = iter(_read_bodies(reloaded, [write for write in writes if write in still_there]))
         return [next(bodies) if write in still_there else CommitFiles() for write in writes]

@@ -21,7 +21,9 @@ from .read_written import read_written
 class CommittedWrites:
     """`Timeline.is_committed` for tasks, without all else that a timeline has.
 
-    A write that is neither ``completed`` nor ``pending`` counts as archived if it is older than ``first``.
+    A write that is neither ``completed`` nor ``pending`` counts as archived if it is older than ``first``. ``seen`` is
+    the moment in the past that the timeline shows, None for the present: an archived write counts as committed if it
+    was complete then.
     """
 
     completed: frozenset[str]
@@ -95,6 +97,7 @@ class ByName:
         by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         ordered = sorted(logs, key=lambda log: log.name.order)
         times = list(by_time)
+        # Log files older than all base files make up a slice without a base file.
         if ordered and (not times or ordered[0].named_time < times[0]):
             times.insert(0, ordered[0].named_time)
         logs_by_slice: dict[str, list[LogFile]] = {time: [] for time in times}

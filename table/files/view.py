@@ -19,8 +19,9 @@ from .written import Written
 class FileView:
     """The file slices of a table as of one timeline, which decides what is committed.
 
-    ``listings`` has the files of partitions that were listed already, and ``listing`` lists others, by default the
-    store. ``cleaned`` has files that a clean took away since, which only `lost` returns.
+    ``written`` is what the completed writes of the timeline say. ``listings`` has the files of partitions that were
+    listed already, and ``listing`` lists others, by default the store. ``cleaned`` has files that a clean took away
+    since, which only `lost` returns.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class FileView:
     def lost(self, partition_path: str) -> list[DataFile]:
         """Return the files that `slices` would show of one partition if they existed; a clean may have taken them."""
         present = {info.path for info in self._files(partition_path)}
+        # What completed writes name of live file groups.
         absent = [
             path
             for file_id, name in self._written.names(partition_path)
@@ -88,6 +90,7 @@ class FileView:
         missing_files = {
             file for file in (*map(data_file, absent), *cleaned) if file is not None and file.path not in present
         }
+        # A missing file counts only if it would be in a newest slice beside the files that exist.
         groups = self._groups(partition_path, [*_data_files(self._files(partition_path)), *missing_files])
         return [file for group in groups.values() for file in group.newest.data_files if file.path not in present]
 
@@ -149,9 +152,11 @@ class FileView:
 
 
 def _attempt(file: BaseFile) -> WriteToken:
+    """Return which attempt of which task wrote a base file; a later attempt is greater."""
     return WriteToken.parse(file.write_token)
 
 
 def _data_files(listing: Iterable[FileInfo]) -> Iterator[DataFile]:
+    """Return the base and log files among listed files."""
     files = (data_file(info.path, info.size) for info in listing)
     return (file for file in files if file is not None)

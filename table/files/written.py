@@ -57,6 +57,7 @@ class Written:
 
     @property
     def replaced(self) -> FileGroups:
+        """The partition path and the file id of each file group that a replacecommit among them took away."""
         return _NONE.union(*self.replaced_by.values())
 
     @property
@@ -77,14 +78,14 @@ class Written:
         ]
 
     def count_groups(self, passed_over: Container[str]) -> int:
-        """Return the number of live file groups outside the partitions in ``passed_over``."""
+        """Return the number of file groups that no write replaced, outside the partitions in ``passed_over``."""
         counted = (partition for partition in {*self.newest, *self.logs} if partition not in passed_over)
         return len(
             {(partition, file_id) for partition in counted for file_id, _ in self.names(partition)} - self.replaced
         )
 
     def count_groups_in(self, partitions: Iterable[str]) -> int:
-        """Return the number of live file groups in some partitions."""
+        """Return the number of file groups in some partitions that no write replaced."""
         groups = {(partition, file_id) for partition in partitions for file_id, _ in self.names(partition)}
         return len(groups - self.replaced)
 
@@ -135,7 +136,8 @@ class Written:
     def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]], names: LogNames) -> Written:
         """Return what the writes and further writes, in order of requested time, say together.
 
-        ``names`` says how log files of the table are named, and so which of them several writes may have made.
+        ``bodies`` has each further write with the metadata of its commit. ``names`` says how log files of the table are
+        named, and so which of them several writes may have made.
         """
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
@@ -164,7 +166,11 @@ class Written:
 
 
 def _still_newest(old_logs: LogsWritten, new_logs: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
-    """Return the log files that go with the newest base file of their file group, or with none."""
+    """Return the log files that go with the newest base file of their file group, or with none.
+
+    ``old_logs`` and ``new_logs`` have the log files of earlier and of further writes, ``newest`` the base files of all,
+    and ``rule`` says by its name whether a log file belongs to a base file.
+    """
     if not old_logs and not new_logs:
         return old_logs
     newest_logs: dict[str, dict[str, Mapping[str, LogWritten]]] = {}

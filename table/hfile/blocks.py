@@ -85,14 +85,17 @@ def read_block(
     if end > len(data):
         raise errors.damaged(f"for it has {size} bytes, as it states, and the file ends before")
     block = data[start : start + on_disk]
-    _check(block, data[start + on_disk : end], checksum_type, per_checksum, errors)
+    _check_checksums(block, data[start + on_disk : end], checksum_type, per_checksum, errors)
     return Block(_inflated(block[HEADER_BYTES:], content_size, compression, errors), end)
 
 
-def _check(
+def _check_checksums(
     block: memoryview, checksums: memoryview, checksum_type: int, per_checksum: int, errors: BlockErrors
 ) -> None:
-    """Raise if a block's bytes do not match their checksums; a block without checksums passes."""
+    """Raise if a block's bytes do not match their checksums; a block without checksums passes.
+
+    Each checksum is of ``per_checksum`` bytes of the block, the last of what remains.
+    """
     if checksum_type == _NO_CHECKSUMS:
         return
     if checksum_type not in (_CRC32, _CRC32C) or per_checksum <= HEADER_BYTES:
@@ -150,7 +153,7 @@ def moved_block(data: bytes, previous_start: int, errors: BlockErrors) -> bytes 
         return None
     if magic != Magic.DATA.value or len(data) != HEADER_BYTES + size or not HEADER_BYTES <= on_disk <= len(data):
         raise errors.damaged("for its header states sizes that contradict each other")
-    _check(memoryview(data)[:on_disk], memoryview(data)[on_disk:], checksum_type, per_checksum, errors)
+    _check_checksums(memoryview(data)[:on_disk], memoryview(data)[on_disk:], checksum_type, per_checksum, errors)
     header = _HEADER.pack(magic, size, content_size, previous_start, checksum_type, per_checksum, on_disk)
     if checksum_type == _NO_CHECKSUMS:
         return header + data[HEADER_BYTES:]

@@ -31,6 +31,7 @@ def crc32c(data: Any) -> int:
     while len(checksums) > 1:
         checksums = _moved(checksums[0::2], level) ^ checksums[1::2]
         level += 1
+    # CRC-32C begins with all bits set. They are moved over as many zeros as there are bytes, and then added.
     start = np.array([_ALL], dtype=np.uint32)
     for level in range(len(values).bit_length()):
         if len(values) >> level & 1:

@@ -73,6 +73,7 @@ class DataBlock:
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
         """Return the entries whose keys begin with one of some prefixes."""
+        # A prefix whose bytes occur nowhere begins no key.
         occurring = [prefix for prefix in prefixes if prefix in self._content]
         if not occurring:
             return NONE
@@ -105,6 +106,7 @@ class DataBlock:
         return np.flatnonzero(has_key.to_numpy(zero_copy_only=False))
 
     def _keys(self) -> pa.BinaryArray:
+        """Return the row keys of all entries."""
         starts, key_sizes, _ = self._positions()
         return _binary(self._content, starts + _BEFORE_KEY, key_sizes)
 
@@ -115,7 +117,7 @@ class DataBlock:
         return self._entries_of(*(positions[chosen] for positions in self._positions()))
 
     def _entries_of(self, starts: Integers, key_sizes: Integers, value_sizes: Integers) -> Entries:
-        """Return the entries that begin at some bytes."""
+        """Return the entries that begin at some bytes, by the sizes of their row keys and of their values."""
         keys = starts + _BEFORE_KEY
         values = keys + key_sizes + len(_AFTER_KEY)
         return Entries(_binary(self._content, keys, key_sizes), _binary(self._content, values, value_sizes))
@@ -138,11 +140,13 @@ def _positions_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
         return nothing, nothing, nothing
     if len(data) < FRAME:
         raise ValueError("for it breaks off in its first entry")
+    # First try the bytes in front of whatever looks like the end of a key, as if all keys were of the first one's size.
     first_key_size = _number(data, np.array([_BEFORE_SIZE]), 2)
     ends = np.flatnonzero(data[: 1 - len(_AFTER_KEY)] == _AFTER_KEY[1]) - 1
     ends = ends[ends >= _BEFORE_KEY + first_key_size]
     chain = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first_key_size))
     if chain is None:
+        # Then try each pair of zeros: the size of a key has four bytes, and is small.
         positions = np.flatnonzero((data[: -FRAME + 1] == 0) & (data[1 : -FRAME + 2] == 0))
         chain = _linked(data, _with_ends(data, positions))
     if chain is None:
@@ -167,7 +171,11 @@ def _with_ends(data: Bytes, starts: Integers) -> Integers:
 
 
 def _linked(data: Bytes, starts: Integers) -> tuple[Integers, Integers, Integers] | None:
-    """Return the chain of entries from the first byte to the last, with their sizes; None if there is none."""
+    """Return where the entries begin that follow each other from the first byte to the last, and two sizes of each.
+
+    These are the sizes of the row key and of the value. ``starts`` are positions at which entries may begin. None if no
+    such chain of entries takes up all bytes.
+    """
     sizes, values = _number(data, starts + _BEFORE_SIZE, 2), _number(data, starts + 4, 4)
     entry_ends = starts + sizes + values + FRAME
     if len(starts) == 0 or starts[0] != 0:
@@ -176,13 +184,14 @@ def _linked(data: Bytes, starts: Integers) -> tuple[Integers, Integers, Integers
         # A value may hold what looks like an entry.
         chain = _chain(starts, entry_ends)
         starts, sizes, values, entry_ends = starts[chain], sizes[chain], values[chain], entry_ends[chain]
+    # An entry ends with a 0, and the two highest bytes of its key's size are 0.
     if entry_ends[-1] != len(data) or data[entry_ends - 1].any() or data[starts].any() or data[starts + 1].any():
         return None
     return starts, sizes, values
 
 
 def _number(data: Bytes, positions: Integers, size: int) -> Integers:
-    """Return the numbers of some bytes at some positions."""
+    """Return the numbers of ``size`` bytes each, the highest first, at some positions."""
     from_each_byte: Integers = np.ndarray((len(data) - size + 1,), f">u{size}", data, strides=(1,))
     return from_each_byte[positions].astype(np.int64)
 
@@ -249,6 +258,7 @@ def encode(entries: Entries) -> tuple[bytes, Integers]:
 
 
 def _encoded(numbers: Integers, dtype: str) -> Bytes:
+    """Return numbers as rows of bytes, each number by a type of NumPy such as ``>u4``."""
     encoded = numbers.astype(dtype)
     return encoded.view(np.uint8).reshape(len(numbers), encoded.itemsize)
 

@@ -29,10 +29,14 @@ class FirstKeys:
     order: bytes | None
 
     def blocks_of(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-        """Yield the blocks that can hold some of the given keys, and these keys; the given keys are sorted as bytes."""
+        """Yield the number of each block that can hold some of the given keys, and these keys.
+
+        The given keys are sorted as bytes.
+        """
         if self.order is not None:
             keys = sorted(keys, key=self._comparable)
         comparable = keys if self.order is None else [self._comparable(key) for key in keys]
+        # A key less than the first key of the first block is in no block.
         start = bisect_left(comparable, self.keys[0]) if self.keys else len(comparable)
         while start < len(comparable):
             number = bisect_right(self.keys, comparable[start]) - 1
@@ -45,13 +49,15 @@ class FirstKeys:
             start = end
 
     def blocks_with(self, prefix: bytes) -> range:
-        """Return the blocks that can hold keys with a prefix."""
+        """Return the numbers of the blocks that can hold keys with a prefix."""
         least = self._comparable(prefix)
         greater = _least_greater(least)
+        # The block in front of the first block with a greater first key may end with such keys.
         first_block = max(0, bisect_left(self.keys, least) - 1)
         return range(first_block, len(self.keys) if greater is None else bisect_left(self.keys, greater))
 
     def _comparable(self, key: bytes) -> bytes:
+        """Return a key translated so that it compares as bytes in this order."""
         return key.translate(self.order)
 
 

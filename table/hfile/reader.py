@@ -119,9 +119,10 @@ class HFile:
         return stored.joined([self._parsed(at, block.all) for _, block, at in self._data_blocks(numbers)])
 
     def moved_block(self, number: int, previous_start: int) -> bytes | None:
-        """Return a data block to follow a block that begins at ``previous_start``; None if it has to be made anew.
+        """Return a data block's bytes to follow, in a new file, a block that begins there at ``previous_start``.
 
-        Blocks side by side are read at once.
+        ``number`` is the block's in this file. None if the block cannot be copied and has to be made anew. Blocks side
+        by side are read at once.
         """
         place = self.blocks[number]
         self._check_place(place)
@@ -149,7 +150,7 @@ class HFile:
         return self.moved_block(0, -1) is not None
 
     def find(self, keys: pa.BinaryArray) -> Entries:
-        """Return the entries of some keys, in the order of the file; the keys are sorted once."""
+        """Return the entries of those keys that the file has, in the order of the file."""
         if not self.count:
             return stored.NONE
         ordered = pc.unique(keys.take(pc.sort_indices(keys)))
@@ -174,6 +175,7 @@ class HFile:
         """Yield the first keys of blocks in each order, with the keys or prefixes to search by them."""
         for index in self._first_keys:
             yield index, sought
+            # What has the same position in all orders was searched by the first.
             sought = of_two_positions(sought)
 
     @cached_property
@@ -196,7 +198,10 @@ class HFile:
         return stored.joined(parts)
 
     def _data_blocks(self, numbers: Sequence[int]) -> Iterator[tuple[int, DataBlock, int]]:
-        """Yield data blocks by their numbers, with their places; those side by side are fetched at once."""
+        """Yield some data blocks: the number of each, the block, and the byte of the file at which it begins.
+
+        Blocks side by side are fetched at once.
+        """
         places = self.blocks
         position = 0
         while position < len(numbers):
@@ -223,6 +228,7 @@ class HFile:
             raise self._errors(self.trailer.load_on_open).damaged(f"for it leads to byte {place.at}, where no block is")
 
     def _block(self, data: memoryview, at: int, shown_at: int, *wanted: Magic) -> Block:
+        """Return the block at a position of ``data``, of one of the kinds ``wanted``; errors name byte ``shown_at``."""
         return read_block(data, at, self.trailer.compression, wanted, self._errors(shown_at))
 
     def _bytes(self, start: int, end: int) -> memoryview:

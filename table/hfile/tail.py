@@ -33,7 +33,18 @@ _LONGEST_VARINT = 10
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where the parts of a file are, by the numbers of their fields in the trailer."""
+    """What the trailer of a file says.
+
+    Attributes:
+        file_info: The byte at which the block with the file's properties begins.
+        load_on_open: The byte at which the root index begins.
+        index_entries: How many entries the root index has.
+        entries: How many keys the file has.
+        levels: How many levels the index of data blocks has.
+        first_block: The byte at which the first data block begins.
+        last_block: The byte at which the last data block begins.
+        data_bytes: Bytes of all blocks before compression; only for writing.
+    """
 
     file_info: int
     load_on_open: int
@@ -70,11 +81,13 @@ def read_trailer(data: bytes) -> Trailer:
     if length > TRAILER_BYTES - _VERSION.size - at:
         raise ValueError("for its fields do not end within it")
     fields = {number: value for number, value in _fields(data[at : at + length]) if isinstance(value, int)}
+    # The numbers are those of the fields in ``hfile.proto``.
     try:
         required = [fields[number] for number in (1, 2, 5, 7, 8)]
         compression = Compression(fields.get(12, Compression.NONE))
     except KeyError as error:
         raise ValueError(f"for it lacks the field {error}") from None
+    # Field 13 is the key of an encrypted file.
     if 13 in dict(_fields(data[at : at + length])):
         raise ValueError("for the file is encrypted")
     info, load_on_open, index_entries, entries, levels = required
@@ -83,6 +96,7 @@ def read_trailer(data: bytes) -> Trailer:
 
 def write_trailer(trailer: Trailer) -> bytes:
     """Return the last bytes of a file."""
+    # By the numbers of the fields in ``hfile.proto``; 6 is how many blocks of meta data the file has.
     numbers = {
         1: trailer.file_info,
         2: trailer.load_on_open,
@@ -95,8 +109,8 @@ def write_trailer(trailer: Trailer) -> bytes:
         9: trailer.first_block,
         10: trailer.last_block,
     }
-    fields = b"".join(_number(field, value) for field, value in numbers.items())
-    fields += _text(11, _COMPARATOR) + _number(12, trailer.compression)
+    fields = b"".join(_number_field(field, value) for field, value in numbers.items())
+    fields += _bytes_field(11, _COMPARATOR) + _number_field(12, trailer.compression)
     begun = MAGIC + _write_varint(len(fields)) + fields
     return begun + bytes(TRAILER_BYTES - _VERSION.size - len(begun)) + _VERSION.pack(_MAJOR)
 
@@ -112,6 +126,7 @@ def read_file_info(content: bytes) -> dict[bytes, bytes]:
     for _, pair in _fields(content[at : at + length]):
         if isinstance(pair, bytes):
             fields = dict(_fields(pair))
+            # Field 1 of a pair is its key, and field 2 its value.
             key, value = fields.get(1, b""), fields.get(2, b"")
             if not isinstance(key, bytes) or not isinstance(value, bytes):
                 raise ValueError("for an entry of it is a number")
@@ -121,13 +136,13 @@ def read_file_info(content: bytes) -> dict[bytes, bytes]:
 
 def write_file_info(info: Mapping[bytes, bytes]) -> bytes:
     """Return the content of the block in which a file says what it is."""
-    pairs = (_text(1, _text(1, key) + _text(2, info[key])) for key in sorted(info))
+    pairs = (_bytes_field(1, _bytes_field(1, key) + _bytes_field(2, info[key])) for key in sorted(info))
     entries = b"".join(pairs)
     return _PROTO + _write_varint(len(entries)) + entries
 
 
 def read_root_index(content: bytes, count: int) -> list[BlockPlace]:
-    """Return the entries of a root index; ValueError if it is damaged."""
+    """Return the ``count`` entries of a root index, each the place of a block; ValueError if it is damaged."""
     places, at = [], 0
     for _ in range(count):  # O(blocks)
         if len(content) - at < _PLACE.size:
@@ -150,7 +165,7 @@ def write_root_index(places: Sequence[BlockPlace]) -> bytes:
 
 
 def index_key(key: bytes) -> bytes:
-    """Return a row key as an index has it."""
+    """Return a row key as an index has it, with its length in two bytes in front."""
     return len(key).to_bytes(2, "big") + key
 
 
@@ -176,6 +191,7 @@ def read_inner_index(content: bytes) -> list[BlockPlace]:
 
 def _in_order(places: list[BlockPlace]) -> list[BlockPlace]:
     """Return the places; ValueError if the blocks or their keys are out of order."""
+    # `first_keys` returns the orders in which keys ascend, nothing if they ascend in none.
     ascends = all(earlier.end <= later.at for earlier, later in pairwise(places))
     if not ascends or not first_keys([place.key for place in places]):
         raise ValueError("for its entries are out of order")
@@ -248,7 +264,7 @@ def _write_varint(value: int) -> bytes:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message, each a number or bytes."""
+    """Yield the number of each field of a protobuf message, with its value, a number or bytes."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -262,11 +278,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError("for a field of it is of an unknown kind, or does not end within it")
 
 
-def _number(field: int, value: int) -> bytes:
+def _number_field(field: int, value: int) -> bytes:
     """Return a field of a protobuf message that holds a number."""
     return _write_varint(field << 3 | _VARINT) + _write_varint(value)
 
 
-def _text(field: int, value: bytes) -> bytes:
+def _bytes_field(field: int, value: bytes) -> bytes:
     """Return a field of a protobuf message that holds bytes."""
     return _write_varint(field << 3 | _BYTES) + _write_varint(len(value)) + value

@@ -58,6 +58,7 @@ class HFileWriter:
         start = 0
         while start < len(entries):
             end = int(np.searchsorted(places, places[start] + self.block_bytes, side="right")) - 1
+            # An entry that is larger than a block has a block of its own.
             end = max(end, start + 1)
             first_key = entries.keys[start].as_py()  # one value a block
             self._data_block(first_key, data[places[start] : places[end]])
@@ -80,6 +81,7 @@ class HFileWriter:
         count = -(-int(places[-1]) // int(self.block_bytes * _FILLED))
         ends = np.searchsorted(places, np.arange(1, count + 1) * places[-1] // count, side="right") - 1
         start = 0
+        # An entry that is larger than a share of the bytes leaves fewer ends than shares.
         for end in np.unique(ends[ends > 0]).tolist():  # O(blocks)
             self._data_block(entries.keys[start].as_py(), data[places[start] : places[end]])  # one value a block
             start = end
@@ -110,6 +112,7 @@ class HFileWriter:
         """Write the index and the rest of the file's end; the stream stays open."""
         load_on_open = self.size
         self._write(write_block(Magic.ROOT, write_root_index(self._blocks), -1, self.compression))
+        # The index of meta blocks, of which there are none.
         self._write(write_block(Magic.ROOT, b"", -1, self.compression))
         file_info = self.size
         self._write(write_block(Magic.INFO, write_file_info(self._info()), -1, self.compression))

@@ -67,8 +67,9 @@ def infer_zone(table: Table, given_options: Mapping[str, str]) -> dict[str, str]
         return {}
     properties = {**config.properties, **options}
     fitting = [
-        zone for zone in _candidates() if stored.fits(TableConfig({**properties, key.TIME_OUTPUT_ZONE: zone.name}))
+        zone for zone in _zones_to_try() if stored.fits(TableConfig({**properties, key.TIME_OUTPUT_ZONE: zone.name}))
     ]
+    # Several zones may fit the few rows. They will do if they are alike at all times that rows may have.
     moments = _weeks_to_compare(stored, config, options)
     first_local = fitting[0].local(moments) if fitting else moments
     disagreeing = next((zone for zone in fitting[1:] if not np.array_equal(zone.local(moments), first_local)), None)
@@ -95,15 +96,18 @@ def _find_rows(table: Table) -> _StoredRows | None:
     columns = pa.schema([schema.field(name) for name in {root_of(field) for field in table.config.partition_fields}])
     batches, paths = [], []
     for partition in (name for number, name in enumerate(partitions) if number % step < 2):
+        # One file slice of a partition is enough.
         for file_slice in [*view.slices(partition).values()][:1]:
             for _, rows in some_rows(table.storage, file_slice, columns):
-                batches.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
+                batches.append(
+                    rows.take(pa.array(_positions_of_extremes(_time_columns(rows, table.config)), pa.int64()))
+                )
                 paths += [partition] * batches[-1].num_rows
     rows = pa.Table.from_batches(batches, columns).combine_chunks()
     return _StoredRows(rows, pa.array(paths, pa.string()), schema) if rows.num_rows else None
 
 
-def _bounds(times: Iterable[pa.Array]) -> list[int]:
+def _positions_of_extremes(times: Iterable[pa.Array]) -> list[int]:
     """Return the positions of a row with the least and a row with the greatest value of each column of times."""
     positions = set()
     for values in times:
@@ -113,7 +117,7 @@ def _bounds(times: Iterable[pa.Array]) -> list[int]:
     return sorted(positions - {-1})
 
 
-def _times(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
+def _time_columns(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
     """Yield the values of the partition columns of times."""
     for field, kind in zip(config.partition_fields, config.partition_types, strict=True):
         if kind is PartitionType.TIMESTAMP:
@@ -123,13 +127,15 @@ def _times(rows: pa.RecordBatch, config: TableConfig) -> Iterator[pa.Array]:
 def _weeks_to_compare(stored: _StoredRows, config: TableConfig, options: Mapping[str, str]) -> Millis:
     """Return a moment in each week from the earliest row to some years from now."""
     times = TimeOptions({**options, key.TIME_OUTPUT_ZONE: "UTC"}, config.name).partitions()
-    earliest = [times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _times(rows, config)]
+    earliest = [
+        times.instants(values)[0].min() for rows in stored.rows.to_batches() for values in _time_columns(rows, config)
+    ]
     until = dt.datetime(dt.datetime.now(dt.timezone.utc).year + _YEARS_AHEAD, 1, 1, tzinfo=dt.timezone.utc)
     start = np.clip(min(earliest), FIRST_MS, LAST_MS)
     return np.arange(start, max(start, int(until.timestamp()) * 1000) + 7 * DAY, 7 * DAY, dtype=np.int64)
 
 
-def _candidates() -> Iterator[TimeZone]:
+def _zones_to_try() -> Iterator[TimeZone]:
     """Yield UTC, the offsets in whole hours, and the regions; of zones that are alike the first is chosen."""
     yield TimeZone("UTC")
     for hours in range(1, 15):

@@ -51,6 +51,7 @@ def check_readable(pattern: DatePattern) -> None:
     for token in letters:
         if token.letter in _UNREAD:
             raise ValueError(f"pyhudi does not read a {token.what} ({str(token)!r})")
+    # Two letters for the same part of a date may contradict each other in a text.
     by_part: dict[str, Token] = {}
     for token in letters:
         what = "day" if token.what == "day of the year" else token.what
@@ -58,6 +59,7 @@ def check_readable(pattern: DatePattern) -> None:
             raise ValueError(f"{str(by_part[what])!r} and {str(token)!r} both tell the {what}")
         by_part[what] = token
     for token, next_token in zip(pattern.tokens, pattern.tokens[1:], strict=False):
+        # A name ends before what is no letter, and an offset before what is no digit and no separator of its own.
         runs_on = token.is_name and (next_token.is_name or next_token.text[:1].isalpha())
         if runs_on or (token.letter == "Z" and (next_token.is_number or next_token.text[:1] in {":", ".", ","})):
             raise ValueError(f"nothing tells where {str(token)!r} ends")
@@ -70,8 +72,8 @@ def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
     for position, token in enumerate(pattern.tokens):
         if token.letter:
             part = pc.fill_null(matches.field(f"f{position}"), "")
-            fields[token.what] = (token, _values(token, part))
-    local, valid = _local(fields, len(texts))
+            fields[token.what] = (token, _numbers_of(token, part))
+    local, valid = _local_times(fields, len(texts))
     offset = fields["zone offset"][1] if "zone offset" in fields else np.zeros(len(texts), np.int64)
     matched = np.asarray(matches.is_valid()) & (np.abs(offset) < DAY)
     return ReadTimes(local, offset, matched, matched & valid)
@@ -85,13 +87,15 @@ def _expression(pattern: DatePattern) -> str:
     parts = []
     for position, (token, next_token) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
         if token.letter:
-            parts.append(f"(?P<f{position}>{_part(token, joined=next_token is not None and next_token.is_number)})")
+            parts.append(
+                f"(?P<f{position}>{_token_expression(token, joined=next_token is not None and next_token.is_number)})"
+            )
         else:
             parts.append(f"(?i:{''.join(map(_escaped, token.text))})")
     return f"^{''.join(parts)}$"
 
 
-def _part(token: Token, *, joined: bool) -> str:
+def _token_expression(token: Token, *, joined: bool) -> str:
     """Return the regular expression for one token; a ``joined`` number is right in front of another number."""
     if token.letter == "Z":
         return _OFFSET
@@ -116,8 +120,11 @@ def _names(token: Token) -> list[str]:
     return [*full, *(name[:TEXT_FROM] for name in full)]
 
 
-def _values(token: Token, parts: pa.StringArray) -> Millis:
-    """Return the numbers that the parts mean; months count from 1, days of the week and halves from 0."""
+def _numbers_of(token: Token, parts: pa.StringArray) -> Millis:
+    """Return the numbers that the parts of texts mean, those that ``token`` matched; "" means 0.
+
+    Months count from 1, days of the week and halves of the day from 0.
+    """
     if token.letter == "Z":
         return _offsets(parts)
     if token.is_name:
@@ -126,6 +133,7 @@ def _values(token: Token, parts: pa.StringArray) -> Millis:
         positions = _integers(pc.fill_null(pc.index_in(pc.utf8_lower(parts), pa.array(names)), 0))
         return positions % count + (token.letter == "M")
     if token.letter == "S":
+        # A fraction of a second: what is below a millisecond is cut off.
         return _integers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts, 3, "0"), 0, 3))
     numbers = _integers(pc.if_else(pc.equal(parts, ""), "0", pc.utf8_ltrim(parts, "+")))
     if token.letter in YEARS and token.length == len("yy"):
@@ -142,6 +150,7 @@ def _in_this_time(years: Millis) -> Millis:
 
 def _offsets(parts: pa.StringArray) -> Millis:
     """Return offsets as milliseconds; a whole day for an invalid offset."""
+    # Two digits each for hours, minutes and seconds, and three for milliseconds.
     digits = pc.utf8_rpad(pc.replace_substring_regex(parts, "[^0-9]", ""), 9, "0")
     total = np.zeros(len(parts), np.int64)
     fits = np.ones(len(parts), np.bool_)
@@ -156,11 +165,15 @@ def _integers(numbers: pa.Array) -> Millis:
     return np.asarray(numbers.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
-def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
-    """Return local times in milliseconds made of the parts of ``count`` texts, and which of them are valid."""
+def _local_times(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
+    """Return local times in milliseconds made of the parts of ``count`` texts, and which of them are valid.
+
+    ``fields`` has, by what a token tells, the token and its number in each text.
+    """
     valid = np.ones(count, np.bool_)
 
     def number(what: str, default: int, least: int, most: int) -> Millis:
+        """Return the numbers of a part within its bounds, or the default; texts with others become invalid."""
         values = fields[what][1] if what in fields else np.full(count, default, np.int64)
         np.logical_and(valid, (values >= least) & (values <= most), out=valid)
         return np.clip(values, least, most)
@@ -179,8 +192,10 @@ def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Mill
         # The day moves within its week, from Monday on; 1970 began on a Thursday.
         days = days - (days + 3) % 7 + number("day of the week", 0, 0, 6)
     letter = fields["hour"][0].letter if "hour" in fields else "H"
+    # The letters h and K count the hours of half a day, h and k from 1 on.
     hour = number("hour", _HOURS[letter][0], *_HOURS[letter]) % (12 if letter in "hK" else 24)
     if "half of the day" in fields:
+        # An hour of the whole day counts as one of the half that the text names.
         hour = hour % 12 + 12 * number("half of the day", 0, 0, 1)
     minutes = hour * 60 + number("minute", 0, 0, 59)
     local = days * DAY + minutes * 60_000 + number("second", 0, 0, 59) * 1000 + number("fraction", 0, 0, 999)

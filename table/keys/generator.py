@@ -85,6 +85,7 @@ class KeyGenerator:
                     column.check_stored_type(stored.type)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the record key of every row; raises as `composed`."""
         return self.composed(batch)[0]
 
     def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
@@ -122,6 +123,7 @@ class KeyGenerator:
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary."""
+        # The code of a row is the position of its path among `paths`.
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
         for position, field in enumerate(self._partitions):
@@ -136,7 +138,10 @@ class KeyGenerator:
         return _dictionary(codes, paths)
 
     def _segments(self, values: pa.Array, column: KeyColumn) -> tuple[Codes, list[str]]:
-        """Return for each row which part of the path a column makes, and the distinct parts."""
+        """Return the parts of paths that a column makes, and for each row the position of its part among them.
+
+        The positions come first; two values may make the same part.
+        """
         field = column.field
         if self._partitions[field] is PartitionType.TIMESTAMP:
             column.check_text(values)
@@ -218,6 +223,7 @@ def _check_fields(
 
 
 def _is_blank(text: pa.StringArray) -> pa.BooleanArray:
+    """Return which texts are null or empty."""
     return pc.fill_null(pc.equal(text, ""), True)
 
 
@@ -230,7 +236,10 @@ def _without_blanks(text: pa.StringArray) -> pa.StringArray:
 
 
 def _dictionary(codes: Codes, paths: list[str]) -> pa.DictionaryArray:
-    """Return the paths of all rows; values with the same folder (null, "" and Hive's default) share one entry."""
+    """Return the path of each row by its code, which is a position in ``paths``.
+
+    Values with the same folder (null, "" and Hive's default) share one entry of the dictionary.
+    """
     unique = {path: position for position, path in enumerate(dict.fromkeys(paths))}
     if len(unique) < len(paths):
         codes = np.array([unique[path] for path in paths], dtype=np.int64)[codes]

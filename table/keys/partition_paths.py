@@ -40,11 +40,12 @@ def check_safe(value: str | None, field: str, config: TableConfig) -> None:
     """Raise PartitionValueError if a value's folder leaves the table, is Hudi's own, or unreadable to Hudi."""
     segment = format_segment(value, field, config)
     leading = field == config.partition_fields[0]
-    reason = _danger(segment, leading)
+    reason = _why_not_safe(segment, leading)
     if reason is None:
         return
     cure = "Change the value."
-    if not config.url_encode and _danger(_with_field_name(escape(value or ""), field, config), leading) is None:
+    # Would escaping make the value safe?
+    if not config.url_encode and _why_not_safe(_with_field_name(escape(value or ""), field, config), leading) is None:
         cure = "Change the value, or make the table with hoodie.datasource.write.partitionpath.urlencode=true."
     raise PartitionValueError(
         f"The value {value!r} of partition column {field!r} would make the folder {segment!r}: {reason}.", cure
@@ -53,7 +54,7 @@ def check_safe(value: str | None, field: str, config: TableConfig) -> None:
 
 def check_safe_path(path: str, table: str) -> None:
     """Raise PartitionValueError for a path, relative to the table's root, that `check_safe` would refuse."""
-    reason = _danger(path, leading=True) if path else None
+    reason = _why_not_safe(path, leading=True) if path else None
     if reason is not None:
         raise PartitionValueError(
             f"Rows for the table {table} would make the partition {path!r}: {reason}.",
@@ -66,10 +67,10 @@ def _with_field_name(text: str, field: str, config: TableConfig) -> str:
     return f"{field}={text}" if config.hive_style else text
 
 
-def _danger(segment: str, leading: bool) -> str | None:
-    """Return why a partition must not have this path, as a clause for an error; None if it may.
+def _why_not_safe(segment: str, leading: bool) -> str | None:
+    """Return why a partition's path must not have this part, as a clause for an error; None if it may.
 
-    ``leading`` says that the path begins with it.
+    ``leading`` says that the path begins with the part.
     """
     folders = segment.split("/")
     if "" in folders:
@@ -101,8 +102,9 @@ def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None
     except (UnsupportedTableError, TableConfigError):
         return None
     if config.flag(key.SLASH_DATES):
+        # A date has slashes in the path, and so spans three folders.
         return None
-    parts = _split(path, config)
+    parts = _parts_of_path(path, config)
     if parts is None:
         return None
     values: dict[str, str | None] = {}
@@ -116,9 +118,10 @@ def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None
     return values
 
 
-def _split(path: str, config: TableConfig) -> list[str] | None:
+def _parts_of_path(path: str, config: TableConfig) -> list[str] | None:
     """Return the part of each partition column; None if slashes inside values make them uncertain."""
     kinds = config.partition_types
+    # All slashes are inside the value of a single column.
     if len(kinds) == 1:
         return [path]
     folders = path.split("/")

@@ -100,7 +100,7 @@ class TimePartitions:
         )
 
     def paths(self, column: pa.Array, field: str) -> pa.DictionaryArray:
-        """Return the path's part for every value, each text once in the dictionary.
+        """Return the path's part for every value, each text once in the dictionary; ``field`` is the column's name.
 
         As in Apache Hudi, a null counts as the first millisecond, or the first unit, of 1970.
         """
@@ -108,6 +108,7 @@ class TimePartitions:
         valid &= (local >= FIRST_MS) & (local <= LAST_MS)
         if not valid.all():
             raise self._no_time(column[int(np.argmin(valid))].as_py(), field)  # one value, for the error
+        # Times that differ by less than the pattern tells, such as those of one day, have the same text.
         step = self.output.precision
         times, codes = np.unique(local // step * step, return_inverse=True)
         path_texts = pa.array(self.output.write(times.tolist()), pa.string())  # O(distinct paths)
@@ -124,6 +125,7 @@ class TimePartitions:
         factor = _UNITS[self.unit]
         most_size = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
         size = np.abs(np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), 1)))
+        # What is greater is no time of the years 1 to 9999, and its milliseconds might overflow.
         valid = size <= most_size
         # A null counts as the first unit of 1970, as in Apache Hudi.
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
@@ -145,13 +147,13 @@ class TimePartitions:
         texts = pc.fill_null(encoded.dictionary, self._text_of_null())
         local = np.zeros(len(texts), np.int64)
         valid = np.zeros(len(texts), np.bool_)
-        waiting = np.arange(len(texts))
+        unmatched = np.arange(len(texts))
         for pattern in self.formats:
-            times = read_times(pattern, texts.take(pa.array(waiting)))
+            times = read_times(pattern, texts.take(pa.array(unmatched)))
             path_times, exists = self._path_times(times.local, times.offset, tells_offset=pattern.tells_offset)
-            local[waiting] = path_times
-            valid[waiting] = times.valid & exists
-            waiting = waiting[~times.matched]
+            local[unmatched] = path_times
+            valid[unmatched] = times.valid & exists
+            unmatched = unmatched[~times.matched]
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return local[codes], valid[codes]
 
@@ -167,6 +169,7 @@ class TimePartitions:
         if tells_offset:
             return zone.local(local - offset), valid
         if self.input_zone is None:
+            # `TimeOptions.missing` asks for an input zone beside an output zone.
             raise ValueError("the zone of the texts is not known")
         instants, valid = self.input_zone.instants(local)
         return zone.local(instants), valid
@@ -234,6 +237,7 @@ class TimeOptions:
             return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
         if not properties.get(key.TIME_INPUT_FORMAT):
             return [*absent, key.TIME_INPUT_FORMAT]
+        # Without an output zone a path shows the local time of its text, whose zone then does not matter.
         tell_offset = all(pattern.tells_offset for pattern in self._formats())
         if has_zone[key.TIME_OUTPUT_ZONE] and not has_zone[key.TIME_INPUT_ZONE] and not tell_offset:
             absent.append(key.TIME_INPUT_ZONE)

@@ -38,7 +38,7 @@ class TimeZone:
     name: str
 
     def __post_init__(self) -> None:
-        if _fixed(self.name) is None:
+        if _fixed_offset(self.name) is None:
             # Raises ValueError for an unknown zone.
             _region(self.name)
 
@@ -48,26 +48,28 @@ class TimeZone:
 
     def instants(self, local: Millis) -> tuple[Millis, Mask]:
         """Return the instants of local times, and which local times exist; a time that occurs twice is the earlier."""
+        # A day before and a day after have the offsets on both sides of a change nearby: changes are weeks apart.
         earlier, later = local - self._offsets(local - DAY), local - self._offsets(local + DAY)
         is_earlier = earlier + self._offsets(earlier) == local
         return np.where(is_earlier, earlier, later), is_earlier | (later + self._offsets(later) == local)
 
     def _offsets(self, instants: Millis) -> Millis:
         """Return the zone's offset from UTC at each instant, in milliseconds."""
-        fixed = _fixed(self.name)
+        fixed = _fixed_offset(self.name)
         if fixed is not None:
             return np.full(len(instants), fixed, np.int64)
         clipped = np.clip(instants, FIRST_MS, LAST_MS)
         years = np.unique(clipped.astype("M8[ms]").astype("M8[Y]").astype(np.int64) + 1970)
         changes = np.array([change for year in years.tolist() for change in _changes(self.name, year)], np.int64)
         if not len(changes):
+            # There are no instants.
             return np.zeros(0, np.int64)
         moments, offsets = changes[:, 0], changes[:, 1]
         in_force: Millis = offsets[np.searchsorted(moments, clipped, side="right") - 1]
         return in_force
 
 
-def _fixed(name: str) -> int | None:
+def _fixed_offset(name: str) -> int | None:
     """Return the offset of a zone without a region, in milliseconds; None for a region."""
     if name in {"UTC", "GMT"}:
         return 0
@@ -98,6 +100,7 @@ def _changes(name: str, year: int) -> list[tuple[int, int]]:
     zone = _region(name)
 
     def offset(second_since_epoch: int) -> int:
+        """Return the zone's offset from UTC at a second since 1970, in milliseconds."""
         moment = (_EPOCH + dt.timedelta(seconds=second_since_epoch)).replace(tzinfo=dt.timezone.utc)
         try:
             difference = moment.astimezone(zone).utcoffset()
@@ -112,6 +115,7 @@ def _changes(name: str, year: int) -> list[tuple[int, int]]:
         stop = min(start + _STEP_S, end)
         target = offset(stop)
         if target != changes[-1][1]:
+            # Search the second of the change by halves.
             low, high = start, stop
             while high - low > 1:
                 middle = (low + high) // 2

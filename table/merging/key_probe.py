@@ -84,6 +84,7 @@ class _HashedKeys:
         likely = likely[np.argsort(hashes[likely])]
         hashes = hashes[likely]
         slots = np.searchsorted(self.hashes, hashes)
+        # Keys that share a hash lie side by side in the table.
         for step in range(self.longest_run):
             slot = np.minimum(slots + step, len(self.hashes) - 1)
             alike = (self.hashes[slot] == hashes) & (positions[likely] < 0)

@@ -163,17 +163,19 @@ class Encounter:
                     for batch in of_base:
                         yield Met(batch, arrived=False)
                 else:
-                    yield from self._part(incoming, of_base)
+                    yield from self._merged_part(incoming, of_base)
 
-    def _part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+    def _merged_part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
         """Yield one part's base rows that stay, then its rows that arrive, merged in the way that the rules ask for."""
+        # The keys of all incoming rows, before a join leaves one row of each.
         given_keys = incoming.deciding.column(RECORD_KEY)
         if self.join is not None and self.rules.fold:
             incoming = _Incoming.of([self.join(concat(list(incoming.batches())))], self.spec.deciding)
         if self.lay is not None:
             if self.rules.of_stored:
+                # Each key must have as many incoming rows as stored rows, of which they were made.
                 base = self._counted(base, StoredCopies.of_keys(pc.unique(given_keys), given_keys))
-            yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
+            yield from self._overlaid(self.lay(concat(list(incoming.batches()))), base)
             return
         merger: Merger | Inserter
         if self.rules.meeting is RowMeeting.MERGE:
@@ -193,7 +195,7 @@ class Encounter:
             yield batch
         copies.check(self.where)
 
-    def _laid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+    def _overlaid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
         """Yield the base rows that stay, with the values of partial rows laid over them, then the rows of new keys.
 
         Raises for a new key if only known keys may be updated.
@@ -210,9 +212,13 @@ class Encounter:
     def _parts(
         self, rows: Rows, whole_base: Iterator[pa.RecordBatch]
     ) -> Generator[tuple[_Incoming | None, Iterator[pa.RecordBatch]]]:
-        """Yield parts of the incoming rows that fit into memory, or None, with the base rows that may have the keys."""
+        """Yield parts of the incoming rows that fit into memory, each with the base rows that may have its keys.
+
+        None stands for a part without incoming rows.
+        """
         deciding = self.spec.deciding
         adds = self.rules.meeting is RowMeeting.ADD
+        # Added rows are compared with no base row.
         if adds:
             yield None, whole_base
         if adds and not self.rules.fold:
@@ -220,15 +226,16 @@ class Encounter:
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base
-        # A join or an overlay needs all columns of the rows in memory.
+        # A join or an overlay needs all columns of the rows in memory, and makes other rows of them.
         needs_all_columns = self.lay is not None or self.join is not None
         in_memory = rows.within(self.memory // 2 if needs_all_columns else self.memory)
         if in_memory is not None:
             yield _Incoming.of(in_memory, deciding) if in_memory else None, base
             return
-        judges = None if needs_all_columns else within(rows.batches(deciding), self.memory, self._cost)
-        if judges is not None:
-            yield _Incoming(joined(judges), rows.batches), base
+        # If the deciding columns alone fit, the whole rows are read again once it is known which of them arrive.
+        deciding_batches = None if needs_all_columns else within(rows.batches(deciding), self.memory, self._bytes_taken)
+        if deciding_batches is not None:
+            yield _Incoming(joined(deciding_batches), rows.batches), base
             return
         # Parts of half the memory, because parts differ in size and the previous part may still be in memory.
         parts = math.ceil((4 if needs_all_columns else 2) * rows.nbytes / self.memory)
@@ -237,8 +244,8 @@ class Encounter:
                 batches = list(incoming.part(part))
                 yield _Incoming.of(batches, deciding) if batches else None, of_base.part(part)
 
-    def _cost(self, deciding: pa.RecordBatch) -> int:
-        """Return what a batch of deciding columns counts against the memory."""
+    def _bytes_taken(self, deciding: pa.RecordBatch) -> int:
+        """Return how many bytes of the memory a batch of deciding columns takes while its rows are merged."""
         nbytes: int = _DECIDING_SHARE * deciding.nbytes + self.row_bytes * deciding.num_rows
         return nbytes
 
@@ -284,11 +291,11 @@ class _Incoming:
 
     @classmethod
     def of(cls, batches: list[pa.RecordBatch], deciding: list[str]) -> _Incoming:
-        """Return rows that are in memory."""
+        """Return rows that are in memory; ``deciding`` names the columns that decide which rows win."""
         return cls(concat([batch.select(deciding) for batch in batches]), lambda: batches)
 
     def arriving_rows(self, arrives: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows, whole."""
+        """Yield the rows that ``arrives`` marks, with all columns; it has an entry for each row of all batches."""
         start = 0
         for batch in self.batches():
             of_batch = arrives[start : start + batch.num_rows]

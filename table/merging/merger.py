@@ -100,6 +100,7 @@ def hidden_bases(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> 
     if unordered is None or not unordered.any():
         return None
     hidden: Mask = unordered[winners]
+    # Such a delete that lost to a later row hides the base rows of its key, too.
     outlived = unordered.copy()
     outlived[winners] = False
     if outlived.any():
@@ -115,7 +116,8 @@ class Merger:
     A base may hold a key several times, because inserts add rows without a lookup. An incoming row then replaces every
     base row of its key that it beats, and does not arrive if any of them beats it. A delete without an ordering
     value among the incoming rows takes all base rows of its key away, and the row that comes after it counts anew.
-    ``given`` has the keys of the incoming rows before they were joined, if they were.
+    ``base_columns`` are the columns of base rows to yield, None for all; ``where`` names the file group in errors.
+    ``given_keys`` has the keys of the incoming rows before those of each key were joined, None if they were not.
     """
 
     def __init__(

@@ -79,6 +79,7 @@ class Overlay:
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
             self._outdone[states[stays]] = True
+            # A delete, or a row with all columns, takes the place of the base rows that it beats.
             takes = self._deleted[states] | self._complete[states]
             # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
             removed = (takes & ~stays) | self._hidden[states]
@@ -154,7 +155,10 @@ class Overlay:
 
 
 def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
-    """Return one row for each key, with all values that its rows give; a delete if the key is gone."""
+    """Return one row for each key, with all values that its rows give; a delete if the key is gone.
+
+    ``given`` tells which rows give a column.
+    """
     chains = _Chains.of(spec, rows)
     columns = []
     for name in rows.schema.names:
@@ -206,6 +210,7 @@ class _Chains:
         nothing = np.zeros(len(code), dtype=np.bool_)
         unordered, yields = spec.unordered(rows, deleted), spec.yielding(rows)
         resets = nothing if unordered is None else unordered[position]
+        # These deletes change nothing, as a delete without an ordering value came before them.
         passed = nothing if yields is None else yielding(code, resets, yields[position])
         top = _on_top(begins, resets, passed, joint_ranks(spec.ordering(rows), len(code))[position])
         places = np.arange(len(code))
@@ -244,7 +249,12 @@ class _Chains:
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:
-    """Return which rows, sorted by key, have no greater rank of their key before them since its last reset."""
+    """Return which rows, sorted by key, have no greater rank of their key before them since its last reset.
+
+    ``begins`` marks the first row of each key, ``resets`` the deletes without an ordering value, and ``passed`` the
+    rows that change nothing, which are never on top. ``rank`` is the place of each row's ordering value among all
+    values.
+    """
     counts = np.where(resets | passed, 0, rank + 1)
     # Lift each stretch above all stretches before it, so that a single running maximum serves for all.
     stretch = np.cumsum(begins | resets) * (int(counts.max(initial=0)) + 1)

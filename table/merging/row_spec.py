@@ -111,6 +111,7 @@ class RowSpec:
             for values in ordering:
                 absent |= mask(values.is_null())
         elif not self._takes_zero:
+            # Values of their own are not null, and none stands for a missing value.
             return None
         if self._takes_zero:
             absent |= mask(pc.equal(ordering[0], 0))
@@ -119,8 +120,11 @@ class RowSpec:
     @property
     def may_reset(self) -> bool:
         """Whether deletes without an ordering value may be among rows that have a value."""
-        tells = self.deletes or len(self.judges) > len(self.ordering_fields)
-        return bool(self.ordering_fields) and tells and (self.order is not DeleteOrder.OWN or self._takes_zero)
+        # Judging columns besides the ordering fields are a flag or a marker of deletes.
+        may_have_deletes = self.deletes or len(self.judges) > len(self.ordering_fields)
+        return (
+            bool(self.ordering_fields) and may_have_deletes and (self.order is not DeleteOrder.OWN or self._takes_zero)
+        )
 
     @property
     def _takes_zero(self) -> bool:

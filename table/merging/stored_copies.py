@@ -24,7 +24,7 @@ class StoredCopies:
 
     @classmethod
     def of_keys(cls, keys: pa.Array, incoming: pa.Array) -> StoredCopies:
-        """Return the counts for unique keys, none missing, of the keys of incoming rows."""
+        """Return the counts for unique ``keys``, which are all keys of the ``incoming`` rows, some maybe repeated."""
         if len(keys) == len(incoming):
             return cls(keys, np.ones(len(keys), np.int64))
         return cls(keys, np.bincount(KeyProbe(keys).find(incoming), minlength=len(keys)))
@@ -57,7 +57,11 @@ class StoredCopies:
 
 
 def only_some(key: str, stored: int, given: int, where: str) -> DuplicateKeyError:
-    """Return the error of a write that was made of some stored rows of a key and not of all."""
+    """Return the error of a write that was made of some stored rows of a key and not of all.
+
+    ``stored`` and ``given`` are the numbers of the key's rows in the table and in the write; ``where`` names the file
+    group, or the table.
+    """
     return DuplicateKeyError(
         f"The record key {key!r} has {stored} rows in {where}, as inserts without a lookup leave them, and a condition "
         f"or clause of this write holds for {given} of them. A write changes all rows of a key or none.",

@@ -55,6 +55,7 @@ def base_wins(base: Ordering, incoming: Ordering) -> Mask:
     tied = np.ones(len(base[0]), dtype=np.bool_)
     for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):
         greater, equal = mask(pc.greater(ours, theirs)), mask(pc.equal(ours, theirs))
+        # A null in `ours` alone makes both comparisons null, which count as false.
         if theirs.null_count:
             absent = mask(theirs.is_null())
             greater |= absent & mask(ours.is_valid())
@@ -79,9 +80,9 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
 def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
-    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows.
+    """Return the position of each key's greatest row, the last rank most significant; the later of equal rows.
 
-    ``resets`` and ``yields`` are as of `fold`.
+    ``code`` has the number of each row's key (`key_codes`); ``resets`` and ``yields`` are as of `fold`.
     """
     sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
@@ -92,9 +93,10 @@ def _last_of_each(
 
 
 def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
-    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset.
+    """Return a list with one array, which sorts the rows of a key by the last reset at or above them.
 
-    Without a reset there are none.
+    Rows that yield come before their reset. The list is empty without a reset. ``code`` has the number of each row's
+    key (`key_codes`); ``resets`` and ``yields`` are as of `fold`.
     """
     if resets is None or not resets.any():
         return []
@@ -110,7 +112,10 @@ def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[P
 
 
 def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
-    """Return which rows, sorted by key, are below a reset of their key with only yielding rows between."""
+    """Return which rows of ``yields``, sorted by key, are below a reset of their key with only such rows between.
+
+    ``code`` has the number of each row's key (`key_codes`).
+    """
     rows = np.arange(len(code))
     begins = np.append(True, code[1:] != code[:-1])
     begin = np.maximum.accumulate(np.where(begins, rows, 0))
@@ -161,5 +166,6 @@ def _ranks(ordering: pa.Array) -> Positions:
     if pa.types.is_integer(ordering.type) and not ordering.null_count:
         return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     ranks = pc.rank(ordering, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+    # The least of dense ranks is 1.
     ranks[mask(ordering.is_null())] = 0
     return ranks  # type: ignore[no-any-return]

@@ -57,9 +57,10 @@ def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.S
 
 
 def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Mask, mixed: Mask) -> pa.Array:
-    """Return which row has the extreme bound of each owner, null if no row has a bound.
+    """Return which record has the least or the greatest bound of each key, null if no record has a bound.
 
-    Owners with bounds of two types become ``mixed``.
+    ``name`` is the field of the bounds. ``owners`` has the position of each record's key among the keys, and
+    ``counting`` says which records count. Keys with bounds of two types are marked in ``mixed``.
     """
     first_rows = np.full(len(mixed), -1, dtype=np.int64)
     wrapped = records.field(name)
@@ -91,13 +92,16 @@ def comparable(values: pa.Array) -> pa.Array:
 
 
 def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:
-    """Return values of one type in the order of which bounds are."""
+    """Return bounds, which have one wrapper in common, as values that Arrow orders as they are ordered.
+
+    ``rows`` are the positions of their ``records``, which say whether bytes are decimals.
+    """
     values = comparable(values)
     if wrapper != "Bytes" or not len(values) or _KIND not in [field.name for field in children(records.type)]:
         return values
     type_ordinals = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
     is_decimal = pc.fill_null(pc.equal(type_ordinals, _DECIMAL), False).to_numpy(zero_copy_only=False)
-    # No column has both, so that each needs an order among its own kind alone.
+    # No column has decimals and other bytes, so that each needs an order among its own kind alone.
     ranks = np.zeros(len(values), dtype=np.int64)
     for chosen, kind in ((is_decimal, _WHOLE), (~is_decimal, None)):
         of_kind = values.filter(pa.array(chosen))

@@ -68,12 +68,12 @@ class NamedFiles:
 
     @cached_property
     def places(self) -> pa.StringArray:
-        """What the keys of a column's bounds end with."""
+        """The ends of the keys of the files' bounds, as `places_of` returns them."""
         return places_of(self.partitions, self.names)
 
 
 def places_of(partitions: pa.StringArray, names: pa.StringArray) -> pa.StringArray:
-    """Return what the keys of bounds of files say after the column."""
+    """Return the ends of the keys of files' bounds: the hashes of partition and file, which follow the column's."""
     pairs = zip(partitions.to_pylist(), names.to_pylist(), strict=True)  # O(files)
     return pa.array([hash_of_partition(path) + hash_of_file(name) for path, name in pairs], pa.string())
 
@@ -98,9 +98,10 @@ class BoundsOfColumn:
 
     @classmethod
     def of(cls, column: pa.Field, stated: Sequence[ColumnBounds]) -> BoundsOfColumn:
-        """Return the bounds of a column of a canonical type, as writers of files state them."""
+        """Return the bounds of a column of a canonical type; ``stated`` has those that a writer gave for each file."""
         least = _bounds_in_type([bounds.least for bounds in stated], column.type)  # O(files)
         greatest = _bounds_in_type([bounds.greatest for bounds in stated], column.type)
+        # What `ColumnBounds` has behind the column and its two bounds.
         nulls, sizes, uncompressed = (
             np.array([bounds[at] for bounds in stated], dtype=np.int64) for at in range(3, len(ColumnBounds._fields))
         )
@@ -191,7 +192,10 @@ def by_partition(files: NamedFiles, bounds: BoundsOfColumn) -> tuple[NamedFiles,
 
 
 def _extreme(values: pa.Array, owners: Any, direction: str, count: int) -> pa.Array:
-    """Return the first value of each owner, a partition by its number, in a sort direction; null if it has no value."""
+    """Return the least value of each partition (``ascending``) or the greatest (``descending``); null if it has none.
+
+    ``owners`` has the number of each value's partition, below ``count``.
+    """
     table = pa.table({"owner": owners, "value": comparable(values)})
     order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
     first_rows = np.full(count, -1, dtype=np.int64)

@@ -149,7 +149,12 @@ def _records(
     typed: bool,
     tight: bool = False,
 ) -> Records:
-    """Return the record of each column in each file or partition, columns of one type beside each other."""
+    """Return the record of each column in each file or partition, columns of one type beside each other.
+
+    ``kind`` is the type of the records, such as `BOUNDS_OF_FILE`. ``names``, ``key_ends`` and ``rows`` have an entry
+    for each file or partition: its name, what follows the column in its keys, and how many rows it has. The other
+    arguments are as of `partition_bounds_records`.
+    """
     bounds = sorted(bounds, key=lambda each: str(each.least.type))
     count, columns = len(names), pa.array([each.column for each in bounds], pa.string())
     of_column = pa.array(np.repeat(np.arange(len(bounds)), count))
@@ -169,16 +174,18 @@ def _records(
     if tight:
         fields["isTightBound"] = EncodedField(repeated(_TRUE, len(at)))
     if typed:
-        types = ((_type_of(group[0].least.type, typed=True)[1], count * len(group)) for group in by_type)
-        fields["valueType"] = StackedFields(tuple((EncodedField(repeated(told, many)), many) for told, many in types))
+        types = ((_wrapper_and_value_type(group[0].least.type, typed=True)[1], count * len(group)) for group in by_type)
+        fields["valueType"] = StackedFields(
+            tuple((EncodedField(repeated(value_type, many)), many) for value_type, many in types)
+        )
     keys = pc.binary_join_element_wise(hashes.take(of_column), key_ends.take(at), "")
     return Records(keys, encoded(schema, kind, {"ColumnStatsMetadata": fields}, len(at)))
 
 
-def _type_of(kind: pa.DataType, *, typed: bool) -> tuple[str, bytes]:
+def _wrapper_and_value_type(kind: pa.DataType, *, typed: bool) -> tuple[str, bytes]:
     """Return the wrapper of values of a type, and the encoded ``valueType`` of their records.
 
-    Empty if the index is not typed.
+    The ``valueType`` is empty if the index is not typed, as its records have none.
     """
     parameters = ""
     if pa.types.is_decimal(kind):
@@ -200,7 +207,7 @@ def _wrapped_bounds(by_type: Sequence[Sequence[pa.Array]], *, typed: bool) -> St
     parts = []
     for of_type in by_type:
         values = pa.concat_arrays(of_type)
-        wrapper, _ = _type_of(values.type, typed=typed)
+        wrapper, _ = _wrapper_and_value_type(values.type, typed=typed)
         valid, present = values.is_valid().to_numpy(zero_copy_only=False), values.drop_null()
         if pa.types.is_decimal(present.type) and not typed:
             present = present.cast(_UNTYPED_DECIMAL)

@@ -68,16 +68,22 @@ class ColumnSpans:
 
 
 def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
-    """Return what records of bounds, as a metadata table has them, prove of a column of a canonical type."""
+    """Return what records of bounds, as a metadata table has them, prove of a column of a canonical type.
+
+    For the reasons why some bounds of base files prove nothing see the beginning of this module.
+    """
     types, counts = pa.types, _Counts.of(records)
     least, greatest = _bounds(records, kind)
+    # These bounds prove nothing: of values whose bounds Parquet omits, Apache Hudi says that they are all null.
     doubtful = ~counts.live | (counts.all_null & counts.of_base)
     if types.is_string(kind):
         # A column of fewer bytes has no text whose bounds are omitted.
         is_small = (counts.bytes >= 0) & (counts.bytes < _OMITTED_BYTES // 2)
         doubtful |= counts.of_base & (counts.nulls != 0) & ~is_small
     if types.is_floating(kind):
+        # If there is NaN, Apache Hudi takes zero for a bound.
         doubtful |= counts.of_base & ~_exclude_zero(least, greatest)
+    # These types then get zero for both bounds, so that a record without bounds has nulls alone.
     has_zeroes = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind)
     only_nulls = counts.live & counts.all_null & (~counts.of_base | has_zeroes)
     if only_nulls.any():
@@ -262,6 +268,7 @@ def _uncut_texts(bounds: pa.Array) -> pa.Array:
     cut = pa.array(np.zeros(len(bounds), np.bool_))
     for lengths in (pc.utf8_length(bounds), pc.binary_length(bounds)):
         counted = pc.fill_null(lengths, 0).to_numpy()
+        # The powers of two from 64 on.
         cut = pc.or_(cut, pa.array((counted >= _LONG_TEXT) & ((counted & (counted - 1)) == 0)))
     # As of footers, an empty text may stand for no bound.
     return pc.if_else(pc.or_(cut, pc.fill_null(pc.equal(bounds, ""), False)), None, bounds)
@@ -275,6 +282,7 @@ def _bounds_of_times(stated: _StatedBounds, kind: pa.DataType) -> tuple[pa.Array
     zoned = kind.tz is not None
     bounds = _times_without_unit(stated)
     if zoned:
+        # In records that state no type this wrapper has microseconds in UTC.
         older_bounds = (
             stated.bounds_wrapped_as(bound, "TimestampMicros", (_UNSTATED,)) for bound in (_LEAST, _GREATEST)
         )

@@ -48,31 +48,34 @@ def encoded_again(records: pa.StructArray, schema: str) -> pa.BinaryArray:
             fields.append(repeated(_EMPTY_KEY, count))
         else:
             array = records.field(name) if name in columns and not name.startswith(META) else None
-            fields.append(_column(avro, array, count))
+            fields.append(_encoded_column(avro, array, count))
     return binary_array(side_by_side(fields))
 
 
-def _column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
-    """Return the values of one field in Avro's encoding.
+def _encoded_column(avro: Any, array: pa.Array | None, count: int) -> Encoded:
+    """Return the values of one field, of the type ``avro``, in Avro's encoding.
 
-    If the records lack the field (``array`` is None), null or a default.
+    If the records lack the field (``array`` is None), each of the ``count`` values is null or a default.
     """
     if not isinstance(avro, list):
-        return _default(avro, count) if array is None else _values(avro, array)
+        return _encoded_default(avro, count) if array is None else _encoded_values(avro, array)
     if array is None:
         return repeated(_avro_number(avro.index("null")), count)
     if len(types_in(avro)) > 1:
-        return _wrapped_column(avro, array)
+        return _encoded_wrappers(avro, array)
     chosen = types_in(avro)[0]
     if "null" not in avro:
-        return _values(chosen, array)
+        return _encoded_values(chosen, array)
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     branches = numbers(np.where(valid, avro.index(chosen), avro.index("null")))
-    return side_by_side([branches, spread(_values(chosen, array.filter(array.is_valid())), valid)])
+    return side_by_side([branches, spread(_encoded_values(chosen, array.filter(array.is_valid())), valid)])
 
 
-def _wrapped_column(avro: list[Any], array: pa.StructArray) -> Encoded:
-    """Return values of one of several types, each of which a record wraps; the array has a field for each type."""
+def _encoded_wrappers(avro: list[Any], array: pa.StructArray) -> Encoded:
+    """Return the bounds of one field, each in the wrapper of its type; the array has a field for each wrapper.
+
+    ``avro`` is the union of the wrappers and null.
+    """
     names = [field.name for field in children(array.type)]
     branches = np.full(len(array), avro.index("null"), dtype=np.int64)
     columns = []
@@ -85,21 +88,24 @@ def _wrapped_column(avro: list[Any], array: pa.StructArray) -> Encoded:
         mask = chosen.to_numpy(zero_copy_only=False)
         branches[mask] = avro.index(wrapper)
         field = wrapper["fields"][0]["type"]
-        columns.append(spread(_column(field, values.filter(chosen), int(mask.sum())), mask))
+        columns.append(spread(_encoded_column(field, values.filter(chosen), int(mask.sum())), mask))
         names.remove(name)
+    # The remaining names are of wrappers that the union lacks.
     if any(array.field(name).null_count < len(array) for name in names):
         raise ValueError(f"for its schema has no bounds of the types {', '.join(names)}")
     return side_by_side([numbers(branches), *columns])
 
 
-def _values(avro: Any, array: pa.Array) -> Encoded:
-    """Return values, none of them null."""
+def _encoded_values(avro: Any, array: pa.Array) -> Encoded:
+    """Return values of the type ``avro``, none of them null, in Avro's encoding."""
     base = avro if isinstance(avro, str) else avro["type"]
     if base == "record":
         names = {field.name for field in children(array.type)}
         return side_by_side(
             [
-                _column(field["type"], array.field(field["name"]) if field["name"] in names else None, len(array))
+                _encoded_column(
+                    field["type"], array.field(field["name"]) if field["name"] in names else None, len(array)
+                )
                 for field in avro["fields"]
             ]
         )
@@ -109,13 +115,13 @@ def _values(avro: Any, array: pa.Array) -> Encoded:
         starts = array.offsets.to_numpy()
         first, size = int(starts[0]), int(starts[-1] - starts[0])
         entries = side_by_side(
-            [texts(array.keys.slice(first, size)), _values(avro["values"], array.items.slice(first, size))]
+            [texts(array.keys.slice(first, size)), _encoded_values(avro["values"], array.items.slice(first, size))]
         )
         return _encoded_lists(np.diff(starts).astype(np.int64), entries)
     if base == "array":
         lengths = pc.list_value_length(array).to_numpy(zero_copy_only=False).astype(np.int64)
         items = array.flatten()
-        return _encoded_lists(lengths, _column(avro["items"], items, len(items)))
+        return _encoded_lists(lengths, _encoded_column(avro["items"], items, len(items)))
     return _encoded_primitives(array)
 
 
@@ -142,7 +148,7 @@ def _encoded_lists(lengths: Integers, items: Encoded) -> Encoded:
     return side_by_side([counts, lists_of(items, lengths), repeated(_END, len(lengths))])
 
 
-def _default(avro: Any, count: int) -> Encoded:
+def _encoded_default(avro: Any, count: int) -> Encoded:
     """Return a default value for each record; raise ValueError if the type has none."""
     base = avro if isinstance(avro, str) else avro["type"]
     if base not in _DEFAULTS:

@@ -91,7 +91,11 @@ class StackedFields:
 def records_of_files(
     partitions: pa.StringArray, names: pa.StringArray, sizes: Integers, deleted: Mask, schema: str
 ) -> Records:
-    """Return the record of each partition with its files, in the partition ``files``; none of all partitions."""
+    """Return the record of each partition with its files, for the partition ``files``.
+
+    ``partitions``, ``names``, ``sizes`` and ``deleted`` have an entry for each file. The record that names all
+    partitions is not among the records.
+    """
     paths = partitions.dictionary_encode()
     owners = paths.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(owners, kind="stable")
@@ -106,6 +110,7 @@ def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> R
     """Return the record that names partitions, also those that have no files any more."""
     keys = pa.array([key_of_partition(path) for path in paths.to_pylist()], pa.string())  # O(partitions)
     entries = _encoded_files(keys, np.zeros(len(keys), dtype=np.int64), deleted)
+    # Avro writes how many entries a map has only if it has any.
     head = b"" if not len(keys) else numbers(np.array([len(keys)])).data.tobytes()
     value = head + entries.data.tobytes() + _END_OF_MAP
     fields = {"filesystemMetadata": EncodedField(repeated(value, 1))}
@@ -115,13 +120,18 @@ def record_of_partitions(paths: pa.StringArray, deleted: Mask, schema: str) -> R
 def encoded(
     schema: str, kind: int, parts: Mapping[str, EncodedField | Mapping[str, EncodedField | StackedFields]], count: int
 ) -> pa.BinaryArray:
-    """Return the values of ``count`` records of a type, which have the given parts of a record and no others."""
+    """Return the values of ``count`` records of a type, which have the given parts of a record and no others.
+
+    ``kind`` is the type, such as `BOUNDS_OF_FILE`; ``parts`` has top-level fields by name, each whole or by its own
+    fields.
+    """
     columns = []
     for field in schema_of(schema).avro["fields"]:
         name, avro = field["name"], field["type"]
         if name.startswith(_META):
             columns.append(_encoded_nulls(avro, count))
         elif name == "key":
+            # An HFile has the key beside the value, so the key inside the value is empty.
             columns.append(repeated(b"\x00", count))
         elif name == "type":
             columns.append(repeated(_avro_number(kind), count))
@@ -156,9 +166,9 @@ def _encoded_field(field: Mapping[str, Any], given: EncodedField | StackedFields
 
 
 def _encoded_value(avro: Any, part: EncodedField, count: int) -> Encoded:
-    """Return values with the number of their branch of the union in front, if the type is a union.
+    """Return the values of a field of the type ``avro``; in a union each follows the number of its branch.
 
-    Null for rows without one.
+    Rows without a value get the union's null.
     """
     if not isinstance(avro, list):
         return part.values

@@ -94,8 +94,9 @@ class EntriesOfPrefixes:
 class GroupReader:
     """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count.
 
-    Unless log files ``may_be_torn``, a torn log file of an instant that counts is damage: what it said is lost, and a
-    reader would miss rows. Otherwise torn blocks are passed over, as in log files to which dead writers appended.
+    ``adds_up`` says whether the records of one key are merged (`MetadataKind.adds_up`), or the newest counts. Unless
+    log files ``may_be_torn``, a torn log file of an instant that counts is damage: what it said is lost, and a reader
+    would miss rows. Otherwise torn blocks are passed over, as in log files to which dead writers appended.
     """
 
     storage: Storage
@@ -112,6 +113,7 @@ class GroupReader:
         """
         with without_metadata(self.storage):
             logs = self.said_in_logs(wanted)
+            # None if no log file has a wanted entry, so that the records of the base file need no merge.
             log_keys = pa.concat_arrays([part.keys for part in logs]) if logs else None
             in_both: list[SaidRecords] = []
             for part in self._records_of_base(wanted):
@@ -141,7 +143,7 @@ class GroupReader:
                 return file.count - len(file.find(keys)) + len(keys_left_in_logs)
 
     def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:
-        """Yield one batch of merged records, or nothing if deletes remove all.
+        """Yield one batch of merged records, or nothing if there are no ``keys``, or if deletes remove all of them.
 
         Raises `CorruptFileError` for a value that cannot be read.
         """

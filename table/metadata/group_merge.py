@@ -67,6 +67,7 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
     are decoded.
     """
     blocks = file.blocks
+    # For each block the first key of the next; None for the last.
     ends: list[bytes | None] = [*(place.key for place in blocks[1:]), None]
     if not copies or len(blocks) < 2 or not file.can_be_copied:
         return [
@@ -79,6 +80,7 @@ def parts_of(file: HFile, keys: pa.BinaryArray, *, copies: bool) -> list[BlocksA
             )
             for at in range(0, len(blocks), _AT_ONCE)
         ]
+    # How many keys of log files come before each block, and in all: a block whose count rises has such keys.
     counts = [0, *(count_below(keys, place.key) for place in blocks[1:]), len(keys)]
     touched = [before < after for before, after in pairwise(counts)]
     # A copied last block would not tell the last key of the file.
@@ -126,9 +128,9 @@ class MergedGroup:
 def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None = None) -> MergedGroup:
     """Merge a file slice into a new base file.
 
-    With ``lists`` its records list files, and the deleted files leave the list. ``newest`` comes after all that its log
-    files say. Memory holds the log files, the new file, and a part of the base file. Blocks of the base file that no
-    log file touches are copied. Raises `CorruptFileError` if a file is damaged.
+    ``lists`` says that the records are lists of files, which deleted files leave. ``newest`` comes after all that the
+    log files say. Memory holds the log files, the new file, and a part of the base file. Blocks of the base file that
+    no log file touches are copied. Raises `CorruptFileError` if a file is damaged.
     """
     with without_metadata(reader.storage):
         try:
@@ -146,18 +148,25 @@ def merged_group(reader: GroupReader, *, lists: bool, newest: SaidRecords | None
 
 @dataclass(slots=True)
 class _Merge:
-    """One merge of a base file with the records of log files; ``logged`` counts the entries of the log files."""
+    """One merge of a base file with the records of log files.
+
+    Attributes:
+        lists_files: Whether the records are lists of files, which deleted files leave.
+        logged: How many entries the log files have.
+        schema: The Avro schema of the new file, as JSON; empty until it is chosen.
+    """
 
     reader: GroupReader
     logs: Sequence[SaidRecords]
-    lists: bool
+    lists_files: bool
     logged: int
     schema: str = ""
 
     def file(self) -> MergedGroup:
         """Return the merged file.
 
-        If copied blocks end it, it is made again without copies, as its last key would be unknown.
+        The end of an HFile names its last key, which copied blocks do not tell: if they end the file, it is made again
+        without copies.
         """
         with self.reader.open_base() as base:
             if base is None or not base.count:
@@ -173,7 +182,10 @@ class _Merge:
         return MergedGroup(content, self.schema, count, self.logged)
 
     def _choose_schema(self, of_base: str) -> None:
-        """Take the schema that base file and log files share, or pyhudi's own if they have several."""
+        """Set the schema that base file and log files share, or pyhudi's own if they have several.
+
+        ``of_base`` is the schema of the base file, empty if there is none.
+        """
         schemas = {text for text in (of_base, *(log.schema for log in self.logs)) if text}
         self.schema = schemas.pop() if len(schemas) == 1 else record_schema()
 
@@ -186,9 +198,9 @@ class _Merge:
         return bytes(stream.getvalue().to_pybytes()), file.count
 
     def _rewritten(self, base: HFile, parts: Sequence[BlocksAtOnce]) -> tuple[bytes, int, bool]:
-        """Return the new file, how many entries it has, and whether its last block tells the last key.
+        """Return the new file, how many entries it has, and whether its last key is known.
 
-        A copied block does not.
+        That is unknown if copied blocks end the file. ``parts`` are all blocks of the base file, in their order.
         """
         stream = pa.BufferOutputStream()
         file, later_logs, decoded, tells_last_key = HFileWriter(stream, self.schema), list(self.logs), 0, True
@@ -207,9 +219,11 @@ class _Merge:
                     continue
                 stop = len(entries) if run.end_key is None else count_below(entries.keys, run.end_key)
                 file.add_evenly(Entries(entries.keys[at:stop], entries.values[at:stop]))
+                # A run whose records were all deleted adds no key behind the copied blocks.
                 tells_last_key |= stop > at
                 at = stop
         copied = base.count - decoded
+        # The keys and values of copied blocks were not read, so their bytes are counted by the averages.
         file.note_copied(copied, *(copied * average for average in base.averages))
         file.close()
         return bytes(stream.getvalue().to_pybytes()), file.count, tells_last_key
@@ -230,33 +244,39 @@ class _Merge:
         return Entries(keys.take(order), values.take(order))
 
     def _values(self, part: SaidRecords) -> pa.BinaryArray:
-        """Return the values of entries that no other file states."""
+        """Return the values of entries whose keys no other file has, in the schema of the new file."""
         if part.schema == self.schema or not len(part.keys):
             return part.entries.values
         return encoded_again(decode(part.entries.values, part.schema), self.schema)
 
     def _merged(self, parts: Sequence[SaidRecords]) -> Entries:
-        """Return the merged entries of parts, the oldest first, in the order of their keys.
+        """Return the entries of the keys that deletes leave, in the order of the keys; the oldest part comes first.
 
-        Records stated once keep their bytes.
+        The records of a key are merged if records of this kind add up (`MetadataKind.adds_up`); else the newest
+        counts. Only those that need no merge are copied as bytes, without being decoded.
         """
         parts = [part for part in parts if len(part.keys)]
         if not parts:
             return stored.NONE
         numbered = NumberedRows.of(parts)
-        rows = numbered.rows_that_count()
-        # Of records that do not add up, the newest of each key counts.
+        rows = numbered.rows_after_deletes()
         if not self.reader.adds_up:
             rows = rows[np.isin(rows, numbered.newest)]
-        stated_once = np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1
+        is_only_record = (
+            np.bincount(numbered.numbers[rows], minlength=len(numbered.newest))[numbered.numbers[rows]] == 1
+        )
         is_one_schema = {part.schema for part in parts if not part.deletes} <= {self.schema}
-        # A list of files is decoded even if stated once, as deleted files leave it.
-        stated_once_rows = rows[stated_once] if is_one_schema and not self.lists else rows[:0]
+        # A list of files is decoded even if it is the only record of its key, as deleted files leave it.
+        rows_to_copy = rows[is_only_record] if is_one_schema and not self.lists_files else rows[:0]
         keys = pa.concat_arrays([part.keys for part in parts])
         values = pa.concat_arrays([part.entries.values for part in parts])
-        entries = Entries(keys.take(pa.array(stated_once_rows)), values.take(pa.array(stated_once_rows)))
-        restated = [part.some(pc.invert(pc.is_in(part.keys, value_set=entries.keys))) for part in parts]
-        records = merged(restated, adds_up=self.reader.adds_up) if any(len(part.keys) for part in restated) else None
+        entries = Entries(keys.take(pa.array(rows_to_copy)), values.take(pa.array(rows_to_copy)))
+        parts_to_merge = [part.some(pc.invert(pc.is_in(part.keys, value_set=entries.keys))) for part in parts]
+        records = (
+            merged(parts_to_merge, adds_up=self.reader.adds_up)
+            if any(len(part.keys) for part in parts_to_merge)
+            else None
+        )
         if records is not None:
             new = Entries(records.field(KEY).cast(pa.binary()), encoded_again(records, self.schema))
             entries = stored.joined([entries, new])

@@ -47,7 +47,7 @@ class IndexDefinition:
 
     @classmethod
     def parse(cls, name: str, stored: Mapping[str, Any]) -> IndexDefinition:
-        """Return a definition; what the file does not say is empty.
+        """Return the definition that the file stores of the partition ``name``; what it does not say is empty.
 
         Raises `TableConfigError` if its columns or options are in another shape than Apache Hudi's.
         """

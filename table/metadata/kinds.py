@@ -54,7 +54,7 @@ _KINDS = {
 
 
 def new_file_id(partition: str, group: int) -> str:
-    """Return the id of a new file group."""
+    """Return the id of a new file group, which is number ``group`` of a partition of the metadata table."""
     return f"{_PREFIXES[partition]}-{group:04d}-0"
 
 

@@ -46,7 +46,7 @@ class MetadataListing:
 
     def of(self, partition_paths: Sequence[str]) -> Listed:
         """List some partitions: by the metadata table if it answers, else by their folders."""
-        answer = self._ask(len(partition_paths), partial(_files_of_partitions, partition_paths))
+        answer = self._files_by_metadata(len(partition_paths), partial(_files_of_partitions, partition_paths))
         if answer is None:
             return self._folder_listing.of(partition_paths)
         return Listed({path: answer.get(path, ()) for path in partition_paths}, by_folders=False)
@@ -56,41 +56,44 @@ class MetadataListing:
 
         At each level of folders with many folders, it asks the metadata table first.
         """
-        return self._folder_listing.walked(needed, partial(self._ask_below, needed))
+        return self._folder_listing.walked(needed, partial(self._files_below_folders, needed))
 
     def doubt(self, path: str) -> None:
         """Do without the metadata table, which is wrong about a file."""
         what = f"It lacks the file {path}, or says another size than the write that made the file."
         self.metadata.doubt(CorruptFileError(what, ""))
 
-    def _ask_below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
-        """Return the files of the partitions ``needed`` below the folders of a level, by default of all.
+    def _files_below_folders(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
+        """Return the files of the partitions below some folders by partition path, as the metadata table names them.
 
-        None to list the folders themselves.
+        ``level`` has folders of one depth; ``needed`` tells which partitions a query needs, None for all. Return None
+        if the folders themselves are to be listed.
         """
         if len(level) < _least_folders(self.storage):
             return None
         if needed is None:
-            return self._ask(len(level), _files_of_all)
+            return self._files_by_metadata(len(level), _files_of_all)
         # A folder that the query names, and does not need, costs no request.
         requests = sum(needed.accepts(folder) or folder not in needed.named for folder in level)
-        return self._ask(requests, partial(_files_of_needed, needed, level))
+        return self._files_by_metadata(requests, partial(_files_of_needed, needed, level))
 
-    def _ask(self, folders: int, question: Question) -> dict[str, Files] | None:
-        """Return the answer of the metadata table.
+    def _files_by_metadata(self, folders: int, question: Question) -> dict[str, Files] | None:
+        """Return the files of partitions by partition path, as ``question`` reads them from the metadata table.
 
-        None if so many ``folders`` are cheaper to list, or it has no answer.
+        Return None if that takes longer than to list ``folders`` folders, or if the metadata table is missing, damaged
+        or behind its table.
         """
         if folders < _least_folders(self.storage) or FILES not in self.metadata.table.config.metadata_partitions:
             return None
         metadata = self.metadata.trusted
         if metadata is None:
             return None
+        # To read a file of the metadata table takes as long as to list so many folders.
         folders_per_file = 1 if self.storage.remote else _FOLDERS_A_FILE
 
         def answer_if_cheaper(files: MetadataPartition) -> dict[str, Files] | None:
-            count = sum(len(file_slice.data_files) for file_slice in files.slices.values())
-            return question(files) if count * folders_per_file < folders else None
+            files_to_read = sum(len(file_slice.data_files) for file_slice in files.slices.values())
+            return question(files) if files_to_read * folders_per_file < folders else None
 
         return metadata.ask(FILES, answer_if_cheaper)
 
@@ -111,28 +114,31 @@ def _least_folders(storage: Storage) -> int:
 
 
 def _files_of_all(files: MetadataPartition) -> dict[str, Files]:
-    """Return the files of every partition that the metadata table knows."""
+    """Return the files of every partition that the metadata table knows, by partition path."""
     # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
-    files_by_key = _by_key(files.records())
+    files_by_key = _files_by_key(files.records())
     # It takes out the record that holds names of partitions, and no files.
     _take_names(files_by_key)
     return {_partition_path(key): infos for key, infos in files_by_key.items()}
 
 
 def _files_of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
-    """Return the files of some partitions; a partition without a record is left out."""
-    files_by_key = _by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
+    """Return the files of some partitions by partition path; a partition without a record is left out."""
+    files_by_key = _files_by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
     return {_partition_path(key): infos for key, infos in files_by_key.items()}
 
 
 def _files_of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
-    """Return the files of the partitions that a query needs.
+    """Return the files of the partitions that a query needs, by partition path; ``level`` has folders of one depth.
 
-    Folders of the level are looked up together with the names of all partitions: they are partitions, too, unless the
-    partitions lie deeper. Commits name those that a clean took from the names while a write added files.
+    These folders are looked up together with the names of all partitions: they are partitions, too, unless the
+    partitions lie deeper. Commits name, in ``needed.named``, those that a clean took from the names while a write added
+    files.
     """
     folders_to_ask = {folder for folder in level if needed.accepts(folder)}
-    files_by_key = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, folders_to_ask)], pa.string())))
+    files_by_key = _files_by_key(
+        files.find(pa.array([PARTITIONS, *map(key_of_partition, folders_to_ask)], pa.string()))
+    )
     names = {*_take_names(files_by_key), *needed.named}
     partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
     deeper = [name for name in partitions if name not in folders_to_ask]
@@ -154,10 +160,11 @@ def _partition_path(key: str) -> str:
     return "" if key == ROOT else key
 
 
-def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
-    """Return the files of each record; of the record of all partitions these, as if they were files.
+def _files_by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
+    """Return the files that each record names, by the record's key: that of a partition, or `PARTITIONS`.
 
-    Raises `CorruptFileError` if a file has no size, as no file that a write left has.
+    The record `PARTITIONS` names all partitions, as if they were files. Raises `CorruptFileError` if a file has no
+    size, as no file that a write left has.
     """
     files_by_key: dict[str, Files] = {}
     for part in records:
@@ -174,9 +181,9 @@ def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
 
 
 def _infos_of_record(key: str, names: list[str], sizes: list[int]) -> Files:
-    """Return the files of one record in the order of their paths.
+    """Return the files of one record in the order of their paths; ``names`` and ``sizes`` have an entry for each.
 
-    Of the record of all partitions their names as paths.
+    Of the record of all partitions return these, as files without bytes whose paths are the names.
     """
     if key == PARTITIONS:
         return tuple(FileInfo(name, 0, 0.0) for name in names)

@@ -73,8 +73,8 @@ class NumberedRows:
         newest[numbers] = np.arange(len(numbers))
         return cls(numbers, deletes, newest)
 
-    def rows_that_count(self) -> Integers:
-        """Return the rows behind the last delete of their key."""
+    def rows_after_deletes(self) -> Integers:
+        """Return the positions, in ascending order, of the rows behind the last delete of their key."""
         last_delete = np.full(len(self.newest), -1, dtype=np.int64)
         rows = np.flatnonzero(self.deletes)
         last_delete[self.numbers[rows]] = rows
@@ -92,10 +92,11 @@ def keys_left(parts: Sequence[SaidRecords]) -> tuple[pa.BinaryArray, pa.BinaryAr
 def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | None:
     """Return the records that parts, the oldest first, leave, with their keys; None if they leave none.
 
-    If records of one key do not add up, only the newest is decoded.
+    The records of one key are merged if records of their kind add up (`MetadataKind.adds_up`). Otherwise only the
+    newest counts, and is decoded.
     """
     numbered = NumberedRows.of(parts)
-    rows = numbered.rows_that_count()
+    rows = numbered.rows_after_deletes()
     is_newest = np.isin(rows, numbered.newest)
     if not len(rows):
         return None
@@ -115,18 +116,23 @@ def _without_deleted(records: pa.StructArray) -> pa.StructArray:
 
 
 def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:
-    """Return one record for each number, in the order of its ``last`` row."""
+    """Return the records of each key merged into one: its lists of files, or its bounds.
+
+    ``numbers`` has the number of each record's key, and ``last`` the position of the last record of each key, in whose
+    order the merged records are.
+    """
     newest = records.take(pa.array(last))
     columns = {field.name: newest.field(field.name) for field in children(newest.type)}
+    # A column that is null in all records is of another kind of partition.
     if FILES in columns and newest.field(FILES).null_count < len(newest):
-        columns[FILES] = _files(records.field(FILES), numbers, last)
+        columns[FILES] = _merged_files(records.field(FILES), numbers, last)
     elif BOUNDS in columns and newest.field(BOUNDS).null_count < len(newest) and len(last) < len(records):
         columns[BOUNDS] = bounds.added_up(records.field(BOUNDS), numbers, last)
     return struct_array(newest.type, len(newest), None, list(columns.values()))
 
 
-def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
-    """Return the map of files of each number.
+def _merged_files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
+    """Return the maps of files, by name, of each key merged into one; ``numbers`` and ``last`` are as of `_added_up`.
 
     The newest entry of a file counts, and its size is the greatest since it was last deleted.
     """
@@ -135,6 +141,7 @@ def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
     if not len(owners):
         return maps.take(pa.array(last))
     names = maps.keys.dictionary_encode()
+    # A number for each pair of a key and a file.
     pairs = owners * max(len(names.dictionary), 1) + names.indices.to_numpy(zero_copy_only=False)
     sizes = maps.items.field("size").to_numpy(zero_copy_only=False)
     is_deleted = maps.items.field("isDeleted").to_numpy(zero_copy_only=False)

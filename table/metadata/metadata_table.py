@@ -42,7 +42,13 @@ _INDEXING = "indexing"
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """The metadata table of a table whose properties name partitions of it."""
+    """The metadata table of a table whose properties name partitions of it.
+
+    Attributes:
+        of_table: The timeline of the table itself.
+        timeline: The timeline of the metadata table.
+        names: The partitions of the metadata table that count.
+    """
 
     storage: Storage
     of_table: Timeline
@@ -116,7 +122,7 @@ class MetadataTable:
 
     @property
     def _beginnings(self) -> dict[Instant, str]:
-        """The instants that began partitions, the newest first, and when."""
+        """The instants that began partitions, the newest first, each with the time from which they have all writes."""
         beginnings: dict[Instant, str] = {}
         for instant in reversed(self.timeline.completed):
             if instant.requested_time in self._indexing_times:
@@ -261,7 +267,10 @@ class MetadataPartition:
     def _groups_of(
         self, keys: pa.StringArray, of_partitions: Collection[str] | None
     ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
-        """Yield the file groups that can have some of the keys, and which; ``of_partitions`` is as of `find`."""
+        """Yield the slices of the file groups that can have some of the keys, each with those keys.
+
+        ``of_partitions`` is as of `find`.
+        """
         for path, file_ids in by_partition(list(self.slices)).items():
             if of_partitions is not None and path is not None and path not in of_partitions:
                 continue

@@ -48,7 +48,8 @@ def log_bytes(instant_time: str, partition: str, deletes: pa.BinaryArray, entrie
 def log_of(instant_time: str, partition: str, deletes: pa.BinaryArray, content: bytes, schema: str) -> bytes:
     """Return a log file: a block of deletes if there are keys to delete, then one of an HFile's bytes, if any.
 
-    Without both it is the placeholder of a file group without a base file, which names the group for readers.
+    ``partition`` is the partition of the metadata table, and ``schema`` the Avro schema of the records in ``content``.
+    Without both blocks it is the placeholder of a file group without a base file, which names the group for readers.
     """
     headers = {Header.INSTANT_TIME: instant_time}
     blocks = []

@@ -27,6 +27,7 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
     with BaseFileReader(storage, path) as reader:
         footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
         stated = {bounds.column: bounds for bounds in column_bounds(footer, {field.name for field in columns})}
+        # Other writers leave NaN out of the bounds of floats, so that the rows have to tell.
         by_java = str(footer.created_by or "").startswith(_LEAVES_OUT_NAN)
         bounds_by_column = {
             field.name: stated[field.name]
@@ -50,9 +51,10 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
 def bounds_of_log_file(
     storage: Storage, path: str, columns: Sequence[pa.Field]
 ) -> tuple[int, list[ColumnBounds], bool]:
-    """Return the rows in the data blocks of a log file, their bounds, and whether blocks leave out some columns.
+    """Return how many rows the data blocks of a log file have, their bounds, and whether blocks leave out some columns.
 
-    Raises the errors of `read_blocks` and `BlockContent`.
+    A column that no block has gets bounds that are unknown, like its nulls. Raises the errors of `read_blocks` and
+    `BlockContent`.
     """
     unknown_bounds = {field.name: ColumnBounds(field.name, None, None, None) for field in columns}
     rows, collected, is_partial = 0, BoundsOfRows(columns), False

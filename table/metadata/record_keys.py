@@ -22,22 +22,22 @@ _ESCAPE = r"(?s)\\(.)"
 
 
 def escaped(texts: pa.StringArray) -> pa.StringArray:
-    """Return texts as keys spell them."""
+    """Return texts as keys of a secondary index spell them: a backslash in front of the characters that end parts."""
     return pc.replace_substring_regex(texts, _ESCAPED, r"\\\1")
 
 
 def beginnings(values: pa.StringArray) -> pa.StringArray:
-    """Return how the keys of rows with some values begin."""
+    """Return how the keys of a secondary index begin for rows with some values: with the value and `END`."""
     return pc.binary_join_element_wise(pc.fill_null(escaped(values), NULL), END, "")
 
 
 def escaped_record_keys(keys: pa.StringArray) -> pa.StringArray:
-    """Return the part of keys behind their values."""
+    """Return the part of keys of a secondary index behind their values: the record keys, escaped."""
     return pc.replace_substring_regex(keys, _BEFORE_KEY, "")
 
 
 def record_keys_in(keys: pa.StringArray) -> pa.StringArray:
-    """Return the record keys that keys of the index name."""
+    """Return the record keys in keys of a secondary index."""
     return pc.replace_substring_regex(escaped_record_keys(keys), _ESCAPE, r"\1")
 
 

@@ -53,7 +53,7 @@ def record_places(
     if None in by_path or not by_path:
         if not is_whole or not has_all_keys(index, sum(rows.values()), most_groups):
             return None
-        return RecordPlaces(_places(index, index.find(keys)))
+        return RecordPlaces(_file_groups_in(index, index.find(keys)))
     paths = {unescape(path): path for path in by_path if path is not None}
     groups = {partition: by_path[paths[partition]] for partition in rows if partition in paths}
     file_ids_to_count = [file_id for file_ids in groups.values() for file_id in file_ids]
@@ -66,7 +66,8 @@ def record_places(
     if not complete_partitions:
         return None
     return RecordPlaces(
-        _places(index, index.find(keys, {paths[name] for name in complete_partitions})), frozenset(complete_partitions)
+        _file_groups_in(index, index.find(keys, {paths[name] for name in complete_partitions})),
+        frozenset(complete_partitions),
     )
 
 
@@ -76,7 +77,7 @@ def has_all_keys(index: MetadataPartition, rows: int, most_groups: int) -> bool:
     return counts is not None and sum(counts.values()) == rows
 
 
-def _places(index: MetadataPartition, records: Iterable[pa.StructArray]) -> frozenset[FileGroupId]:
+def _file_groups_in(index: MetadataPartition, records: Iterable[pa.StructArray]) -> frozenset[FileGroupId]:
     """Return the file groups that entries of a record index name; raise `CorruptFileError` if an entry names none."""
     groups: set[FileGroupId] = set()
     for part in records:

@@ -38,6 +38,7 @@ def decode(values: pa.BinaryArray, text: str) -> pa.StructArray:
             _in_chunks(values.filter(pa.array(~long)), schema),
             _one_by_one(b"".join(long_values.to_pylist()), len(long_values), schema),  # O(partitions of the table)
         ]
+        # Where each decoded record was among the values.
         order = np.concatenate((np.flatnonzero(~long), np.flatnonzero(long)))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
     return _in_chunks(values, schema)

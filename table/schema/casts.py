@@ -146,6 +146,7 @@ def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return array.cast(pa.string()).cast(kind)
     if types.is_decimal(from_type) and types.is_string(kind):
         return decimal_text(array)
+    # A safe cast would refuse a whole number that a float rounds.
     return array.cast(kind, safe=not (types.is_integer(from_type) and _is_float(kind)))
 
 

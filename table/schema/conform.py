@@ -98,7 +98,10 @@ class _WantedColumn:
     row_of: Callable[[int], int] = int
 
     def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
-        """Return the column of the batch in the wanted type; SchemaMismatchError if it is there twice or missing."""
+        """Return the column of the batch in the wanted type; SchemaMismatchError if it is there twice or missing.
+
+        ``present`` tells which rows must obey the nullability, None for all.
+        """
         positions = batch.schema.get_all_field_indices(self.field.name)
         if len(positions) > 1:
             raise SchemaMismatchError(
@@ -125,6 +128,7 @@ class _WantedColumn:
             if not nullable and cast.null_count > array.null_count:
                 self._check_no_nulls(cast, parent)
             return cast if nullable else without_nulls(cast)
+        # Nothing inside can be null against the table's columns.
         if nullable and same_type(array.type, kind) and not _has_required(kind):
             return array
         valid = None if array.null_count == 0 else array.is_valid()
@@ -136,10 +140,13 @@ class _WantedColumn:
         )
         if same_shape:
             return list_array(kind, valid if nullable else None, *self._list_parts(array))
-        raise self._misfit(array.type)
+        raise self._type_mismatch(array.type)
 
     def _count_missing(self, array: pa.Array, cast: pa.Array, parent: pa.BooleanArray | None) -> None:
-        """Count nulls and NaN among floats that become whole numbers, unless they lie below a null struct."""
+        """Count nulls and NaN among floats (``array``) that became whole numbers (``cast``).
+
+        ``parent`` is as of `build`: what lies below a null struct does not count.
+        """
         missing = self.terms.missing
         if missing is not None and cast.null_count and fits_if_whole(array.type, cast.type):
             nulls = cast.is_null() if parent is None else pc.and_(cast.is_null(), parent)
@@ -150,12 +157,12 @@ class _WantedColumn:
     def _inside(self, field: pa.Field, path: str) -> _WantedColumn:
         return replace(self, field=field, path=path)
 
-    def _in_place_of_missing(self, length: int, present: list[str]) -> pa.Array:
-        """Return nulls for a missing column, or raise if it may not be filled."""
+    def _in_place_of_missing(self, length: int, given_names: list[str]) -> pa.Array:
+        """Return nulls for a missing column, or raise if it may not be filled; ``given_names`` are those that exist."""
         field = self.field
         if self.terms.fill_missing and field.nullable:
             return _nulls(length, field.type)
-        twins = [name for name in present if name.lower() == field.name.lower()]
+        twins = [name for name in given_names if name.lower() == field.name.lower()]
         hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
         required = "" if field.nullable else " not null"
         raise SchemaMismatchError(
@@ -194,6 +201,7 @@ class _WantedColumn:
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
         values, outer_row = plain(array.flatten()), self.row_of
 
+        # Errors name the row that holds a value, so the position of an item leads to that of its list.
         def row_of(item: int) -> int:
             return outer_row(int(np.searchsorted(np.cumsum(lengths), item, side="right")))
 
@@ -235,7 +243,7 @@ class _WantedColumn:
                 raise self._inexact_value(array, inexact)
             return numbers
         if not fits(array.type, kind):
-            raise self._misfit(array.type)
+            raise self._type_mismatch(array.type)
         try:
             return cast(array, kind)
         except pa.ArrowInvalid as error:
@@ -257,7 +265,7 @@ class _WantedColumn:
             details.append(f"{of_row} {key!r}")
         return strange_value(self.path, array.type, self.field.type, shown_value, ", ".join(details))
 
-    def _misfit(self, given_type: pa.DataType) -> SchemaMismatchError:
+    def _type_mismatch(self, given_type: pa.DataType) -> SchemaMismatchError:
         return SchemaMismatchError(
             f"Column {self.path!r} has type {given_type}; the table's is {self.field.type}.",
             "Cast the column to the table's type.",
@@ -307,7 +315,10 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
-    """Return the error for a value that does not convert exactly; ``several`` tells of more such values."""
+    """Return the error for a value that does not convert exactly from the rows' type (``given``) to the table's.
+
+    ``shown`` is the value as the error shows it; ``several`` tells of more such values.
+    """
     wanted = sql_name(kind)
     others = f"; {several}" if several else ""
     if fits_if_whole(given, kind):
@@ -330,7 +341,10 @@ def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, 
 
 
 def _no_whole_number(path: str, given: pa.DataType, kind: pa.DataType, shown: str, more: str) -> ColumnValueError:
-    """Return the error for a float or double that is no whole number of the table's type."""
+    """Return the error for a float or double that is no whole number of the table's type.
+
+    ``shown`` is the value as the error shows it; ``more`` tells of more such values, or is empty.
+    """
     option = f" {INT_TO_DOUBLE}=true lets the table's column become double."
     anew = " A bigint column becomes double by mode overwrite alone, since double would round what it holds."
     power = whole_bound(given).bit_length() - 1

@@ -118,7 +118,10 @@ class _Evolution:
     by_option: bool = False
 
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
-        """Return the columns of a table, or the fields of a struct, after the write; new fields come last."""
+        """Return the columns of a table, or the fields of a struct, after the write; new fields come last.
+
+        ``path`` is the dotted name of the struct with a dot behind it, empty for columns.
+        """
         incoming_by_name = {column.name: column for column in incoming}
         by_case = {column.name.lower(): column.name for column in incoming}
         names = {column.name.lower() for column in table}
@@ -129,7 +132,7 @@ class _Evolution:
                 evolved.append(self.column(stored, incoming_by_name[stored.name], full))
             elif stored.name.lower() in by_case:
                 twin = by_case[stored.name.lower()]
-                self._differ(full, stored, None, f"rename {path}{twin}, which differs in case")
+                self._note_difference(full, stored, None, f"rename {path}{twin}, which differs in case")
             else:
                 evolved.append(self._without_column(stored, full))
         # Older rows have none of the new columns, whatever the rows say.
@@ -150,7 +153,7 @@ class _Evolution:
         if is_list(ours) and is_list(theirs):
             return pa.list_(self.column(ours.value_field, theirs.value_field, f"{path}.element"))
         if pa.types.is_nested(ours) or pa.types.is_nested(theirs):
-            self._differ(path, stored, incoming, f"make it {_with_article(sql_name(ours))}")
+            self._note_difference(path, stored, incoming, f"make it {_with_article(sql_name(ours))}")
         elif not fits(theirs, ours):
             return self._wider(stored, incoming, path)
         return ours
@@ -159,28 +162,31 @@ class _Evolution:
         """Return the wider type if the table may take it, else the table's type, to which tasks may have to cast."""
         ours, theirs = stored.type, incoming.type
         roles = tuple(self.roles.get(path, ()))
-        may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
+        # Whether the wider type changes no value, key, folder or order that the table has.
+        may_widen = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
         if_whole = fits_if_whole(theirs, ours) and not roles
         if if_whole and self.rules.int_to_double and pa.types.is_int32(ours):
             return pa.float64()
-        asks = bool(roles) or pa.types.is_string(theirs) or if_whole
-        if may and (self.rules.number_to_text or not asks):
+        # Columns with a role, numbers that become text and whole numbers that become floats change by option alone.
+        needs_option = bool(roles) or pa.types.is_string(theirs) or if_whole
+        if may_widen and (self.rules.number_to_text or not needs_option):
             return theirs
         # Otherwise the tasks cast each value, and refuse a value that does not fit.
         if not fits_by_value(theirs, ours) and not if_whole:
-            self.by_option |= may
+            self.by_option |= may_widen
             on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""
-            self._differ(path, stored, incoming, f"cast it to {sql_name(ours)}{on_which}")
+            self._note_difference(path, stored, incoming, f"cast it to {sql_name(ours)}{on_which}")
         return ours
 
     def _without_column(self, stored: pa.Field, path: str) -> pa.Field:
         """Return a column that the write lacks: nullable if the write may leave it out, else as it was."""
         if self.rules.set_null or (self.rules.reconcile and stored.nullable):
             return stored.with_nullable(True)
-        self._differ(path, stored, None, ADD if stored.nullable else ADD_NOT_NULL)
+        self._note_difference(path, stored, None, ADD if stored.nullable else ADD_NOT_NULL)
         return stored
 
-    def _differ(self, path: str, stored: pa.Field | None, incoming: pa.Field | None, todo: str) -> None:
+    def _note_difference(self, path: str, stored: pa.Field | None, incoming: pa.Field | None, todo: str) -> None:
+        """Note why the write is refused; ``stored`` or ``incoming`` is None for an absent column, ``todo`` the cure."""
         self.differences.append(ColumnDifference(path, _sql_type(stored), _sql_type(incoming), todo))
 
 

@@ -39,11 +39,13 @@ class HidingDeletes:
         if not deletes:
             return is_outdone
         entries = concat(deletes)
+        # Blocks without deletes are read only if what a delete means depends on their rows.
         if len(blocks) < len(self.entries.blocks) and self._needs_rows(probe, entries):
             entries = concat(list(self._entries_in(probe, self.entries.blocks)))
         entries = entries.take(pa.array(folded(spec, entries)))
         entries = entries.filter(pa.array(spec.deleted(entries) & (kinds(entries) != RESET)))
         positions = probe.find(entries.column(RECORD_KEY))
+        # The deletes take the part of base rows: they win if their ordering value is greater.
         mine = [rows.column(name).take(pa.array(positions)) for name in spec.ordering_fields]
         is_outdone[positions[base_wins(spec.ordering(entries), mine)]] = True
         return is_outdone

@@ -97,7 +97,7 @@ class LogRows:
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
         """Return all entries, None if they and their merging take more bytes than that."""
-        return within(self._measured(), nbytes, self._cost)
+        return within(self._measured(), nbytes, self._bytes_taken)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all entries with the named columns, or all and their kind; may be called again."""
@@ -133,11 +133,11 @@ class LogRows:
         """Yield all entries, and note how many bytes the widest row takes."""
         for batch in self.batches():
             if batch.num_rows:
-                self._row_bytes = max(self._row_bytes, self._cost(batch) / batch.num_rows)
+                self._row_bytes = max(self._row_bytes, self._bytes_taken(batch) / batch.num_rows)
             yield batch
 
-    def _cost(self, rows: pa.RecordBatch) -> int:
-        """Return what a batch takes in memory while it is merged."""
+    def _bytes_taken(self, rows: pa.RecordBatch) -> int:
+        """Return how many bytes of memory a batch takes while it is merged."""
         deciding = rows.select(LogSpec(self.ordering_fields).deciding)
         nbytes: int = rows.nbytes + deciding.nbytes + FOLDING_BYTES * rows.num_rows
         return nbytes
@@ -148,7 +148,7 @@ class LogRows:
 
     def _entries_of_rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a data block, with their kind and the number of their block if these are wanted."""
-        judges = self._judges(block) if KIND in wanted.names else []
+        judges = self._columns_of_deletes(block) if KIND in wanted.names else []
         data = [column for column in wanted if column.name not in _OWN]
         read_columns = pa.schema([*data, *(field for field in judges if field.name not in wanted.names)])
         for batch in BlockContent(self.storage, block).rows(read_columns):
@@ -171,8 +171,9 @@ class LogRows:
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
-    def _judges(self, block: LogBlock) -> list[pa.Field]:
+    def _columns_of_deletes(self, block: LogBlock) -> list[pa.Field]:
         """Return the columns of a block's rows that tell which of them are deletes, and how they are ordered."""
+        # The table may lack a column of these, as Apache Hudi's flag of deletes is optional.
         table = self.table_schema
         names = [IS_DELETED, *self.ordering_fields, *([self.marker.field] if self.marker else [])]
         judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]
@@ -194,6 +195,7 @@ class LogRows:
             unordered = spec.unordered(rows, is_deleted)
             if unordered is not None:
                 kind[unordered] = RESET
+            # A missing value means none, as does the value that stands for none.
             kind[is_deleted & _without_value(rows, self.ordering_fields)] = RESET
         return pa.array(kind)
 

@@ -139,8 +139,8 @@ class MergedSlice:
         """Yield the deletes without an ordering value, which hide base rows from all later rows of their keys."""
         for keys in self._log_rows(self.schema).resets():
             values = tuple(pa.nulls(len(keys), self.schema.field(name).type) for name in self._ordering)
-            all_rows = pa.array(np.ones(len(keys), dtype=np.bool_))
-            yield Deletes(keys, _repeated(self.file_slice.partition_path, len(keys)), values, all_rows)
+            lacks_value = pa.array(np.ones(len(keys), dtype=np.bool_))
+            yield Deletes(keys, _repeated(self.file_slice.partition_path, len(keys)), values, lacks_value)
 
     def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
         """Yield the folded log entries but for `resets`: rows with all columns, and deletes, each key once.
@@ -177,9 +177,10 @@ class MergedSlice:
         lay: Callable[[pa.RecordBatch], PartialRows] | None,
         base_columns: Sequence[str] | None = None,
     ) -> Encounter:
-        """Return what merges log entries by a spec with base rows; ``lay`` makes an overlay of partial entries.
+        """Return what merges log entries by a spec with base rows.
 
-        ``base_columns`` are the columns of base rows to yield; None for all.
+        ``lay`` makes an overlay of partial entries, None if all entries are whole rows. ``base_columns`` are the
+        columns of base rows to yield; None for all.
         """
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
@@ -210,6 +211,7 @@ class MergedSlice:
         rows = self._log_rows(columns_read, numbered=partial is not None)
 
         def lay(entries: pa.RecordBatch, partial: PartialUpdates) -> Overlay:
+            """Return the entries ready to be laid over the base rows of their keys."""
             begun = partial.begun(spec, entries)
             return Overlay(spec, begun, partial.given, columns.names, partial.complete(begun))
 
@@ -293,8 +295,8 @@ def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: s
             f"({', '.join(ordering)}), and no delete block has a place for that.",
             "Compact the table instead (HudiTable.compact).",
         )
-    default = pa.array(np.full(deleted.num_rows, not ordering))
-    return rows, Deletes(deleted.column(RECORD_KEY), _repeated(partition_path, deleted.num_rows), values, default)
+    lacks_value = pa.array(np.full(deleted.num_rows, not ordering))
+    return rows, Deletes(deleted.column(RECORD_KEY), _repeated(partition_path, deleted.num_rows), values, lacks_value)
 
 
 def _repeated(partition_path: str, count: int) -> pa.StringArray:

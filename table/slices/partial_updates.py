@@ -55,7 +55,10 @@ class PartialUpdates:
         return cls(columns=columns, until_then=by_mode)
 
     def begun(self, spec: Judged, entries: pa.RecordBatch) -> pa.RecordBatch:
-        """Return entries in the order of the logs, with those that `until_then` governs merged already."""
+        """Return entries in the order of the logs, with those that `until_then` governs merged already.
+
+        ``spec`` tells how entries are compared.
+        """
         if self.until_then is None or self.columns is None:
             return entries
         first_partial = next(number for number, names in enumerate(self.columns) if names is not None)

@@ -32,7 +32,10 @@ class Archive(ABC):
 
     @abstractmethod
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-        """Return the youngest archived instants that are not ``besides``, the youngest first, opening few files."""
+        """Return the ``count`` youngest archived instants, the youngest first, opening few files; all for None.
+
+        ``besides`` are the identities of instants to leave out.
+        """
 
     @abstractmethod
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
@@ -44,7 +47,10 @@ class Archive(ABC):
 
     @abstractmethod
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
-        """Yield the instants that have a body in some files; ``times`` are the requested times wanted, in order."""
+        """Yield the instants that have a body in some files, with the body.
+
+        ``times`` are the requested times wanted, in order; None for all.
+        """
 
     @abstractmethod
     def state(self) -> str:
@@ -82,7 +88,7 @@ class Archive(ABC):
         )
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
-        """Return the instants that were complete at a moment; UnreadableTimeError if they cannot be found."""
+        """Return the instants that were complete at a watermark's moment; UnreadableTimeError if that is unknown."""
         seen_instants = watermark.find_completed(timeline.completed, lambda: self._older_than_recent(watermark))
         if seen_instants is None:
             raise UnreadableTimeError(
@@ -94,7 +100,7 @@ class Archive(ABC):
         return seen_instants
 
     def completed_since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-        """Return the archived instants that completed after a moment and are not on ``timeline``."""
+        """Return the archived instants that completed after the moment of ``seen`` and are not on ``timeline``."""
         state = seen.watermark.archive
         # Nothing was archived since. An empty state is unknown, so that the archive is read.
         if state and state == self.state():
@@ -108,7 +114,10 @@ class Archive(ABC):
         )
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
-        """Return the archived instants among those that a watermark counts and does not name."""
+        """Return the archived instants that may be among those that a watermark counts and does not name.
+
+        They lie between its first and its least recent instant, whose identities begin with the requested time.
+        """
         first = watermark.older.first.partition(".")[0]
         return self.instants(first, min(watermark.recent).partition(".")[0])
 

@@ -56,7 +56,7 @@ class _Bodies:
     def find(self, instant: Instant) -> bytes | None:
         """Return an instant's body; None if the archive did not hold the instant, or has no body of it.
 
-        The bodies of its neighbours are read along, as callers ask for them next.
+        The bodies of its neighbours are read along, as callers ask for them next; those of older parts are dropped.
         """
         with self._lock:
             if not self.holds(instant):
@@ -119,6 +119,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     active, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()
     bodies.expect(archived)
+    # A completed instant has the action of its group; with any other, the archive does not show its action.
     if any(instant.action != instant.group for instant in archived):
         return None
     seen_then = timeline.seen
@@ -137,7 +138,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
 
 
 def undone(history: Timeline) -> frozenset[str]:
-    """Return the requested times of writes that a rollback or restore undid, or is going to undo."""
+    """Return the requested times of writes that a rollback or restore of a timeline undid, or is going to undo."""
     times = set(on_the_way_out(history))
     for instant in history.completed:
         if instant.action in ("rollback", "restore"):

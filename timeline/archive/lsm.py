@@ -55,9 +55,9 @@ class LsmArchive(Archive):
         return tuple(by_identity[identity] for identity in sorted(by_identity))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-        """Return the ``count`` youngest instants that are not ``besides``, all for None.
+        """Return the ``count`` youngest instants, the youngest first, without those of the identities ``besides``.
 
-        Files are read from the youngest on, until no other file can hold a younger instant.
+        None returns all. Files are read from the youngest on, until no other file can hold a younger instant.
         """
 
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
@@ -97,7 +97,10 @@ class LsmArchive(Archive):
         return any(map(is_archive_file, self.storage.look(self.folder).names))
 
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
-        """Yield the instants that have a body in some files; ``times``, in order, leaves those of other times out."""
+        """Yield the instants that have a body in some files, with the body, those of the requested ``times`` alone.
+
+        The times are in order; None yields all.
+        """
         for name in names:
             part = self._read(name, [*COLUMNS, BODY], times)
             if times is not None:
@@ -117,7 +120,7 @@ class LsmArchive(Archive):
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def _with_files(self, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
-        """Call a function with the archive's files, again if a file was merged into another meanwhile."""
+        """Return a function's result for the archive's files; call it again if a merge deleted a file meanwhile."""
         for _ in range(_TRIES - 1):
             try:
                 return call(self.manifests.newest().files)
@@ -127,7 +130,10 @@ class LsmArchive(Archive):
         return call(self.manifests.newest().files)
 
     def needed(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
-        """Return files that together hold all readable instants, without files whose instants the others hold, too."""
+        """Return files that together hold all readable instants, without files whose instants the others hold, too.
+
+        Files with many instants come first, so that merged files make the files needless from which they were made.
+        """
         instants_of_file: dict[ArchiveFile, set[Instant]] = {}
         for file in files:
             with suppress(PyHudiError):
@@ -146,6 +152,7 @@ class LsmArchive(Archive):
             groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, times)]
             rows = file.read_row_groups(groups, columns, use_threads=False).select(columns)
             if any(rows.column(name).null_count for name in COLUMNS):
+                # `_opened` turns it into a CorruptInstantError.
                 raise ValueError("it has an instant without a time or an action")
             return rows
 
@@ -179,7 +186,10 @@ def _files_between(files: Iterable[ArchiveFile], since: str, until: str | None) 
 
 
 def check_size(footer: pq.FileMetaData) -> None:
-    """Raise ValueError for too many rows: repeated values take no bytes in the file, but take memory."""
+    """Raise ValueError for too many rows: repeated values take no bytes in the file, but take memory.
+
+    Only the columns `COLUMNS` count, which are read of all instants.
+    """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     leaves = [number for number in range(footer.num_columns) if footer.schema.column(number).name in COLUMNS]
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
@@ -188,7 +198,10 @@ def check_size(footer: pq.FileMetaData) -> None:
 
 
 def _may_have(footer: pq.FileMetaData, number: int, times: Sequence[str] | None) -> bool:
-    """Return whether a row group may have a requested time out of ``times``, which are in order."""
+    """Return whether the row group of a ``number`` may have one of ``times``, which are in order; always for None.
+
+    A row group without usable bounds may have any.
+    """
     if not times:
         return True
     group = footer.row_group(number)

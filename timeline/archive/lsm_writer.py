@@ -107,7 +107,10 @@ class LsmWriter:
             yield from filter(None, for_each(self.storage, lambda instant: self._row(instant, files, paths), part))
 
     def _row(self, instant: Instant, files: InstantFiles, paths: InstantPaths) -> Row | None:
-        """Return what the archive keeps of an instant; None if another process has removed the instant meanwhile."""
+        """Return what the archive keeps of an instant; None if another process has removed the instant meanwhile.
+
+        ``paths`` are those of all instants' files. An empty requested file holds no plan.
+        """
         requested = paths.get(instant.identity, {}).get(State.REQUESTED, ())
         plan = self._read(requested[0]) if requested else None
         body = self._read(files.path(instant))
@@ -135,9 +138,10 @@ def append(archive: LsmArchive, rows: Sequence[Row]) -> Manifest:
     while True:
         file = _make_file(archive, rows)
         manifest = archive.manifests.replace_files(
-            [file], needed=archive.needed, fits=partial(_lacks, archive, file.name, rows)
+            [file], needed=archive.needed, fits=partial(_in_no_other_file, archive, file.name, rows)
         )
         if file.name not in manifest.names:
+            # Another file has some of the rows already, so the next file has the others alone.
             archived = archive.known_of([row.instant for row in rows])
             rows = [row for row in rows if row.instant not in archived]
             if not rows:
@@ -153,7 +157,10 @@ def repair_archive(archive: LsmArchive) -> None:
 
 
 def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile]:
-    """Merge the oldest files of each level that has ``batch``, at most once a level, through the folder ``aside``."""
+    """Merge the oldest files of each level that has ``batch`` or more, at most once a level; return the new files.
+
+    It ends at the first level without a merge. A new file is written in the folder ``aside`` first.
+    """
     merged_files: list[MergedFile] = []
     for level in range(_HIGHEST_LEVEL):
         manifest = archive.manifests.newest()
@@ -163,6 +170,7 @@ def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile
             _oldest(sorted(files, key=lambda file: (file.least, file.greatest)), batch) if len(files) >= batch else []
         )
         if len(inputs) < 2:
+            # So no new file can make the next level due.
             return merged_files
         name = file_name(min(file.least for file in inputs), max(file.greatest for file in inputs), level + 1)
         if name in manifest.names:
@@ -199,6 +207,7 @@ def tidy(archive: LsmArchive, merged_levels: int) -> None:
     needed = {file.name for number in kept_numbers for file in files_by_manifest[number] or ()}
     formerly_named = {file.name for number in deleted_numbers for file in files_by_manifest[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
+    # A file that no manifest ever named stays for a while: its maker may be about to make the manifest.
     deletable = [
         name for name, info in files.items() if name in formerly_named or now - info.modified > _UNNAMED_KEPT_S
     ]
@@ -209,7 +218,7 @@ def tidy(archive: LsmArchive, merged_levels: int) -> None:
 
 
 def _encode(rows: Sequence[Row]) -> bytes:
-    """Return the bytes of a file of the archive with these rows, in row groups of some size."""
+    """Return the bytes of a Parquet file with these rows; a row group ends once its bodies exceed a size."""
     sink = pa.BufferOutputStream()
     with _parquet_writer(sink) as parquet:
         start = 0
@@ -259,20 +268,23 @@ def _parquet_writer(sink: object) -> pq.ParquetWriter:
 
 
 def _make_file(archive: LsmArchive, rows: Sequence[Row]) -> ArchiveFile:
-    """Return the file of some instants, which no manifest names yet, unless another process made it first."""
+    """Make a file of level 0 with some instants, which no manifest names yet, and return it.
+
+    A file that another process made under its name takes its place, if it has the instants (see `_adopt`).
+    """
     name, data = file_name(*_span(rows), 0), _encode(rows)
     file = ArchiveFile(name, len(data))
     return file if archive.storage.create(join(archive.folder, name), data) else _adopt(archive, file, rows, data)
 
 
-def _lacks(archive: LsmArchive, name: str, rows: Sequence[Row], files: Iterable[ArchiveFile]) -> bool:
-    """Return whether none of some instants is in a file of another name."""
+def _in_no_other_file(archive: LsmArchive, name: str, rows: Sequence[Row], files: Iterable[ArchiveFile]) -> bool:
+    """Return whether none of the rows' instants is in a file whose name is not ``name``; False if that is unknown."""
     span = _span(rows)
     near = [file for file in files if file.name != name and file.may_hold(*span)]
     try:
         return {row.instant for row in rows}.isdisjoint(archive.instants_in(near))
     except StorageError:
-        # Another process has merged a file meanwhile, or the store fails, as it does for the next look.
+        # A merge deleted a file meanwhile, or the store fails: `append` reads the files again, and raises then.
         return False
 
 
@@ -282,9 +294,10 @@ def _span(rows: Sequence[Row]) -> tuple[str, str]:
 
 
 def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
-    """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
+    """Return the file that already has a new file's name; ``data`` replaces it if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
+    # With number 0 no manifest names the listed files.
     named_file = next(
         (listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None
     )
@@ -307,7 +320,10 @@ def _size(archive: LsmArchive, name: str) -> int:
 
 
 def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
-    """Return the oldest files of a level that are to be merged, without files that are large enough alone."""
+    """Return the first of some files, the oldest, that are to be merged: ``batch`` files, or fewer that are large.
+
+    Files that alone have the target size are passed over.
+    """
     inputs: list[ArchiveFile] = []
     size = 0
     for file in files:
@@ -318,12 +334,13 @@ def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
         if size > TARGET_BYTES:
             if len(inputs) > 1:
                 break
+            # This file alone has the target size.
             inputs, size = [], 0
     return inputs
 
 
 def _merge(archive: LsmArchive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
-    """Merge files into a new file, which is written in the folder ``aside`` first, and return its size."""
+    """Merge files into a new file, which grows in the folder ``aside``, and return its size in bytes."""
     staged = archive.storage.stage(join(archive.folder, name), aside)
     try:
         with _parquet_writer(staged.stream) as parquet:

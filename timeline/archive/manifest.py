@@ -60,7 +60,11 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of the archive by name; ``greatest`` is the number of the newest manifest, complete or not."""
+    """The files of the archive by name, and the ``number`` of the manifest that names them.
+
+    With number 0 no manifest is valid, and the files are all those in the archive's folder. ``greatest`` is the number
+    of the newest manifest, complete or not; 0 without any.
+    """
 
     number: int = 0
     files: tuple[ArchiveFile, ...] = ()
@@ -96,7 +100,7 @@ class Manifests:
         return join(self.folder, f"manifest_{number}")
 
     def newest(self) -> Manifest:
-        """Return the current files: without a complete newest manifest, number 0 and all files of the folder."""
+        """Return the newest valid manifest; without one, number 0 and all files of the archive in the folder."""
         listing = self.storage.list(self.folder)
         names = [split(info.path)[1] for info in listing]
         numbers = sorted(number for name in names if (number := manifest_number(name)) is not None)
@@ -104,7 +108,8 @@ class Manifests:
             files = self.parse(number)
             if files is not None:
                 return Manifest(number, files, numbers[-1])
-            # A crash left this incomplete manifest before `_version_` named it, so the manifest before it is valid.
+            # If `_version_` does not name it yet, a crash left it incomplete, and the manifest before it is valid. A
+            # manifest that `_version_` names was complete, so it was damaged, and no older manifest is valid.
             if self.version() >= number:
                 break
         archive_files = (
@@ -138,24 +143,29 @@ class Manifests:
         needed: Callable[[Sequence[ArchiveFile]], Sequence[ArchiveFile]],
         fits: Callable[[Sequence[ArchiveFile]], bool] = lambda _: True,
     ) -> Manifest:
-        """Make the next manifest, with files added and removed, and write its number to ``_version_``.
+        """Make the next manifest, with files added and removed; return it, or the newest manifest if nothing is made.
 
-        Makes nothing if the newest manifest already names the added files, or does not name all removed files any
-        more.
+        Its number is written to ``_version_``. Nothing is made if the newest manifest already names the added files, or
+        does not name all removed files any more.
 
         Args:
-            needed: Returns which of some files the archive's first manifest has to name.
+            added: Files that are in their place already.
+            removed: Names of files.
+            needed: Returns those of the given files that together hold all their instants. The first manifest names
+                these alone, as files whose makers died may repeat instants of others.
             fits: Returns whether the newest manifest's files allow the added files; else nothing is made.
         """
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
             base = self._base()
+            # With number 0 no manifest names the folder's files: make the first, even if they include the added files.
             all_named = {file.name for file in added} <= base.names
             if not removed <= base.names or (base.number and (all_named or not fits(base.files))):
                 self.point_at_newest()
                 return base
             files: Sequence[ArchiveFile] = [*(file for file in base.files if file.name not in removed), *added]
             if not base.number:
+                # The folder's files may include the added files, which count once.
                 files = needed(list({file.name: file for file in files}.values()))
             number = base.greatest + 1
             # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
@@ -163,6 +173,7 @@ class Manifests:
             if base.greatest > base.number > 0 and self._wait_until_whole(base.greatest):
                 continue
             if not self.storage.create(self.path(number), _encode(files)):
+                # Another process made a manifest of this number first.
                 continue
             newest = self.newest()
             if newest.greatest != number:
@@ -178,6 +189,7 @@ class Manifests:
 
     def point_at_newest(self) -> None:
         """Write the newest manifest's number to ``_version_``; a lesser number stays for moments only."""
+        # Look again after each write: another process may have made a newer manifest, or written a lesser number.
         for _ in range(_ROUNDS):
             number = self.newest().number
             if number <= self.version():
@@ -185,7 +197,10 @@ class Manifests:
             self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
 
     def _base(self) -> Manifest:
-        """Return the newest manifest; number 0 if all were lost, or a writer died before it made the first."""
+        """Return the manifest that the next manifest continues: the newest, or number 0 before the first manifest.
+
+        Raises CorruptInstantError if the folder has files and manifests, of which none is valid.
+        """
         manifest = self.newest()
         if manifest.greatest and manifest.files and not manifest.number:
             raise CorruptInstantError(

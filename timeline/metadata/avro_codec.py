@@ -44,7 +44,7 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
 
 
 @cache
-def _part(name: str, replaces: bool) -> Any:
+def _partial_schema(name: str, replaces: bool) -> Any:
     """Return the parsed schema of the fields that a partial read needs; ``name`` is ``summary`` or ``files``."""
     from fastavro import parse_schema  # noqa: PLC0415
 
@@ -73,12 +73,12 @@ def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary
     """Return a completed write without its files."""
     from . import models  # noqa: PLC0415
 
-    return validated(models.CommitSummary, _record(body, _part("summary", replaces)), body)
+    return validated(models.CommitSummary, _record(body, _partial_schema("summary", replaces)), body)
 
 
 def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
     """Return what a completed write records about its files."""
-    return CommitFiles.of(_record(body, _part("files", replaces)))
+    return CommitFiles.of(_record(body, _partial_schema("files", replaces)))
 
 
 def decode_record(body: InstantBody) -> Mapping[str, Any]:

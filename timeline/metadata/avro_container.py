@@ -35,7 +35,7 @@ def read_container(data: bytes, reader_schema: dict[str, Any] | None = None) -> 
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
     header, at = _header(data)
-    schema = _parsed(header.get("avro.schema", b""))
+    schema = _parsed_schema(header.get("avro.schema", b""))
     records: list[Any] = []
     # Read to the end: a file truncated in its last bytes must not pass.
     for count, block in _blocks(data, at, header.get("avro.codec", b"null")):
@@ -47,10 +47,10 @@ def read_container(data: bytes, reader_schema: dict[str, Any] | None = None) -> 
 
 
 def read_records(schema: bytes, encoded: Iterable[bytes], reader_schema: dict[str, Any] | None = None) -> list[Any]:
-    """Return records of one schema, each with its own bytes; the rest is as in `read_container`."""
+    """Return records of one schema, whose bytes are ``encoded`` one by one; the rest is as in `read_container`."""
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
-    parsed = _parsed(schema)
+    parsed = _parsed_schema(schema)
     records = []
     for data in encoded:
         stream = in_memory(data)
@@ -60,13 +60,13 @@ def read_records(schema: bytes, encoded: Iterable[bytes], reader_schema: dict[st
     return records
 
 
-def _parsed(text: bytes) -> Any:
-    """Return the parsed schema of a container; one of usual length is kept for the next."""
-    return _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
+def _parsed_schema(text: bytes) -> Any:
+    """Return the parsed schema of a JSON text; a schema of usual length is kept for the next container."""
+    return _kept_schema(text) if len(text) <= _LONGEST_KEPT else _parse_schema(text)
 
 
-def _schema(text: bytes) -> Any:
-    """Return a parsed schema that `_Types` allows, without defaults."""
+def _parse_schema(text: bytes) -> Any:
+    """Return the parsed schema of a JSON text, without defaults; ValueError if `_Types` does not allow it."""
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 
     schema = parse_json(text)
@@ -75,7 +75,7 @@ def _schema(text: bytes) -> Any:
 
 
 # The instants of a table share few schemas, and parsing a schema takes longer than decoding an instant.
-_known_schema = lru_cache(maxsize=64)(_schema)
+_kept_schema = lru_cache(maxsize=64)(_parse_schema)
 
 
 def _without_defaults(kind: Any) -> Any:
@@ -168,7 +168,10 @@ class _Types:
         self._depths: dict[str, int | None] = {}
 
     def check(self, kind: Any, namespace: str) -> int:
-        """Return how deep the values of a type nest."""
+        """Return how many levels deep the values of a type nest; ValueError for a type that is not allowed.
+
+        ``kind`` is a type in the JSON of a schema, and ``namespace`` that of the type in which it is.
+        """
         self._type_count += 1
         if self._type_count > _MOST_TYPES:
             raise ValueError("its schema is larger than any of Apache Hudi's")
@@ -196,7 +199,10 @@ class _Types:
         return depth
 
     def _depth_of_complex(self, kind: dict[str, Any], namespace: str) -> int:
-        """Return how deep values of an array, map, record, enum or fixed type nest, and keep those with names."""
+        """Return how deep values of an array, map, record, enum or fixed type nest; remember it for types with names.
+
+        ``kind`` may also be a type in braces, such as ``{"type": "string"}``.
+        """
         base = kind.get("type")
         if "logicalType" in kind:
             raise ValueError(f"its schema has the logical type {kind['logicalType']!r}")
@@ -225,6 +231,7 @@ class _Types:
             raise ValueError(f"its schema has a record {full} without fields")
         if not all(isinstance(field, dict) for field in fields):
             raise ValueError(f"its schema has a record {full} with malformed fields")
+        # A field of this very type finds None, and is refused.
         self._depths[full] = None
         depth = max(self.check(field.get("type"), full.rpartition(".")[0]) for field in fields)
         self._depths[full] = depth

@@ -49,7 +49,7 @@ def encode(model: models.InstantModel) -> bytes:
 
 
 def decode(kind: type[M], body: InstantBody) -> M:
-    """Return the model of JSON or of an Avro object container: the archive returns instants of every kind as JSON."""
+    """Return the model of a body in JSON or Avro: the archive returns instants of every kind as JSON."""
     return avro_codec.validated(kind, _record(body), body)
 
 
@@ -107,7 +107,7 @@ def _record(body: InstantBody) -> Mapping[str, Any]:
 
 
 def _stat(stat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a write statistic that `CommitFiles` has."""
+    """Return the fields of a write statistic that `CommitFiles` has; TypeError for a value of another type."""
     return {name: _typed(stat.get(name), kind) for name, kind in _OF_FILES.items()}
 
 

@@ -24,6 +24,7 @@ class InstantModel(BaseModel):
     @classmethod
     def _nulls_are_absent(cls, values: Any) -> Any:
         """Return the fields of a record without nulls, so that each null gets its field's default."""
+        # pydantic refuses what is no record.
         if isinstance(values, dict):
             return {name: value for name, value in values.items() if value is not None}
         return values

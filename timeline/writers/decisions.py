@@ -88,6 +88,7 @@ class Decision:
         check_small(self.first)
         if not _is_nameable(self):
             raise ValueError(self.instant)
+        # A decision that earlier releases understand keeps the format that they read.
         head = {
             formats.FIELD: formats.DECISION if self.first or self.replaces else formats.PLAIN_DECISION,
             "does": self.kind.name,
@@ -150,7 +151,7 @@ def numbers(storage: Storage) -> list[int]:
 
 
 def newest(storage: Storage) -> Decision | None:
-    """Return the newest decision, which alone may wait to be carried out; None if it is not whole."""
+    """Return the newest decision, which alone may wait to be carried out; None if there is none, or it is not whole."""
     while stored := numbers(storage):
         try:
             data = storage.read(path_of(stored[-1]))

@@ -41,7 +41,7 @@ NEVER = Failed(0, "", "")
 def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
     """Return the failures by the plan's requested time, less notes that are damaged or gone.
 
-    ``writing`` refuses notes of a newer release.
+    A caller that is ``writing`` notes gets an UnsupportedTableError for a note of a newer release.
     """
     failures = {}
     for info in storage.list(FOLDER, strict=False):

@@ -122,7 +122,7 @@ def spelled(first: Sequence[FirstSteps]) -> list[dict[str, Any]]:
 
 
 def parse_first(groups: Sequence[Mapping[str, Any]]) -> tuple[FirstSteps, ...]:
-    """Return the steps in the JSON of a decision; ValueError, TypeError or KeyError if the JSON holds none."""
+    """Return the steps in the JSON of a decision; ValueError, TypeError or KeyError if it is malformed."""
     return tuple(
         FirstSteps(
             tuple(map(_parse_step, group["steps"])),

@@ -86,7 +86,7 @@ class HeartbeatThread:
             self._touch()
 
     def _touch(self) -> None:
-        """Touch the heartbeat, or log why that failed."""
+        """Give the sign of life, or log why that failed."""
         try:
             self._give_sign()
         except Exception:

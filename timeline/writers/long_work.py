@@ -78,7 +78,10 @@ class LongWork:
             logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
 
     def _claim(self) -> bool:
-        """Return whether this process gives signs of life; beside another's note only if it shows itself at once."""
+        """Make the owner's note, and return whether this process is to touch the heartbeat, too.
+
+        Beside another process's note it does so only if it shows itself at once.
+        """
         claim, mine = Claim(self._storage, self._instant_time), Owner.of_this_process(uuid.uuid4().hex)
         if claim.make(mine):
             return True

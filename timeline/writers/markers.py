@@ -62,7 +62,10 @@ class Markers:
         self.storage.create(join(self.folder, _TYPE_FILE), _TYPE)
 
     def write(self, number: int, markers: Iterable[Marker]) -> None:
-        """Announce data files before they are made: all that the attempt of this number has announced so far."""
+        """Announce data files before they are made.
+
+        ``markers`` are all that a task attempt has announced so far, and ``number`` tells it from other attempts.
+        """
         lines = []
         for marker in markers:
             # A line has no place for such a name, but a file of the DIRECT form has.

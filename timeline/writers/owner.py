@@ -83,11 +83,14 @@ class Owner:
     def of_this_process(
         cls, write_id: str, application: str = "", patience: Patience = _PATIENT, key: str = ""
     ) -> Owner:
-        """Return the owner of a write that begins here: the nearest Java ancestor, else this process."""
+        """Return the owner of a write that begins here: the nearest Java ancestor, else this process.
+
+        ``patience`` has the write's heartbeat interval and tolerance, and ``key`` names its notes.
+        """
         responsible = process.responsible_process()
         return cls(
             process.host_name(),
-            # Without it no process judges by the number of another.
+            # Without the machine's id, no process judges the owner by its number.
             "" if patience.heartbeats_alone else process.machine_id(),
             responsible.pid,
             responsible.started,
@@ -104,7 +107,10 @@ class Owner:
         return f"{self.host}, application {self.application}" if self.application else self.host
 
     def tolerance_s(self, judging: Patience) -> float:
-        """Return the greater of both tolerances: the seconds without a heartbeat after which the writer is dead."""
+        """Return the seconds without a heartbeat after which the writer is dead: the greater of two tolerances.
+
+        They are the write's own, and that of the process that judges by the patience ``judging``.
+        """
         own_tolerance_s = self.heartbeat_tolerance_s if self.heartbeat_interval_s else judging.heartbeat_tolerance_s
         return max(own_tolerance_s, judging.heartbeat_tolerance_s)
 
@@ -150,7 +156,7 @@ class Claim:
         return f"{self.folder}/spills"
 
     def make(self, owner: Owner) -> bool:
-        """Claim the instant time; False if this write or another has claimed it already."""
+        """Claim the instant time for the owner, by a file; False if this write or another has claimed it already."""
         fields_of_owner = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
         content = formats.numbered(fields_of_owner, formats.OWNER)
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
@@ -180,6 +186,7 @@ def parse_owner(data: bytes) -> Owner:
     # A release before these fields, or a write without a stream, leaves them out.
     values = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **content}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
+    # Compare exact types: to `isinstance` a bool is an int.
     for name, types in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
         if type(values.get(name)) not in types:
             raise ValueError(f"its {name} is missing or has a wrong type")
@@ -195,6 +202,7 @@ def is_gone(owner: Owner) -> bool | None:
     running = process.find_process(owner.pid)
     if running is None:
         return True
+    # A process that started at another time got the owner's number after the owner ended.
     return bool(owner.process_started and running.started and owner.process_started != running.started)
 
 
@@ -209,6 +217,7 @@ def is_dead(storage: Storage, last_sign: str, modified: float, owner: Owner, pat
         return now_s - modified > tolerance_s
     # The steady clock counts from this process's first look, so look in either case.
     still_s = stood_still_s(storage, last_sign, modified)
+    # While its process exists, the writer is dead only if both clocks say so, as the store's clock may have stepped.
     return is_process_gone or still_s > tolerance_s < now_s - modified
 
 
@@ -289,7 +298,7 @@ class Suspect:
     zone: str
 
     def judge(self, known_beat: float | None = None, *, may_wait: bool = True) -> Liveness:
-        """Decide whether the writer is dead.
+        """Return whether the writer lives, with reason and advice.
 
         A writer of pyhudi is dead when its process is gone from this machine, or when its heartbeat is overdue. While
         the process exists, this process's monotonic clock decides that, as a machine's clock may step. A foreign writer
@@ -314,10 +323,12 @@ class Suspect:
         by_whom = "" if owner is None else f", process {owner.pid} on {owner.place}"
         reason = f"{sign_name} {_span_in_words(silent_s)} ago{by_whom}"
         if beat is not None and beat == known_beat:
+            # The writer was dead by this very heartbeat before.
             return Liveness(False, reason, beat=beat)
         tolerance_s = self.patience.heartbeat_tolerance_s if owner is None else owner.tolerance_s(self.patience)
         if beat is not None and owner is not None and is_process_gone is False:
             still_s = stood_still_s(storage, last_sign, beat)
+            # Overdue by the store's clock alone: watch it, as that clock may have stepped.
             if may_wait and still_s <= tolerance_s < silent_s:
                 still_s = watch(storage, last_sign, beat, tolerance_s)
             todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
@@ -326,7 +337,7 @@ class Suspect:
         return Liveness(silent_s <= tolerance_s, reason, todo, beat, foreign=owner is None)
 
     def _judge_without_signs(self) -> Liveness:
-        """Decide about a foreign instant without a heartbeat, by its age and the user's options."""
+        """Return whether a foreign writer without a heartbeat lives, by its last change and the user's options."""
         began_s, path, changed = self._change_times()
         silent_s = max(0.0, self.now_s - changed)
         last_change = f"; it last wrote {path}, {_span_in_words(silent_s)} ago" if path else ""
@@ -346,7 +357,11 @@ class Suspect:
         return Liveness(not is_dead_now, reason, todo, foreign=True)
 
     def _change_times(self) -> tuple[float, str, float]:
-        """Return when the first file was made, the last changed path, and when; by default the requested time."""
+        """Return when the instant's first file was made, the path of its last changed file, and when that changed.
+
+        Times are epoch seconds. Without a file, both are the requested time, or now if that is no time, and the path is
+        "".
+        """
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
         times = [(storage.modified(path), path) for path in paths]

@@ -81,20 +81,20 @@ class RemovedFiles:
 
 def removed_times(storage: Storage) -> tuple[str, ...]:
     """Return the times of the repairs whose files are kept, in order."""
-    return tuple(_with_time(storage.list(FOLDER, strict=False)))
+    return tuple(_notes_by_time(storage.list(FOLDER, strict=False)))
 
 
 def expire(storage: Storage) -> None:
     """Delete the files of repairs that are older than `KEPT_S`; those of a newer release stay."""
     now = storage.file_time()
-    for time, note in _with_time(storage.list(FOLDER, strict=False)).items():
+    for time, note in _notes_by_time(storage.list(FOLDER, strict=False)).items():
         removed = RemovedFiles(storage, time)
         if now - note.modified > KEPT_S and removed.is_known():
             removed.forget()
 
 
-def _with_time(listed: Iterable[FileInfo]) -> dict[str, FileInfo]:
-    """Return the notes among some files by the times of their repairs."""
+def _notes_by_time(listed: Iterable[FileInfo]) -> dict[str, FileInfo]:
+    """Return the notes of repairs among some files, by the time that names the repair, in the files' order."""
     matches = ((_NOTE.fullmatch(split(info.path)[1]), info) for info in listed)
     return {match[1]: info for match, info in matches if match is not None}
 

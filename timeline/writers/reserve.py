@@ -29,7 +29,10 @@ class Reserve:
         return join(owner.Claim(self.storage, self.instant_time).folder, _NAME)
 
     def hold(self, need: int = 0) -> None:
-        """Reserve space for a file of so many bytes; a small file fits anyway, and an object store has no end."""
+        """Reserve space for the write's end, and with ``need`` for a completed file of so many bytes.
+
+        A small file fits into the space that the write has reserved already, and an object store never fills up.
+        """
         if self.storage.remote or 0 < need <= _SIZE // 2:
             return
         # A file system that compresses would give zeros no space.

@@ -37,6 +37,7 @@ def expire(storage: Storage, zone: str) -> None:
     storage.delete(*(info.path for info in folder.files if now - info.modified > KEPT_S), durable=False)
     oldest = format_time(int((now - KEPT_S - _LENIENCE_S) * 1000), zone)
     hours = [match[1] for match in map(_FOLDER.fullmatch, folder.folders) if match is not None]
+    # Hours of ten digits are in order as texts.
     due = [hour for hour in hours if hour < oldest[: len(hour)]]
     for hour in due[:_MOST_AT_ONCE]:
         _delete_seals(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)

@@ -28,7 +28,7 @@ Places = Mapping[str, frozenset[str] | None]
 
 
 def places_of_buckets(buckets: Iterable[tuple[str, int]]) -> Places:
-    """Return the places of buckets, each given by its partition path and number."""
+    """Return the numbers of buckets as texts by partition path; each bucket is given by its path and number."""
     places: dict[str, set[str]] = {}
     for path, bucket in buckets:
         places.setdefault(path, set()).add(str(bucket))
@@ -65,9 +65,13 @@ class Ticket:
         self.storage.write(self.path, json.dumps(content).encode(), durable=False)
 
     def meets(self, other_ticket: Ticket) -> bool:
-        """Return whether two writes rewrite the same data; never of two tickets of one write."""
+        """Return whether both tickets name the same place, so that their writes rewrite the same data.
+
+        False for two tickets of one write, which must not wait for itself.
+        """
         if self.owner.write_id == other_ticket.owner.write_id:
             return False
+        # A ticket without places rewrites the whole table, a path without buckets its whole partition.
         if self.places is None or other_ticket.places is None:
             return True
         for path in self.places.keys() & other_ticket.places.keys():
@@ -79,7 +83,10 @@ class Ticket:
 
 @contextmanager
 def in_turn(ticket: Ticket, patience: Patience, longest_s: float) -> Iterator[Waited]:
-    """Hold a ticket, unless it names no place; the block begins once the older tickets' writes are done."""
+    """Hold a ticket until the block ends; the block begins, with the wait, once writes of older tickets are done.
+
+    A ticket that names no place is not held, as its write rewrites nothing. ``longest_s`` limits the wait.
+    """
     with nullcontext() if ticket.places == {} else held(ticket, patience):
         yield wait_for_older(ticket, patience, longest_s)
 
@@ -95,12 +102,15 @@ def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
 
 
 def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:
-    """Wait until the older tickets that meet this one are given back, or their writers are dead, or time is over."""
+    """Wait for the writes of older tickets that name a place of a ticket; return for how long, and for which writes.
+
+    The wait ends once these tickets are given back, or their writers are dead, or ``longest_s`` are over.
+    """
     started, poll_s = time.monotonic(), _FIRST_POLL_S
-    tickets: dict[str, Ticket | None] = {}
+    tickets_by_name: dict[str, Ticket | None] = {}
     met_writes: dict[str, None] = {}
     while True:
-        older = _older(ticket, patience, tickets)
+        older = _older_of_living(ticket, patience, tickets_by_name)
         seconds = time.monotonic() - started
         if not older or seconds > longest_s:
             return Waited(seconds, tuple(met_writes))
@@ -110,19 +120,23 @@ def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Wait
 
 
 def age_of(storage: Storage, write_id: str, begun: str) -> str:
-    """Return the name of a ticket for a write that has begun: right after a ticket that the write holds already."""
+    """Return the name of a ticket, which is the write's age: ``begun``, or a name after a ticket that it holds already.
+
+    Names sort by age, so that a write's second ticket comes right after its first.
+    """
     names = (split(info.path)[1] for info in storage.list(FOLDER, strict=False))
-    tickets = (_read(storage, name) for name in sorted(names))
+    tickets = (_read_ticket(storage, name) for name in sorted(names))
     own_name = next(
         (ticket.name for ticket in tickets if ticket is not None and ticket.owner.write_id == write_id), None
     )
     return begun if own_name is None else f"{own_name}.commit"
 
 
-def _older(ticket: Ticket, patience: Patience, tickets: dict[str, Ticket | None]) -> list[Ticket]:
-    """Return the older tickets of living writers that meet a ticket; tickets of dead writers are deleted.
+def _older_of_living(ticket: Ticket, patience: Patience, tickets_by_name: dict[str, Ticket | None]) -> list[Ticket]:
+    """Return the older tickets of living writers that name a place of a ticket; tickets of dead writers are deleted.
 
-    ``tickets`` keeps what was read.
+    ``tickets_by_name`` keeps what each call read for the next. None is kept too, for a file without a usable ticket: no
+    second ticket gets its name.
     """
     living = []
     now = ticket.storage.file_time()
@@ -130,9 +144,10 @@ def _older(ticket: Ticket, patience: Patience, tickets: dict[str, Ticket | None]
         name = split(info.path)[1]
         if name >= ticket.name:
             continue
-        if name not in tickets:
-            tickets[name] = _read(ticket.storage, name)
-        older_ticket = tickets[name]
+        if name not in tickets_by_name:
+            tickets_by_name[name] = _read_ticket(ticket.storage, name)
+        older_ticket = tickets_by_name[name]
+        # Without a usable ticket there is no owner to judge, and no write to wait for.
         if older_ticket is None or not ticket.meets(older_ticket):
             continue
         if is_dead(ticket.storage, info.path, info.modified, older_ticket.owner, patience, now):
@@ -146,13 +161,14 @@ def remove_dead(storage: Storage, patience: Patience) -> None:
     """Delete the tickets of dead writers, which stay if no younger write of the same data comes."""
     now = storage.file_time()
     for info in storage.list(FOLDER, strict=False):
+        # A ticket that was touched of late needs no read.
         is_silent = now - info.modified > patience.heartbeat_tolerance_s
-        ticket = _read(storage, split(info.path)[1]) if is_silent else None
+        ticket = _read_ticket(storage, split(info.path)[1]) if is_silent else None
         if ticket is not None and is_dead(storage, info.path, info.modified, ticket.owner, patience, now):
             storage.delete(ticket.path, durable=False)
 
 
-def _read(storage: Storage, name: str) -> Ticket | None:
+def _read_ticket(storage: Storage, name: str) -> Ticket | None:
     """Return a ticket; None if it was given back, is damaged, or is of a later release."""
     try:
         data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)

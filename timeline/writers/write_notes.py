@@ -70,7 +70,7 @@ class WriteNotes:
         return noted
 
     def newest(self) -> str | None:
-        """Return the time that the last note names; None without a note."""
+        """Return the requested time that the last note names, or `GIVEN_UP`; None without a note."""
         newest = None
         for number in count(1):
             noted = self.find(number)
@@ -80,7 +80,7 @@ class WriteNotes:
         return newest
 
     def make(self, number: int, instant_time: str) -> bool:
-        """Note the requested time; False if another process of the write has made the note already."""
+        """Make the note of a number, with a requested time; False if another process of the write made it already."""
         content = formats.numbered({"instant": instant_time}, formats.WRITE_NOTE)
         return self.storage.create(self.path(number), json.dumps(content).encode(), durable=False)
 

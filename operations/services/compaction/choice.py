@@ -55,7 +55,10 @@ class Cost:
 
 
 def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -> list[str]:
-    """Return the partitions whose slices may be merged, so that the others need not be listed."""
+    """Return the partitions whose slices may be merged by the strategy, so that the others need not be listed.
+
+    They match the regular expression of the settings, or are of the newest days; other strategies take all.
+    """
     if settings.strategy == BY_REGEX:
         pattern = re.compile(settings.partition_regex)
         return [partition for partition in partitions if pattern.search(partition)]

@@ -20,7 +20,7 @@ from ...result import ServiceResult
 from ...service_settings import CompactionSettings, LogCompactionSettings
 from ..means import Means
 from ..preconditions import open_for_service, refuse_restoring
-from ..throughput import Rest, in_backoff, note_work, rest_of
+from ..throughput import Rest, backoff_skips_call, note_work, rest_of
 from .compactor import Compaction
 from .due_rules import is_due, log_compaction_is_due
 from .log_compactor import LogCompaction
@@ -29,32 +29,42 @@ from .log_compactor import LogCompaction
 def compact_after_write(
     storage: Storage, timeline: Timeline, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
-    """Carry out pending compactions, or log compactions, then plan one if due and carry it out; or only plan it.
+    """Carry out pending compactions, then plan one if due and carry it out; log compactions by the type of `settings`.
 
-    Return None if no plan was pending or due. Raises `PyHudiError` if it fails; the write stays complete.
+    If the settings say that compactions are not inline, only make the plan, which another call carries out. Return
+    what was done; None if no plan was pending or due. Raises `PyHudiError` if it fails; the write stays complete.
+
+    Args:
+        timeline: The table's timeline, by which the call sees whether a plan is pending or due.
+        means: The resources of the work, with bounds of its bytes and seconds. To make a plan alone takes only the
+            patience of these.
     """
     config = load_config(storage)
     due: Callable[[Timeline], bool]
     if isinstance(settings, CompactionSettings):
-        action, plans_alone = COMPACTION, not settings.inline
+        action, only_plans = COMPACTION, not settings.inline
         due = partial(is_due, settings=settings, zone=config.timezone)
     else:
-        action, plans_alone = LOG_COMPACTION, False
+        action, only_plans = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
     if means.within_s is not None:
-        # At the last look no unit fitted into the seconds, so some calls pass without a look.
-        if in_backoff(storage.path, action):
+        # Nothing that an earlier call found fitted into its seconds, so some calls pass without another look.
+        if backoff_skips_call(storage.path, action):
             return None
-        due = partial(_is_due_again, rest_of(storage.path, action), settings, due)
+        # A plan that has to fit into seconds leaves file groups out. The rules count delta commits only since the last
+        # compaction, so they would let these wait for too long.
+        left_out = rest_of(storage.path, action)
+        due = partial(_is_due_again, left_out, settings, due)
     pending = any(instant.action == action for instant in timeline.pending)
     # A write that only plans makes no plan while the last plan is pending.
-    wanted = not pending and due(timeline) if plans_alone else pending or due(timeline)
+    wanted = not pending and due(timeline) if only_plans else pending or due(timeline)
     if config.table_type != MERGE_ON_READ or not wanted:
         return None
-    if plans_alone:
+    if only_plans:
         result = schedule_compaction(storage, settings, means.patience, due=due)
     else:
         result = compact(storage, settings, means, due=due)
+    # Without an instant and a reason in the result, nothing was left to do: another process may have done it meanwhile.
     return result if result.instant or result.skipped else None
 
 
@@ -71,14 +81,17 @@ def compact_where_due(
 
 
 def _is_due_again(
-    rest: Rest,
+    left_out: Rest,
     settings: CompactionSettings | LogCompactionSettings,
     due: Callable[[Timeline], bool],
     timeline: Timeline,
 ) -> bool:
-    """Return whether a plan is due by the rules, or by the delta commits of file groups that the last plan left out."""
+    """Return whether a plan is due by the rules `due`, or by the delta commits of file groups that wait.
+
+    These are the file groups that the last plan left out; `left_out` says how many delta commits they had.
+    """
     least_delta_commits = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
-    return due(timeline) or rest.by_now(timeline) >= max(least_delta_commits, 1)
+    return due(timeline) or left_out.by_now(timeline) >= max(least_delta_commits, 1)
 
 
 _SERVICES: Mapping[type, Callable[..., Compaction | LogCompaction]] = {
@@ -95,14 +108,15 @@ def schedule_compaction(
     dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, if `due`; `skipped` of the result names the write for which it waits.
+    """Plan a compaction, or a log compaction, and return the result, whose `skipped` names a write to wait for.
 
-    With `dry_run` the result says what the plan would hold.
+    Make no plan if `due` returns false for the timeline. With `dry_run` the result says what the plan would hold.
     """
     began = time.monotonic()
     means = Means(patience, Output())
     service = _SERVICES[type(settings)](open_merge_on_read(storage, means), settings, means)
     if dry_run:
+        # The name of the service in the result is that of the call that only plans.
         return replace(_dry_result(service, began, pending=False), service=service.schedule_result(None, 0.0).service)
     return service.schedule_result(service.schedule(due), time.monotonic() - began)
 
@@ -115,11 +129,11 @@ def compact(
     dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Carry out the pending compactions, or log compactions, then plan one and carry it out.
+    """Carry out the pending compactions, or log compactions, then plan one and carry it out; return what was done.
 
-    Without `due`, the user made the call: then it tries plans that failed before, too, and raises
-    `ConcurrentWriteError` if other processes are carrying out all pending plans. After a failure, pending plans stay
-    for the next call. With `dry_run` the result says what the call would merge.
+    Make no plan if `due` returns false for the timeline. Without `due`, the user made the call: then it tries plans
+    that failed before, too, and raises `ConcurrentWriteError` if other processes are carrying out all pending plans.
+    After a failure, pending plans stay for the next call. With `dry_run` the result says what the call would merge.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, means)
@@ -142,6 +156,7 @@ def carry_out_pending(
     """
     began = time.monotonic()
     service = _SERVICES[type(settings)](table, settings, means)
+    # No plan is due, so the call makes none of its own.
     service.run(lambda timeline: False)
     return service.result(time.monotonic() - began)
 

@@ -83,7 +83,8 @@ class Compaction(SliceService[CompactionSettings]):
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         """Return what merges the slices of a plan, and what it notes in the completed instant."""
         output, config = files.output, files.transaction.config
-        # If no property names the index, write bloom filters as Apache Hudi does (see planning/plan.py).
+        # If no property names the index, it was inferred from the files: write bloom filters as Apache Hudi does then
+        # (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None

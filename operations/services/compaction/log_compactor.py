@@ -106,7 +106,10 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         )
 
     def missed(self, now: Timeline, planned_instant: Instant) -> bool:
-        """Return whether a write began or completed that a plan should have taken into account."""
+        """Return whether a write began or completed that the plan of `planned_instant` should have taken into account.
+
+        It also missed something if readers may take its log file for that of an archived instant by now.
+        """
         time_of_plan = planned_instant.requested_time
         return (
             super().missed(now, planned_instant)
@@ -222,6 +225,9 @@ def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:
-    """Return whether readers may take a file of a time for one of an archived instant."""
+    """Return whether readers may take a file of a time for one of an archived instant.
+
+    They do so for each time before the first write on the timeline, which archiving may move on at any moment.
+    """
     first_write = min((instant.requested_time for instant in timeline.writes), default=time)
     return time <= max(first_write, *announced(timeline.storage), "")

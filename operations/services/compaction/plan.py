@@ -62,6 +62,7 @@ class FreeSlices:
     ) -> list[FileSlice]:
         """Return the slices with log files, or the `wanted` slices, that no plan holds, by partition path and file id.
 
+        `among` returns those of some partition paths in which to look, in the order of the result.
         Leave out the partitions that a rescale holds, and keep their paths in `held_partitions`.
         """
         self._list_changed(timeline)
@@ -82,7 +83,10 @@ class FreeSlices:
         ]
 
     def missed(self, now: Timeline, planned_instant: Instant) -> bool:
-        """Return whether a plan lacks a write; only a process that ignores pyhudi's decisions can cause that."""
+        """Return whether a plan lacks a write that completed before the time of `planned_instant`, the plan's instant.
+
+        Only a process that ignores pyhudi's decisions can cause that.
+        """
         seen = self._seen or frozenset()
         return any(
             instant.is_write and instant not in seen and instant.visible_since <= planned_instant.requested_time

@@ -95,6 +95,7 @@ class _Examiner:
         blocks = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         makers = slice_rule(self.timeline).makers([log], self.timeline)
         counts = {block.offset: self._count(block, makers) for block in blocks}
+        # The other blocks are unreadable, or of no instant that wrote to this log file.
         readable = {offset: count for offset, count in counts.items() if count is not None}
         if len(readable) == len(counts) and self._is_whole(log):
             raise InvalidOptionError(

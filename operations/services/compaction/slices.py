@@ -77,6 +77,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         early_count = sum(2 * count >= self.due_after for count in commits_by_group.values()) - due_count
         # The due slices leave cores idle in the last round of units: so many nearly due slices fill these.
         taken_count = due_count + min(-due_count % units_at_once(), early_count)
+        # If all slices fit, or none is due, those stand that the strategy of the settings chose, in its order.
         plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken_count])
         left_out_groups = commits_by_group.keys() - {file_slice.group for file_slice in plan}
         most_commits = max((commits_by_group[group] for group in left_out_groups), default=0)
@@ -130,7 +131,10 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return f"{in_words(self.table, older[0])}, which was there before it" if older else ""
 
     def schedule_result(self, instant_and_plan: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
-        """Return the result of a call that only plans; without a plan it says for which write the plan waits."""
+        """Return the result of a call that only plans, given the plan that it made.
+
+        Without a plan, `skipped` says for which write the plan waits, if for any.
+        """
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )
@@ -165,7 +169,10 @@ class SliceService(PlannedService[Settings, FileSlice]):
 
 
 def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:
-    """Return the writes at work that were requested before a plan and for which the plan has to wait."""
+    """Return the writes at work for which a plan of an instant of the kind `mine` has to wait, in order of time.
+
+    These were requested before the plan's time, and may still append to log files that it merges.
+    """
     return [
         write
         for write in timeline.pending

@@ -27,7 +27,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
-    """Move the oldest instants of a metadata table into its archive; return how many.
+    """Move the oldest instants of a metadata table into its archive; return how many instants it moved.
 
     Several processes may take each step, at once or again.
     """

@@ -77,9 +77,10 @@ class MetadataBefore:
         return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {outcome}"
 
     def build(self, storage: Storage, means: Callable[[], Means]) -> str:
-        """Build the partitions that went out of use since, unless that takes long or fails.
+        """Build the partitions that went out of use since, unless that takes long or fails; return what is left to do.
 
-        Return what the user has to do then; the text is empty if nothing went out of use, or if all was built.
+        The text names the call with which the user builds them; it is empty if nothing went out of use, or if all was
+        built. `means` is called only if there is something to build.
         """
         gone_names = self.names - {*load_config(storage).metadata_partitions} if self.names else frozenset[str]()
         if not gone_names:

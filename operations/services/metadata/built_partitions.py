@@ -48,7 +48,15 @@ class BuiltBase:
 
 @dataclass(frozen=True)
 class BuiltIndex:
-    """The base files of the partitions ``names``; the file groups ``empty`` have no records and get no base file."""
+    """The base files of new partitions of a metadata table; an indexing publishes them as it completes.
+
+    Attributes:
+        time: The requested time of the indexing, which the base files have in their names.
+        names: The partitions.
+        empty: The partition and file id of each file group without records, which gets no base file.
+        sets_aside: Whether files wait in the instant's working folder until the decision copies them into place.
+        report: What the steps write, for the user; None, as the indexing has a result of its own.
+    """
 
     metadata: MetadataTable
     time: str
@@ -69,7 +77,10 @@ class BuiltIndex:
         return sum(base.size for base in self.bases)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str:
-        """Return the greatest time of the metadata table: the indexing has to complete after it."""
+        """Return the greatest time of the metadata table now: the indexing has to complete after it.
+
+        It needs neither argument: the indexing itself checks whether it has to build again.
+        """
         return self.metadata.timeline.reload().greatest_time() or ""
 
     def steps(self, completed: Instant) -> FirstSteps:
@@ -99,14 +110,16 @@ class BuiltIndex:
 def new_bases(
     storage: Storage, time: str, partition: str, records: Sequence[Records]
 ) -> tuple[list[BuiltBase], list[tuple[str, str]]]:
-    """Write the base files of a partition; return them, and the file groups that need no base file.
+    """Write the base files of a partition; return them, and the partition and file id of groups without a base file.
+
+    ``time`` is the requested time of the indexing, which file names have.
 
     A small file is held by the decision to complete the indexing; a large file is written to the instant's working
     folder, from which the decision publishes it. A file group without records needs a file only if an earlier
     partition of that name left files in it.
     """
     ids = group_ids(storage, partition)
-    groups_with_files = _with_files(storage, partition, time)
+    groups_with_files = _ids_of_groups_with_files(storage, partition, time)
     bases: list[BuiltBase] = []
     empty_groups: list[tuple[str, str]] = []
     for number, file_id in enumerate(ids):
@@ -119,8 +132,11 @@ def new_bases(
     return bases, empty_groups
 
 
-def _with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
-    """Return the file groups with more files than the placeholder: of an earlier partition, or of later writes."""
+def _ids_of_groups_with_files(storage: Storage, partition: str, time: str) -> frozenset[str]:
+    """Return the ids of file groups with more files than the placeholder that the indexing of a time made.
+
+    An earlier partition of that name, or later writes, made these files.
+    """
     listed = (data_file(info.path) for info in storage.list(join(FOLDER, partition), strict=False))
     files = [file for file in listed if file is not None]
     return frozenset([file.file_id for file in files if file.path != placeholder_path(partition, file.file_id, time)])

@@ -59,11 +59,12 @@ def committed_files(seen: SeenTable) -> CommittedFiles:
 def files_records(files: CommittedFiles, schema: str) -> Records:
     """Return the record that lists all partitions, and one record of each partition with its files."""
     partitions = files.partitions.unique()
+    # No partition and no file counts as deleted.
     partition_list = record_of_partitions(partitions, np.zeros(len(partitions), dtype=np.bool_), schema)
     if not len(files):
         return partition_list
-    live = np.zeros(len(files), dtype=np.bool_)
-    return joined([partition_list, records_of_files(files.partitions, files.names, files.sizes, live, schema)])
+    deleted = np.zeros(len(files), dtype=np.bool_)
+    return joined([partition_list, records_of_files(files.partitions, files.names, files.sizes, deleted, schema)])
 
 
 _FILES_OF_A_UNIT = 500
@@ -124,8 +125,9 @@ class _Reader:
         try:
             if base_file(path) is not None:
                 return FileBounds(partition, name, *bounds_of_base_file(self.storage, path, self.columns))
-            rows, columns, lacks = bounds_of_log_file(self.storage, path, self.columns)
-            return FileBounds(partition, name, rows, columns, self.mixes or lacks)
+            rows, columns, lacks_columns = bounds_of_log_file(self.storage, path, self.columns)
+            # If a block lacks a column, its rows may keep values of older rows, which the log file's bounds lack.
+            return FileBounds(partition, name, rows, columns, self.mixes or lacks_columns)
         except (PyHudiError, FileNotFoundError):
             if self.storage.exists(path):
                 raise
@@ -211,9 +213,10 @@ class BoundsOfTable:
         return frozenset([file.path for found in self.seen.view.all_slices() for file in found.data_files])
 
     def _read(self, read: Callable[[_Unit], UnitBounds], units: Sequence[_Unit], count: int) -> list[UnitBounds]:
-        """Read units in the engine's tasks; in this process if there are few files or the engine runs no tasks.
+        """Return the bounds of units, read in the engine's tasks, or in this process if the `count` of files is small.
 
-        Raises `NoTasksError` if this process may not do that work.
+        If the engine runs no tasks, this process reads them, too. Raises `NoTasksError` if this process may not do that
+        work.
         """
         if self.means.executor is not None and count > _FEW_FILES:
             try:

@@ -76,8 +76,11 @@ def _delta_commits_to_keep(settings: CleanSettings) -> int:
 
 
 def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
-    """Return what a clean deletes; None if no slice is old enough, or another clean is pending."""
-    earliest = _earliest(slices, commits)
+    """Return what a clean deletes that keeps the slices of the last `commits` delta commits.
+
+    Return None if no slice is old enough, or another clean is pending.
+    """
+    earliest = _earliest_time(slices, commits)
     if earliest is None or any(each.action == _ACTION for each in slices.timeline.pending):
         return None
     files: dict[str, list[str]] = {}
@@ -98,8 +101,11 @@ def _plan(slices: MetadataSlices, commits: int) -> MetadataClean | None:
     return MetadataClean(first_kept, files, size)
 
 
-def _earliest(slices: MetadataSlices, commits: int) -> str | None:
-    """Return the time from which on all slices stay; None if no slice is older."""
+def _earliest_time(slices: MetadataSlices, commits: int) -> str | None:
+    """Return the time from which on all slices stay: that of the first of the last `commits`, or of a savepoint.
+
+    Return None if there are fewer delta commits, so that no slice is old enough.
+    """
     delta_times = [each.requested_time for each in slices.timeline.completed if each.action == "deltacommit"]
     if len(delta_times) < commits:
         return None

@@ -77,7 +77,7 @@ def plan_of(merged: Sequence[tuple[str, FileSlice]]) -> CompactionPlan:
 
 
 def _metrics(file_slice: FileSlice) -> dict[str, float]:
-    """Return what the merge of a slice costs; Apache Hudi fails without some of the entries."""
+    """Return what the merge of a slice costs, in files, bytes and MiB; Apache Hudi fails without some entries."""
     return {
         "TOTAL_LOG_FILES": float(len(file_slice.logs)),
         "TOTAL_LOG_FILES_SIZE": float(file_slice.log_bytes),
@@ -88,14 +88,15 @@ def _metrics(file_slice: FileSlice) -> dict[str, float]:
 
 
 def body_of(bases: Sequence[CompactedBase]) -> CommitMetadata:
-    """Return what the completed file of a compaction says."""
+    """Return the body of a compaction's completed instant, with the statistics of its base files by partition."""
     from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (as above)
 
     stats: dict[str, list[WriteStat]] = {}
     for base in bases:
         stats.setdefault(base.partition, []).append(_write_stat(base))
-    of_files = [base for base in bases if base.partition == FILES] or bases
-    extra = {"schema": schema_of_commits(of_files[0].group.schema)}
+    # File groups may have several schemas, and a commit states a single schema: take that of `files` if there is any.
+    bases_of_files = [base for base in bases if base.partition == FILES] or bases
+    extra = {"schema": schema_of_commits(bases_of_files[0].group.schema)}
     return CommitMetadata(
         partition_to_write_stats=stats, compacted=True, operation_type="COMPACT", extra_metadata=extra
     )
@@ -252,12 +253,16 @@ class _Compaction:
         return instant is not None and instant.state == State.COMPLETED
 
     def _bases(self) -> list[CompactedBase]:
-        """Make the base files one after the other, as each may take as much memory as a commit."""
+        """Return the new base files, each with the step that publishes it.
+
+        It makes them one after the other, as each may take as much memory as a commit.
+        """
         held_bytes, bases = 0, []
         if self.tightens:
             self.tight = tight_records(self.table, self.slices.metadata, self.merged, self.instant)
         for name, file_slice in self.merged:
             kind = kind_of(name)
+            # Whether all records of a key count together; otherwise the newest record replaces the older ones.
             adds_up = kind is not None and kind.adds_up
             # The new base file would lose what a torn log file said, so that is damage.
             reader = GroupReader(

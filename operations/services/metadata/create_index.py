@@ -27,6 +27,7 @@ def create_indexes(storage: Storage, settings: IndexSettings, means: Means) -> S
     config = load_config(storage)
     if not format_of(config).keeps_metadata:
         return None
+    # A table without partition columns has no bounds of partitions.
     wanted = [name for name in settings.names if name != PARTITION_STATS or config.partition_fields]
     lacks = [name for name in wanted if name not in config.metadata_partitions]
     if not lacks or ({*lacks} & {*being_built(config)} and _is_being_built(storage, means)):

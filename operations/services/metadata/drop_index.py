@@ -55,6 +55,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
         given_up = _give_up_indexings(table, names)
         note_out_of_use(storage, names)
         for _ in range(_TRIES):
+            # Followers set no properties here, as these could take the whole metadata table out of use.
             set_properties(table, _ACTION, lambda _, stored: _changes_without(table, stored, names), follows=False)
             if not set(names) & set(written_partitions(load_config(storage))):
                 break
@@ -70,7 +71,10 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
 
 
 def _changes_without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
-    """Return the changes of properties that take partitions out of use; None if none of them is in use."""
+    """Return the changes of properties that take partitions out of use; None if none of them is in use or being built.
+
+    If the record index goes, the changes also note the index, as readers learn from that where keys are unique.
+    """
     dropped_names = {*names} & {*written_partitions(stored)}
     if not dropped_names:
         return None

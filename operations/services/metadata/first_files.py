@@ -33,7 +33,8 @@ def first_files(
 ) -> tuple[Step, ...]:
     """Return the steps that make a metadata table ready for the partitions that an indexing begins to build.
 
-    ``columns`` are those that ``column_stats`` is going to index; writers read them in its definition.
+    ``time`` is the requested time of the indexing, and ``names`` has the partitions. ``columns`` are those that
+    ``column_stats`` is going to index; writers read them in its definition.
     """
     metafiles = [_replacement(storage, metafile_of(join(FOLDER, name)), partition_metafile(time, 1)) for name in names]
     placeholders = [step for name in names for step in _placeholders(storage, name, time)]

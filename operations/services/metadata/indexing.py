@@ -66,9 +66,10 @@ class _NothingLeftError(Exception):
 def begin_indexing(
     table: Table, means: Means, wanted: Sequence[str], columns: Sequence[str] | None
 ) -> BegunIndexing | None:
-    """Request an indexing of the wanted partitions that are not in use; None if all are.
+    """Request an indexing of the wanted partitions that are not in use, and return it as begun; None if all are in use.
 
-    Raises `ConcurrentWriteError` beside another indexing, and what `columns_to_index` raises.
+    `columns` are those whose bounds are kept, None for Apache Hudi's default. Raises `ConcurrentWriteError` beside
+    another indexing, and what `columns_to_index` raises.
     """
     storage = table.storage
     dead = dead_indexings(table, table.timeline(), means.patience)
@@ -206,8 +207,9 @@ class Indexing:
     ) -> Outcome | None:
         """Return the outcome of the indexing; None if it is no longer pending.
 
-        Raises `_BuildAgainError` if the build read something that was undone or changed since, and
-        `ConcurrentWriteError` if the indexing was given up.
+        `undoing_before` has the rollbacks and restores that were on the timeline when the build began. Raises
+        `_BuildAgainError` if the build read something that was undone or changed since, and `ConcurrentWriteError` if
+        the indexing was given up.
         """
         identity = (pending.requested_time, pending.action)
         if not any((instant.requested_time, instant.action) == identity for instant in timeline.pending):
@@ -220,6 +222,7 @@ class Indexing:
             built.indexed and built.indexed != _defined_columns(self.table.storage)
         ):
             raise _BuildAgainError
+        # Apache Hudi finds the definition of the indexed columns by this property.
         changes = {INDEX_DEFINITIONS: INDEXES_FILE} if COLUMN_STATS in names else {}
         properties = Properties(changes=changes, current=config)
         return Outcome(_completed_body(names, timeline), properties=properties, own=built.index)

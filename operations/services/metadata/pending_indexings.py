@@ -37,7 +37,7 @@ class PendingIndexing:
 def pending_indexings(timeline: Timeline) -> tuple[PendingIndexing, ...]:
     """Return the pending indexings with the partitions that each builds; none of them if its plan is empty."""
     instants = (instant for instant in timeline.pending if instant.action == INDEXING)
-    return tuple(PendingIndexing(instant, _built_by(timeline, instant)) for instant in instants)
+    return tuple(PendingIndexing(instant, _partitions_built_by(timeline, instant)) for instant in instants)
 
 
 def dead_indexings(table: Table, timeline: Timeline, patience: Patience) -> tuple[PendingIndexing, ...]:
@@ -76,7 +76,10 @@ def give_up_dead(table: Table, timeline: Timeline, patience: Patience) -> None:
 def steps_to_give_up(
     timeline: Timeline, storage: Storage, indexings: Collection[PendingIndexing], keep: Collection[str] = ()
 ) -> FirstSteps:
-    """Return the steps that take pending indexings back; partitions to ``keep`` stay among those being built."""
+    """Return the steps that take pending indexings back.
+
+    The partitions to ``keep`` stay among those being built, as the caller's own indexing begins to build them.
+    """
     config = load_config(storage)
     gone_names = {name for indexing in indexings for name in indexing.names}
     drops = sorted((gone_names & {*being_built(config)}) - {*config.metadata_partitions} - {*keep})
@@ -109,7 +112,7 @@ def give_up(table: Table, indexings: Collection[PendingIndexing]) -> None:
         try_to_forget(table.storage, time)
 
 
-def _built_by(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
+def _partitions_built_by(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
     """Return the partitions that an indexing's plan names; none if the plan is empty."""
     plan = timeline.files.read_index_plan(instant)
     infos = () if plan is None else plan.index_partition_infos

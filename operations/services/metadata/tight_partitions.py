@@ -57,7 +57,7 @@ def tight_bounds(
     """
     paths, counts = list(files), np.array([len(names) for names in files.values()], dtype=np.int64)
     owners = np.repeat(np.arange(len(paths)), counts)
-    numbers, rows = _numbered(records, files, owners, columns)
+    numbers, rows = _numbers_and_rows(records, files, owners, columns)
     bounds = records.field(BOUNDS).take(pa.array(rows))
     is_whole = _has_all_bounds(bounds, numbers, np.repeat(counts, len(columns)))
     is_tight = np.asarray(is_whole.reshape(len(paths), len(columns)).all(axis=1))
@@ -81,10 +81,14 @@ def tight_bounds(
     return pa.StructArray.from_arrays([keys, types, partition_bounds], [KEY, TYPE, BOUNDS])
 
 
-def _numbered(
+def _numbers_and_rows(
     records: pa.StructArray, files: Mapping[str, Sequence[str]], owners: Integers, columns: Sequence[str]
 ) -> tuple[Integers, Integers]:
-    """Return numbers and rows: for each record of the files and columns its partition and column, and its row."""
+    """Return for each record of the files and columns the number of its partition and column, and its row in `records`.
+
+    The number is that of the partition times the count of columns, plus that of the column, both from 0. `owners` has
+    the number of the partition of each file.
+    """
     paths = pa.array(list(files), pa.string()).take(pa.array(owners))
     key_ends = places_of(paths, pa.array([name for names in files.values() for name in names], pa.string()))
     keys, key_begins = records.field(KEY), pa.array(map(hash_of_column, columns), pa.string())
@@ -99,7 +103,8 @@ def _numbered(
 def _has_all_bounds(bounds: pa.StructArray, numbers: Integers, counts: Integers) -> Mask:
     """Return for which numbers there are as many complete records as files, all with bounds of one type.
 
-    A number is a column of a partition. A record is complete if it has both bounds, or if all values are null.
+    A number stands for a column of a partition: `numbers` has that of each record, and `counts` the count of files of
+    each number. A record is complete if it has both bounds, or if all values are null.
     """
     least, greatest = (_wrapper_of(bounds, name) for name in (_LEAST, _GREATEST))
     nulls, values = (pc.fill_null(bounds.field(name), -1).to_numpy() for name in ("nullCount", "valueCount"))
@@ -122,7 +127,10 @@ def _wrapper_of(bounds: pa.StructArray, name: str) -> Integers:
 
 
 def _numbers_of_types(bounds: pa.StructArray, of_least: Integers) -> Integers:
-    """Return a number for the type of each record's bounds: how they are wrapped, and what the record says of it."""
+    """Return a number for the type of each record's bounds: how they are wrapped, and what the record says of it.
+
+    `of_least` has the number of the wrapper of each record's lower bound, -1 without a bound.
+    """
     parts = [pa.array(of_least).cast(pa.string())]
     if "valueType" in [field.name for field in children(bounds.type)]:
         value_type = bounds.field("valueType")
@@ -176,7 +184,10 @@ def tight_records(
 def _tight_records_by_group(
     table: Table, metadata: MetadataTable, slices: Sequence[FileSlice], instant: Instant
 ) -> dict[str, SaidRecords]:
-    """Return the records that replace bounds, by file id; few partitions are in memory at a time."""
+    """Return the records that replace bounds, by file id of `slices`; few partitions are in memory at a time.
+
+    There are none for partitions that the log files of these slices do not mention, or that have no tight bounds.
+    """
     seen = SeenTable(table, metadata.of_table)
     indexed = columns_of(seen, instant, FileChanges(), bounds_definition(seen.storage))
     if indexed is None or not indexed.fields:
@@ -221,7 +232,10 @@ def _newest_files(seen: SeenTable, paths: Sequence[str]) -> dict[str, list[str]]
 
 
 def _in_parts(files: FilesOfPartitions, columns: int) -> Iterator[FilesOfPartitions]:
-    """Yield parts of the partitions, each with at most `_RECORDS_AT_ONCE` records or a single partition."""
+    """Yield parts of the partitions, each with at most `_RECORDS_AT_ONCE` records or a single partition.
+
+    Each file has a record for each of so many `columns`.
+    """
     part: dict[str, Sequence[str]] = {}
     count = 0
     for path, names in files.items():  # O(partitions)

@@ -46,7 +46,10 @@ def is_worth_a_look(path: str) -> bool:
 
 
 def is_due(path: str, slices: MetadataSlices | None) -> bool:
-    """Return whether a compaction is due, and note how many writes of a table may pass until the next listing."""
+    """Return whether a compaction is due, and note how many writes of a table may pass until the next listing.
+
+    `slices` is None for a table whose metadata table has no partition in use.
+    """
     commits_left = LEAST_COMMITS if slices is None else _commits_left(slices)
     keep(_PASSES, path, max(commits_left - 1, 0), _MOST_TABLES)
     return commits_left <= 0
@@ -114,7 +117,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
     try:
         compacted = compact_metadata(table)
     except DamagedPartitionError as error:
-        return replace(result, todo=_taken_out_of_use(table, error), seconds=round(time.monotonic() - began, 3))
+        return replace(result, todo=_take_out_of_use(table, error), seconds=round(time.monotonic() - began, 3))
     if compacted is not None:
         result = replace(
             result,
@@ -130,7 +133,7 @@ def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> Servi
     return replace(result, instants=count, seconds=round(time.monotonic() - began, 3))
 
 
-def _taken_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
+def _take_out_of_use(table: Table, damage: DamagedPartitionError) -> str:
     """Take a damaged partition out of use, with the partitions that need it; return a warning for the user.
 
     The warning is empty if the partition was out of use already.

@@ -31,14 +31,19 @@ def may_come_back(removed: RemovedFiles, path: str) -> bool:
 def put_back(removed: RemovedFiles, path: str) -> None:
     """Move a removed file that `may_come_back` back into the table."""
     storage, removed_path = removed.storage, removed.place_of(path)
+    # If the table has the file, it is the same file: an earlier call copied it and then broke off.
     if not storage.exists(path):
         copy_and_check(storage, removed_path, path, removed.folder)
     storage.delete(removed_path)
 
 
 def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:
-    """Copy a file and check the copy by reading it, so that the caller may delete the source; return its size."""
+    """Copy a file and check the copy by reading it, so that the caller may delete the source; return its size.
+
+    The copy grows in the folder `aside`, where no reader looks, and comes to the path `target` once it is whole.
+    """
     checksum = copy_file(storage, source, target, aside)
+    # Otherwise a power cut might lose the copy's name after the caller has deleted the source.
     storage.flush([split(target)[0]])
     if checksum_of(storage, target) != checksum:
         raise StorageError(

@@ -180,7 +180,7 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
     """Return the result of a dry run: what a repair would move, roll back and delete."""
-    properties, orphans = _properties(table.storage), find_orphans(table.storage)
+    properties, orphans = _files_of_broken_change(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(
         table.path,
@@ -216,7 +216,7 @@ class _Repair:
         Return what was done. Each step sees the table as the steps before it left the table.
         """
         table, storage, means = self.table, self.table.storage, self.means
-        properties = _properties(storage)
+        properties = _files_of_broken_change(storage)
         if properties:
             exclusive(table, lambda _: self._recover_properties(properties))
         rollback_result = roll_back_dead_writes(storage, means.patience)
@@ -278,8 +278,8 @@ class _Repair:
         return removed
 
 
-def _properties(storage: Storage) -> Mapping[str, str]:
-    """Return the files of a change of the properties that broke off, each with the code of its finding.
+def _files_of_broken_change(storage: Storage) -> Mapping[str, str]:
+    """Return the paths of the files of a change of the properties that broke off, each with its finding's code.
 
     A repair copies both files, even a whole file: by the copies an undo sees whether the properties changed since.
     """

@@ -54,11 +54,11 @@ class _Undo:
 
     def dry_result(self) -> ServiceResult:
         """Return the result of a dry run: which files may come back."""
-        return self._result(*self._divide(), dry=True)
+        return self._result(*self._paths_and_sentences(), dry=True)
 
     def run(self) -> ServiceResult:
         """Put back the files that may come back, the properties last; return which came back."""
-        paths, sentences = self._divide()
+        paths, sentences = self._paths_and_sentences()
         for path in paths:
             if path not in _PROPERTIES:
                 put_back(self.removed, path)
@@ -69,7 +69,7 @@ class _Undo:
             self.removed.forget()
         return self._result(paths, sentences)
 
-    def _divide(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _paths_and_sentences(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the paths of the files that may come back, and a sentence for each that may not."""
         timeline, reasons = self.table.timeline(), self.removed.reasons()
         reason_by_path = {path: self._why_forbidden(path, timeline, reasons) for path in self.removed.paths()}
@@ -85,6 +85,7 @@ class _Undo:
         file = data_file(path, changes=True)
         if file is None or path.startswith(_OWN_FOLDER):
             return "no repair has moved it"
+        # In old tables only the content of a log file says which instants wrote it, so open the file.
         makers = self.table.format.makers([file], timeline, opens=True)
         # Readers showed the rows of such an orphan before the repair, too.
         if any(map(timeline.is_committed, makers)) and reasons.get(path) != ORPHAN_SHOWN.code:
@@ -111,7 +112,7 @@ class _Undo:
         storage.delete(*map(self.removed.place_of, _PROPERTIES))
 
     def _kept_properties(self) -> list[bytes | None]:
-        """Return the kept backup and the kept properties, None for what was not kept."""
+        """Return the bytes of the kept backup and of the kept properties, None for a file that was not kept."""
         return [read_properties(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
 
     def _result(self, paths: tuple[str, ...], sentences: tuple[str, ...], *, dry: bool = False) -> ServiceResult:

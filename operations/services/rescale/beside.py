@@ -130,7 +130,7 @@ class InstantsBeside:
                 raise _NotYetError(instant)
 
     def _verdicts(self, timeline: Timeline) -> Mapping[Instant, Verdict]:
-        """Return the verdict on each pending write, plan and rescale."""
+        """Return what the rescale does about each pending write, plan and rescale, by the rules of concurrency."""
         holder_by_group = held_groups(pending_compactions(timeline))
         planning_holders = {
             holder.identity for (path, _), holder in holder_by_group.items() if self.rescale.holds(path)
@@ -160,6 +160,7 @@ class InstantsBeside:
             shared = all_shared({Shared.PARTITION: instant.identity in planning_holders})
             their_state = self._state_of(instant) if shared and self._is_begun(instant) else Known.PENDING
             return Meeting(RESCALE, kind or COMPACTION, their_state, shared)
+        # Without the names of its file groups, a clustering may hold any partition.
         names_groups = says_what_it_holds(timeline, instant)
         if names_groups or kind is CLUSTERING:
             shared = all_shared(

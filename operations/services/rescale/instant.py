@@ -149,6 +149,7 @@ class RescaleCompletion:
             partitions = FileView(timeline, read_written(timeline)).partitions()
             if all(numbers_now.of(path) == number for path in partitions if not self.rescale.holds(path)):
                 return same_everywhere
+        # In a rule the first expression that finds a partition decides, so the new expressions come first.
         own_expressions = tuple((expression_of(path), number) for path in self.rescale.partitions)
         paths = {*self.rescale.partitions}
         kept_expressions = tuple(pair for pair in expressions if path_of(pair[0]) not in paths)
@@ -230,7 +231,7 @@ class RescaleInstant:
         work = replace(work, watermark=timeline.watermark())
         slices, changes = self.wanted.slices_and_changes(timeline, rescale.partitions)
         sources = [file_slice for path in changes for file_slice in slices[path]]
-        # Without rows to divide, the table may have no columns yet.
+        # `columns_of` raises for a table without columns, which may have no rows to divide yet.
         schema_of = columns_of if sources else partial(latest_schema, writing=True)
         schema = schema_of(work.config, timeline) or pa.schema([])
         units = [

@@ -46,8 +46,9 @@ def rescale_buckets(
 ) -> ServiceResult:
     """Bring ``partitions``, None for all, to ``n`` buckets each; partitions that have ``n`` buckets stay as they are.
 
-    Raises `InvalidOptionError` for an impossible number or partition, `UnsupportedTableError` for a table without
-    simple buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep the rescale out, and
+    With ``whole_table`` one instant takes all partitions, as always in table versions without rules. Raises
+    `InvalidOptionError` for an impossible number or partition, `UnsupportedTableError` for a table without simple
+    buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep the rescale out, and
     `BucketMisfitError` if a file holds rows of other buckets. Partitions that were rescaled before the error stay so.
     """
     began = time.monotonic()
@@ -126,6 +127,7 @@ class _RescaleCall:
             partitions = [*slices]
             if not changes and not self.wanted.wants_default(timeline):
                 break
+            # Without changes, only future partitions would get another number: to rescale the whole table sets theirs.
             if self.whole or not changes:
                 self.results.append(self.instants.carry_out(Rescale(self.wanted.n, None), partitions))
             else:

@@ -129,12 +129,16 @@ class _Task:
         for spill in self.unit.spills:
             reader = SpillReader(self.rescaler.work.storage, spill.path)
             for spilled in reader.pieces:
+                # A spill has the rows of all new buckets to which its file slice gave rows.
                 if spilled.key == key:
                     for rows in reader.batches(spilled):
                         yield number, rows
 
     def _rows_by_bucket(self) -> BucketRows:
-        """Yield the merged rows of the sources, each batch with its new bucket."""
+        """Yield the merged rows of the sources, each batch with its new bucket.
+
+        Raise `BucketMisfitError` for a row in a wrong bucket, and refuse keys that another engine spelled otherwise.
+        """
         reader = self._reader()
         for source in self.unit.sources:
             foreign = is_foreign(self.rescaler.work.storage, source, self.rescaler.foreign)

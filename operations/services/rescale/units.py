@@ -102,7 +102,10 @@ def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tup
 
 
 def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:
-    """Return the units of one partition's slices; raises `UnsupportedTableError` if a file id names no bucket."""
+    """Return the units of one partition's slices; raises `UnsupportedTableError` if a file id names no bucket.
+
+    The path ``table`` names the table in the error.
+    """
     by_class: dict[int, list[FileSlice]] = {}
     for file_slice in slices:
         bucket = bucket_of(file_slice.file_id)
@@ -114,6 +117,7 @@ def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> l
             )
         by_class.setdefault(bucket % change.classes, []).append(file_slice)
     if change.shuffles:
+        # Each task divides one slice into spills; `gathering_units` makes the units of the second step.
         return [
             RescaleUnit(change, (file_slice,), tuple(change.targets(remainder)))
             for remainder, members in sorted(by_class.items())

@@ -75,7 +75,7 @@ class SortedInPlace:
     left_out: list[FileGroupId] = field(default_factory=list)
 
     def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
-        """Leave file groups out: delete their new files, as readers would read each file of a completed instant.
+        """Leave the `changed` file groups out: delete their new files, which readers of the instant would read.
 
         This happens before the decision, so that no process completes the instant while these files exist.
         """
@@ -102,7 +102,10 @@ class RewritePlan:
 
 
 def plan_rewrite(table: Table, unsorted: UnsortedSlices, means: Means) -> RewritePlan:
-    """Choose the slices to rewrite; raises `ConcurrentWriteError` if a write or a restore keeps the sort out."""
+    """Return the slices to rewrite, which `unsorted` finds, and the transaction that is going to rewrite them.
+
+    Raises `ConcurrentWriteError` if a write or a restore keeps the sort out.
+    """
     pinned = pin(table, means.patience)
     rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
     write_id, key = generated_id(), new_key(table.config.timezone)
@@ -144,6 +147,7 @@ def _begun_rewrite(plan: RewritePlan) -> Iterator[BegunWork]:
     An instant that others take away meanwhile becomes a conflict.
     """
     ready = partial(make_ready, rollbacks=plan.rollbacks)
+    # The requested file of a commit is empty.
     with begun(plan.transaction, lambda _: b"", ready) as began, taken_as_conflicts(began.work):
         yield began
 
@@ -198,7 +202,11 @@ class _Rewrite:
 
     @property
     def _changes(self) -> WriteChanges:
-        """What the rewrite changes, for the check of conflicts: its file groups keep their rows."""
+        """What the rewrite changes, for the check of conflicts: its file groups keep their rows.
+
+        Another write conflicts if it changed the same bucket, or the same file group if the table has no buckets. The
+        rewrite covers no partition, as it does not mind file groups that other writes add.
+        """
         slices = [result.unit for result in self.sorted.results]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self.work.config, self._numbers)

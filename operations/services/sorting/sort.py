@@ -162,7 +162,7 @@ def _some_names(names: Sequence[str]) -> str:
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
-    """Return the order of a call, with the table's columns and curve where the call names none.
+    """Return the order of a call, with the table's columns and curve if the call names no columns `by` or no curve.
 
     Raises `MissingOptionError` without columns, and `InvalidOptionError` for columns or a curve that cannot sort.
     """
@@ -195,7 +195,10 @@ def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schem
 
 
 def _note_order(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
-    """Note the order in the properties before the first file is sorted, so that concurrent writes follow it, too."""
+    """Note the order in the properties, and return the table with it; a dry run only returns it.
+
+    This comes before the first file is sorted, so that concurrent writes follow the order, too.
+    """
     if dry_run:
         properties = {**table.config.properties, **changes}
         return replace(

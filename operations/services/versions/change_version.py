@@ -162,8 +162,13 @@ class _VersionCall:
     def _changes(
         self, spelling: str | None, copy: TimelineCopy | None, state: OldState, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
-        """Return the changes of the properties, None to remove one; raise if the timeline changed since the copies."""
+        """Return the changes of the properties for a round of the decision, None to remove one.
+
+        Raise `BegunMeanwhileError` if the timeline changed since it was copied: `state` is that before the `copy`.
+        `spelling` is how the table's keys are spelled, None if no property needs to note that.
+        """
         refuse_restoring(ROLLBACK, timeline)
+        # An instant that began, or reached another state, since the copies would be missing on the new timeline.
         if has_unfinished_instants(timeline) or (
             copy is not None and not (copy.state().whole == state.whole and copy.is_whole())
         ):

@@ -157,7 +157,11 @@ def spelling_of(table: Table) -> str | None:
 
 
 def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spelling: str | None) -> tuple[str, ...]:
-    """Return warnings of what another engine or a later write does differently in the other version."""
+    """Return warnings of what another engine or a later write does differently in the other version.
+
+    `before` and `after` are the table's properties, and `spelling` is how it spells keys, None if they have only one
+    spelling.
+    """
     warnings = []
     of_after = f"version {step.after}"
     if step.copies and before.ordering_fields and before.payload is None:

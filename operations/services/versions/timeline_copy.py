@@ -191,7 +191,7 @@ class TimelineCopy:
         return completion_times(changed_at)
 
     def _renamed(self, instant: Instant, times: Mapping[str, str]) -> Instant:
-        """Return the state that an instant has in the new layout."""
+        """Return the state that an instant has in the new layout; `times` has completion times by identity."""
         if instant.state == State.COMPLETED:
             return self.new.instants.layout.completed(instant, times[instant.identity])
         if instant.action in WRITE_ACTIONS and instant.replaces and self._is_clustering(instant):
@@ -250,7 +250,10 @@ class TimelineCopy:
             repair_archive(archive)
 
     def _archived_rows(self, times: Mapping[str, str], copied: frozenset[str]) -> Iterator[Sequence[Row]]:
-        """Yield parts of the archived instants as rows of the new archive, without those copied before."""
+        """Yield parts of the archived instants as rows of the new archive, without those copied before.
+
+        `times` has the completion times and `copied` the identities of the instants copied before.
+        """
         # If instants were archived since the times were read, the timeline's state differs, and all is copied again.
         archived = [
             instant
@@ -262,7 +265,11 @@ class TimelineCopy:
             yield [*map(partial(self._row, times, self.old.archive.bodies(part)), part)]
 
     def _row(self, times: Mapping[str, str], bodies: Mapping[Instant, bytes], instant: Instant) -> Row:
-        """Return an archived instant as a row of the new archive; raise `CorruptInstantError` for a lost body."""
+        """Return an archived instant as a row of the new archive, with its completion time of `times`.
+
+        `bodies` has the contents of the old archive, none for some instants. Raise `CorruptInstantError` if that of a
+        write is lost.
+        """
         body = bodies.get(instant)
         if body is None and instant.action in WRITE_ACTIONS:
             raise CorruptInstantError(

@@ -136,7 +136,7 @@ class UnfinishedInstants:
     def _may_carry_out(self, timeline: Timeline, plan: Instant) -> bool:
         """Return whether a pending plan is carried out; otherwise it is taken back."""
         if not self.step.compacts(self.table):
-            return self._merges
+            return self._is_mergeable
         if plan.action == LOG_COMPACTION:
             # The whole table is compacted, and pyhudi writes no log files in this version.
             return False
@@ -155,7 +155,7 @@ class UnfinishedInstants:
         return True
 
     @property
-    def _merges(self) -> bool:
+    def _is_mergeable(self) -> bool:
         """Whether pyhudi knows the rules by which a compaction of the table merges."""
         try:
             check_supported(self.table.config, self.table.path, writing=True)

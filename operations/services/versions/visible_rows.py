@@ -60,11 +60,11 @@ def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
 
 
 def _count(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Means) -> int | None:
-    """Return how many keys differ in all slices, counted in the engine's tasks or in this process.
+    """Return how many keys show different rows to the two readers in all slices, counted in tasks or in this process.
 
     Return None if the engine runs no tasks and the slices are too large for this process.
     """
-    count = partial(_changed_in, readers)
+    count = partial(_changed_count, readers)
     if means.executor is not None:
         try:
             return sum(means.executor(count, slices))
@@ -76,9 +76,9 @@ def _count(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Mea
     return sum(map(count, slices))
 
 
-def _changed_in(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
+def _changed_count(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
     """Return how many keys of one slice show different rows to the two readers."""
-    return _differing(*(_rows(reader, file_slice) for reader in readers))
+    return _differing_count(*(_rows(reader, file_slice) for reader in readers))
 
 
 def _rules(config: TableConfig) -> tuple[object, ...]:
@@ -109,7 +109,7 @@ def _rows(reader: RowReader, file_slice: FileSlice) -> pa.Table:
     return pa.Table.from_batches(reader.read(Split((whole(file_slice),))), reader.schema)
 
 
-def _differing(rows: pa.Table, other_rows: pa.Table) -> int:
+def _differing_count(rows: pa.Table, other_rows: pa.Table) -> int:
     """Return how many keys have a row in either table that the other table lacks."""
     names = list(_COLUMNS)
     missing_keys = [

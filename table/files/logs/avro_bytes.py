@@ -124,6 +124,7 @@ def _put(data: Octets, starts: Integers, column: Encoded) -> None:
     if len(column.data) == 0:
         return
     width = int(lengths[0])
+    # Values of one length, as most columns have, are copied byte by byte for all rows at once.
     if width and len(column.data) == width * len(lengths) and (lengths == width).all():
         values = column.data.reshape(-1, width)
         for octet in range(width):  # O(bytes of one value)

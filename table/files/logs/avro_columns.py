@@ -78,7 +78,11 @@ def decode(
     names: Collection[str],
     one_by_one: Callable[[bytes, int], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted columns of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists."""
+    """Yield the columns ``names`` of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists.
+
+    ``starts`` are the positions from `row_starts`, ``record`` is the schema in Avro, and ``columns`` has all of its
+    fields in Arrow's types.
+    """
     for first_row in range(0, len(starts) - 1, _CHUNK_ROWS):
         ends = starts[first_row + 1 : first_row + 1 + _CHUNK_ROWS]
         rows = AvroPositions(data, starts[first_row : first_row + len(ends)] + _LENGTH, ends)
@@ -93,7 +97,7 @@ class TooManyError(Exception):
 
 
 def _batch(rows: AvroPositions, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
-    """Return the columns named of a chunk's rows; ValueError if a row does not end where its length says."""
+    """Return the columns ``names`` of a chunk's rows; ValueError if a row does not end where its length says."""
     fields = zip(record["fields"], columns, strict=True)
     arrays = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
     if (rows.at != rows.ends).any():
@@ -112,7 +116,10 @@ class AvroPositions:
     ends: Integers
 
     def read(self, avro: Any, field: pa.Field, *, wanted: bool) -> pa.Array | None:
-        """Return the next value of each row, None if it is not wanted, and move behind it."""
+        """Return the next value of each row, None if it is not wanted, and move behind it.
+
+        ``avro`` is the type of the value, a list for a union, and ``field`` the same in Arrow.
+        """
         if not isinstance(avro, list):
             return self._value(avro, field.type, wanted)
         branch = self._numbers()
@@ -133,6 +140,7 @@ class AvroPositions:
             return None
         if not valid.any():
             return pa.nulls(len(valid), field.type)
+        # Each row that has a value takes the next value; the other rows take null.
         return values.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))
 
     def _one_of(self, avro: list[Any], branch: Integers, kind: pa.DataType, wanted: bool) -> pa.Array | None:
@@ -149,6 +157,7 @@ class AvroPositions:
             values = rows.read(wrapper["fields"][0]["type"], field, wanted=wanted)
             self.at[has_branch] = rows.at
             if values is not None and len(values):
+                # Each row of this type takes the next value; the other rows take null.
                 values = values.take(pa.array(np.maximum(np.cumsum(has_branch) - 1, 0), mask=~has_branch))
             columns.append(pa.nulls(len(branch), field.type) if values is None or not len(values) else values)
         if not wanted:
@@ -214,6 +223,7 @@ class AvroPositions:
                 rows, remaining = rows[remaining > 1], remaining[remaining > 1] - 1
         if not wanted:
             return None
+        # The first items of all lists come first, then the second items: a stable sort puts those of a list together.
         rows = np.concatenate(list_of_item)
         in_order = pa.concat_arrays(parts).take(pa.array(np.argsort(rows, kind="stable")))
         return list_array(kind, None, np.bincount(rows, minlength=len(self.at)), in_order)
@@ -245,7 +255,10 @@ class AvroPositions:
         self.at = self.at + lengths
 
     def _numbers(self) -> Integers:
-        """Return the next number of each row, and move behind it."""
+        """Return the next number of each row, and move behind it.
+
+        Avro spells a number by seven bits a byte, the lowest first, and has its sign in the lowest bit.
+        """
         if (self.at >= self.ends).any():
             raise ValueError("a row in it breaks off")
         octets = self.data[self.at]

@@ -43,7 +43,7 @@ def number(value: int) -> bytes:
 
 
 def read_number(data: bytes, start: int) -> tuple[int, int]:
-    """Return the number at a position, and where it ends."""
+    """Return the number in Avro's encoding at a position, and where it ends; ValueError if it does not end."""
     value = 0
     for position, byte in enumerate(data[start : start + 10]):
         value |= (byte & 0x7F) << 7 * position

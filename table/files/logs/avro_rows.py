@@ -49,6 +49,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 
 def encode_head(count: int) -> bytes:
+    """Return the beginning of a block's content: its version and the number of rows."""
     return _HEAD.pack(_VERSIONS[-1], count)
 
 
@@ -58,25 +59,25 @@ def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
     while first_row < batch.num_rows:
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(batch.nbytes, 1)))
         part = batch.slice(first_row, rows)
-        columns = [_nullable(part.column(i), field.nullable) for i, field in enumerate(part.schema)]
+        columns = [_nullable_values(part.column(i), field.nullable) for i, field in enumerate(part.schema)]
         lengths = fixed(total_lengths(columns).astype(">i4").view(np.uint8).reshape(-1, _ROW_LENGTH))
         yield side_by_side([lengths, *columns]).data.tobytes()
         first_row += rows
 
 
-def _nullable(array: pa.Array, nullable: bool) -> Encoded:
+def _nullable_values(array: pa.Array, nullable: bool) -> Encoded:
     """Return values with the number of the union's branch before each if the column is nullable: 0 for null."""
     array = plain(array)
     if not nullable:
-        return _values(array)
+        return _encoded_values(array)
     if array.null_count == 0:
-        return side_by_side([repeated(number(1), len(array)), _values(array)])
+        return side_by_side([repeated(number(1), len(array)), _encoded_values(array)])
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    return side_by_side([numbers(valid.astype(np.int64)), spread(_values(array.drop_null()), valid)])
+    return side_by_side([numbers(valid.astype(np.int64)), spread(_encoded_values(array.drop_null()), valid)])
 
 
-def _values(array: pa.Array) -> Encoded:
-    """Return values, none of them null."""
+def _encoded_values(array: pa.Array) -> Encoded:
+    """Return values, none of them null, each in Avro's encoding of its type."""
     types, kind = pa.types, array.type
     if len(array) == 0:  # pyarrow leaves out buffers then
         return Encoded(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
@@ -95,14 +96,14 @@ def _values(array: pa.Array) -> Encoded:
         return fixed(unscaled(array)[:, _LONGEST_DECIMAL - decimal_bytes(kind.precision) :])
     if types.is_struct(kind):
         parts = zip(array.flatten(), children(kind), strict=True)
-        return side_by_side([_nullable(part, field.nullable) for part, field in parts])
+        return side_by_side([_nullable_values(part, field.nullable) for part, field in parts])
     if types.is_map(kind):
         ends = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
         keys, items = (part.slice(ends[0], ends[-1] - ends[0]) for part in (array.keys, array.items))
-        return _lists(np.diff(ends), side_by_side([texts(keys), _nullable(items, kind.item_field.nullable)]))
+        return _lists(np.diff(ends), side_by_side([texts(keys), _nullable_values(items, kind.item_field.nullable)]))
     if types.is_list(kind):
         counts = pc.list_value_length(array).to_numpy().astype(np.int64)
-        return _lists(counts, _nullable(array.flatten(), kind.value_field.nullable))
+        return _lists(counts, _nullable_values(array.flatten(), kind.value_field.nullable))
     raise ValueError(f"a column of type {kind} is none of a table's")
 
 
@@ -129,7 +130,8 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block's content, holding a part of it in memory at a time.
 
-    ``read`` returns the next bytes of the content, ``columns`` are those of the schema as `parse_avro` read them.
+    ``read`` returns the next bytes of the content, whose ``size`` is given; ``columns`` are those of ``avro_schema`` as
+    `parse_avro` read them, and ``names`` those that are wanted.
     Raises `ValueError`, or another error of fastavro or pyarrow, if the content is damaged.
     """
     rows_left = count(read(_HEAD.size), size)
@@ -145,6 +147,7 @@ def decode(
             window = octets[position : position + _WINDOW_BYTES]
             starts = avro_columns.row_starts(window)
             if starts is None:
+                # A row is longer than the window, or its length says so.
                 at_once = False
                 break
             starts = starts[: rows_left + 1]
@@ -166,7 +169,11 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 def _one_by_one(record: dict[str, Any], columns: pa.Schema, data: bytes, count: int) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of rows of any schema, decoded one by one."""
+    """Yield the ``columns`` of rows of any schema, decoded one by one.
+
+    ``record`` is the schema in Avro. ValueError if ``data`` does not hold just ``count`` rows of the lengths that they
+    state.
+    """
     raw_type = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in columns)])
     physical = _Physical()
     schema = physical.record(record)
@@ -188,7 +195,7 @@ class _Physical:
     """Writes a schema anew with what its values take in bytes: no logical types, and maps as the lists that they are.
 
     Strings are read as bytes, which Arrow checks. A type that takes no bytes is refused: a forged count would never
-    end.
+    end. ``refers`` says, once a schema is written, whether a type in it is named that is defined elsewhere in it.
     """
 
     def __init__(self) -> None:
@@ -202,6 +209,7 @@ class _Physical:
         return {**schema, "fields": [length, *schema["fields"]]}
 
     def _record(self, avro: dict[str, Any]) -> dict[str, Any]:
+        """Return a record type with what the values of its fields take in bytes."""
         if not avro["fields"]:
             raise ValueError("its schema has a record without fields")
         fields = [{"name": child["name"], "type": self._type(child["type"])} for child in avro["fields"]]
@@ -236,10 +244,10 @@ class _Physical:
 
 
 def _raw_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _raw(field.type))
+    return pa.field(field.name, _raw_type(field.type))
 
 
-def _raw(kind: pa.DataType) -> pa.DataType:
+def _raw_type(kind: pa.DataType) -> pa.DataType:
     """Return the Arrow type of a column's values as fastavro returns them, before `_logical` converts them."""
     types = pa.types
     if types.is_date32(kind):

@@ -44,7 +44,7 @@ def safe_format(wished: BlockType, config: TableConfig, schema: pa.Schema) -> Bl
 
 
 def ordered_by(config: TableConfig, schema: pa.Schema, kind: Callable[[pa.DataType], bool]) -> tuple[str, ...]:
-    """Return the ordering fields whose types are of a kind; none if the later row wins."""
+    """Return the ordering fields for whose types ``kind`` is true; none if the later row wins."""
     if config.merge_mode == COMMIT_TIME_ORDERING:
         return ()
     return tuple(name for name in config.ordering_fields if name in schema.names and kind(schema.field(name).type))
@@ -57,6 +57,7 @@ def delete_order(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     """
     fields = ordered_by(config, schema, lambda _: True)
     decimals = [schema.field(name).type for name in ordered_by(config, schema, pa.types.is_decimal)]
+    # Apache Hudi 1.0.2, which reads some tables, fails on decimals there and has no place for several values.
     unread = not config.orders_every_delete and (len(fields) > 1 or bool(decimals))
     too_long = any(max(kind.scale - _DIGITS, kind.precision - kind.scale - _WHOLE_DIGITS) > 0 for kind in decimals)
     return () if unread or too_long or len(fields) < len(config.ordering_fields) else fields

@@ -33,6 +33,7 @@ def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     rows = np.zeros((len(values.lengths), _WIDTH), dtype=np.uint8)
     starts = np.cumsum(values.lengths) - values.lengths
     if len(starts):
+        # Bytes in front of a short value repeat its sign.
         rows[:] = (values.data[starts] >> 7)[:, None] * np.uint8(0xFF)
     rows[np.arange(_WIDTH) >= (_WIDTH - values.lengths)[:, None]] = values.data
     low_first = np.ascontiguousarray(rows[:, ::-1])

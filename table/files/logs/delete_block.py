@@ -105,6 +105,7 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
         encoded = _encode_values(values[0])
     else:
         count = int(ordered_rows.sum())
+        # The wrapper's number, 1 as the list in it is not null, the number of items, the items, and a 0 as the end.
         list_head = repeated(number(_ARRAY) + number(1) + number(len(values)), count)
         encoded = side_by_side([list_head, *(_encode_values(array) for array in values), repeated(number(0), count)])
     return side_by_side([spread(without_order, ~ordered_rows), spread(encoded, ordered_rows)])
@@ -154,12 +155,13 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
     ``written`` are the types of the ordering fields when the block was written. Raises `ValueError` if the content
     is damaged, `OldVersionError`, and `SchemaMismatchError` if an ordering value does not fit its field.
     """
-    records, at = _counted(content, len(content))
+    records, at = _count_and_start(content, len(content))
     body = content[at:]
+    # Most blocks have deletes that are alike enough to be read all at once.
     keys, paths, values = _alike(body, records) or _one_by_one(body, records)
     if keys.null_count:
         raise ValueError("a key in it is null")
-    # No value, and the integer 0, mean a delete without an order.
+    # No value, and the integer 0, mean a delete without an order. `values` are structs with a field for each wrapper.
     default = pc.or_(values.is_null(), pc.fill_null(pc.equal(pc.struct_field(values, "int"), 0), False))
     if not wanted:
         return Deletes(keys, paths, (), pa.array(np.ones(len(keys), dtype=np.bool_)))
@@ -169,12 +171,18 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
 
 
 def count(content: bytes, size: int) -> int:
-    """Return how many deletes a content says that it has, given its first bytes; raises as `decode` does."""
-    return _counted(content, size)[0]
+    """Return how many deletes a content of ``size`` bytes says that it has, given its first bytes.
+
+    Raises as `decode` does.
+    """
+    return _count_and_start(content, size)[0]
 
 
-def _counted(content: bytes, size: int) -> tuple[int, int]:
-    """Return the number of records in a block, and where the first begins."""
+def _count_and_start(content: bytes, size: int) -> tuple[int, int]:
+    """Return the number of records in a block, and where the first begins.
+
+    ``content`` are at least the first bytes of the block's content, which has ``size`` bytes.
+    """
     if size < _HEAD.size:
         raise ValueError("it breaks off")
     version, length = _HEAD.unpack_from(content)
@@ -230,6 +238,7 @@ def _first_record(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
     position = 0
     for _ in range(2):
         branch, position = read_number(body, position)
+        # A union of null and text: 0 stands for null, and 1 for a text, whose length follows.
         length, position = read_number(body, position) if branch == 1 else (-1, position)
         if length < 0:
             return None
@@ -270,23 +279,30 @@ def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
 def _ordering(
     values: pa.StructArray, default: pa.Array, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]
 ) -> tuple[pa.Array, ...]:
-    """Return one array a field, null if a delete asks for no order."""
+    """Return one array for each ordering field in ``wanted``, with null for a delete without an order.
+
+    ``values`` has a field for each wrapper, ``default`` says which deletes have no order, and ``written`` has the types
+    of the fields when the block was written.
+    """
     lists = pc.struct_field(values, "array")
+    # A writer wraps the value of a single field without a list around it.
     if len(wanted) == 1 and lists.null_count == len(lists):
-        return (_values(values, written[0], wanted[0]),)
+        return (_values_of_field(values, written[0], wanted[0]),)
     lengths = pc.fill_null(pc.list_value_length(lists), -1)
     if pc.any(pc.and_(pc.invert(default), pc.not_equal(lengths, len(wanted)))).as_py():  # one value a block
         raise ValueError(f"an ordering value in it is not one of {len(wanted)} fields")
     present = lists.drop_null()
     items = present.flatten()
+    # The position of each delete's list among the lists that are present.
     row = pc.if_else(default, None, pc.subtract(pc.cumulative_sum(pc.cast(pc.invert(default), pa.int64())), 1))
+    # The items of all lists lie one after another, so that those of one field are evenly spaced.
     return tuple(
-        _values(items.take(pa.array(np.arange(number, len(items), len(wanted)))), kind, field).take(row)
+        _values_of_field(items.take(pa.array(np.arange(number, len(items), len(wanted)))), kind, field).take(row)
         for number, (kind, field) in enumerate(zip(written, wanted, strict=True))
     )
 
 
-def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
+def _values_of_field(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
     """Return the values of one ordering field, whichever wrappers hold them, in the field's type."""
     values_of_field = pa.nulls(len(wrapped), written)
     for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
@@ -298,7 +314,11 @@ def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> 
 
 
 def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) -> pa.Array:
-    """Return the values of one wrapper as a column had them when they were written."""
+    """Return the values of one wrapper in the type that the column had when they were written.
+
+    ``kind`` is that type, and ``name`` the column's. Apache Hudi's wrappers hold days and microseconds as numbers, and
+    pyhudi writes dates and times as plain numbers.
+    """
     if wrapper in ("date", "local_date") or (wrapper == "int" and pa.types.is_date32(kind)):
         values = values.view(pa.date32())
     elif wrapper == "timestamp" or (wrapper == "long" and pa.types.is_timestamp(kind)):

@@ -78,7 +78,7 @@ class LogArchive(Archive):
         """Return the archived instants with the times at which their completed files were made."""
         by_identity = {
             instant.identity: replace(instant, completion_time=state.get("stateTransitionTime"))
-            for part in self._with_files(lambda files: for_each(self.storage, self._completed, files))
+            for part in self._with_files(lambda files: for_each(self.storage, self._completed_in, files))
             for instant, state in part
         }
         return tuple(by_identity[identity] for identity in sorted(by_identity))
@@ -89,7 +89,8 @@ class LogArchive(Archive):
         if not wanted:
             return {}
 
-        def find(files: Sequence[FileInfo]) -> dict[Instant, bytes]:
+        def bodies_in_files(files: Sequence[FileInfo]) -> dict[Instant, bytes]:
+            """Return the wanted bodies, reading only files that hold one of the instants."""
             instants_of_file = dict(zip(files, self._instants_of_each(files), strict=True))
             holding = [file for file in files if not wanted.isdisjoint(instants_of_file[file])]
             return {
@@ -100,7 +101,7 @@ class LogArchive(Archive):
                 for instant, body in part
             }
 
-        return self._with_files(find)
+        return self._with_files(bodies_in_files)
 
     def file_names(self) -> frozenset[str]:
         return frozenset(split(file.path)[1] for file in self.files())
@@ -118,10 +119,12 @@ class LogArchive(Archive):
             )
 
     def state(self) -> str:
+        """Return a digest of the files' names and sizes, which differs once a file comes, goes or grows."""
         names = (f"{split(file.path)[1]} {file.size}" for file in self.files())
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def is_there(self) -> bool:
+        """Return whether the archive has any file."""
         return bool(self.files())
 
     def files(self) -> list[FileInfo]:
@@ -136,7 +139,7 @@ class LogArchive(Archive):
         key = (self.storage.path, file)
         instants = _INSTANTS.get(key)
         if instants is None:
-            instants = tuple(instant for instant, _ in self._completed(file))
+            instants = tuple(instant for instant, _ in self._completed_in(file))
             keep(_INSTANTS, key, instants, _MOST_FILES)
         return instants
 
@@ -158,12 +161,13 @@ class LogArchive(Archive):
                 keep(_INSTANTS, (self.storage.path, file), instants, _MOST_FILES)
         return for_each(self.storage, self.instants_in, files)
 
-    def _completed(self, file: FileInfo) -> list[tuple[Instant, Entry]]:
+    def _completed_in(self, file: FileInfo) -> list[tuple[Instant, Entry]]:
         """Return the completed instants of a file, each with what its record says beside the body."""
-        return [*_completed(self._decode(file, lambda record: _COMPLETED in record, _state_alone()))]
+        return [*_completed(self._decode(file, lambda record: _COMPLETED in record, _state_schema()))]
 
     def _bodies(self, file: FileInfo, wanted: frozenset[Instant]) -> list[tuple[Instant, bytes]]:
         """Return the bodies of some completed instants of a file as JSON, less those without one."""
+        # A record that has no wanted time in its bytes need not be decoded.
         times = [instant.requested_time.encode() for instant in wanted]
         entries = self._decode(file, lambda record: _COMPLETED in record and any(time in record for time in times))
         bodies = ((instant, entry.get(BODIES.get(instant.group, ""))) for instant, entry in _completed(entries))
@@ -174,7 +178,7 @@ class LogArchive(Archive):
     def _decode(
         self, file: FileInfo, is_wanted: Callable[[bytes], bool], reader_schema: dict[str, Any] | None = None
     ) -> list[Entry]:
-        """Return the records of a file whose bytes ``is_wanted`` takes.
+        """Return the records of a file for whose bytes ``is_wanted`` returns True; the others are not decoded.
 
         With ``reader_schema`` they have the fields of that schema alone.
         """
@@ -189,7 +193,7 @@ class LogArchive(Archive):
             return [
                 entry
                 for block in blocks_in(data, file.path)
-                if (content := _content(block, data))
+                if (content := _content(block, data))  # a torn block has none
                 for entry in read_records(
                     str(block.schema).encode(), filter(is_wanted, _records(content)), reader_schema
                 )
@@ -263,7 +267,7 @@ def _completed(entries: Iterable[Entry]) -> Iterator[tuple[Instant, Entry]]:
 
 
 @cache
-def _state_alone() -> dict[str, Any]:
+def _state_schema() -> dict[str, Any]:
     """Return the parsed schema of what a record says beside the body."""
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 

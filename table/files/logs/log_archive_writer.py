@@ -66,7 +66,10 @@ class LogArchiveWriter:
     zone: str
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
-        """Add the instants that the archive lacks, in one file, or in several if they are large."""
+        """Add the instants that the archive lacks, in one file, or in several if they are large.
+
+        ``files`` are those of the active timeline, which still has the instants.
+        """
         archive = LogArchive(self.storage, self.folder)
         archived = archive.known_of(instants)
         not_archived = [instant for instant in instants if instant not in archived]
@@ -115,12 +118,12 @@ class LogArchiveWriter:
         for start in range(0, len(instants), _AT_ONCE):
             part = [states.get(instant.identity, []) for instant in instants[start : start + _AT_ONCE]]
             for records in for_each(
-                self.storage, lambda states_of_instant: self._states(states_of_instant, files), part
+                self.storage, lambda states_of_instant: self._records_of_instant(states_of_instant, files), part
             ):
                 yield from records
 
-    def _states(self, states: _States, files: InstantFiles) -> list[bytes]:
-        """Return the records of an instant; none if another process has taken the instant off the timeline."""
+    def _records_of_instant(self, states: _States, files: InstantFiles) -> list[bytes]:
+        """Return a record for each state of an instant; none if another process has archived the instant meanwhile."""
         with_bodies = [(instant, info, self._read(info)) for instant, info in states]
         present = [(instant, info, body) for instant, info, body in with_bodies if body is not None]
         if not any(instant.state == State.COMPLETED for instant, _, _ in present):
@@ -152,9 +155,10 @@ def _states_of(files: InstantFiles) -> dict[str, _States]:
 def _record(
     instant: Instant, changed_at: str, body: InstantBody, requested: InstantBody | None, files: InstantFiles
 ) -> bytes:
-    """Return the record of a state, whose file was changed last at a time.
+    """Return the Avro bytes of the record of an instant's state, whose file holds ``body``.
 
-    ``requested`` is what the instant's requested file holds; None if that is gone.
+    ``changed_at`` is when that file was changed last, in the form of an instant's time. ``requested`` is what the
+    instant's requested file holds; None if that is gone.
     """
     state = {
         "commitTime": instant.requested_time,
@@ -164,12 +168,12 @@ def _record(
         "version": None,
     }
     if instant.state == State.COMPLETED:
-        return _encoded({**state, **_what_was_done(instant, body, files)}, body)
+        return _avro_bytes({**state, **_what_was_done(instant, body, files)}, body)
     try:
-        return _encoded({**state, **_what_was_planned(instant, body, requested, files)}, body)
+        return _avro_bytes({**state, **_what_was_planned(instant, body, requested, files)}, body)
     except CorruptInstantError:
         # Apache Hudi's downgrade leaves other bodies in the files of these states, which no reader opens.
-        return _encoded(state, body)
+        return _avro_bytes(state, body)
 
 
 def _what_was_done(instant: Instant, body: InstantBody, files: InstantFiles) -> _Field:
@@ -184,7 +188,10 @@ def _what_was_done(instant: Instant, body: InstantBody, files: InstantFiles) -> 
 def _what_was_planned(
     instant: Instant, body: InstantBody, requested: InstantBody | None, files: InstantFiles
 ) -> _Field:
-    """Return the field that holds the plan in a requested or inflight file; nothing for a file without one."""
+    """Return the field that holds the plan in a requested or inflight file; nothing for a file without one.
+
+    ``requested`` is what the instant's requested file holds; None if that is gone.
+    """
     if instant.action == "clean" and not body.data:
         # Apache Hudi 1.x leaves the inflight file of a clean empty, and archives the plan with both states.
         body = requested or body
@@ -197,13 +204,16 @@ def _what_was_planned(
     return {} if field is None else {field: files.codec.decode_record(body)}
 
 
-def _encoded(record: Mapping[str, Any], body: InstantBody) -> bytes:
-    """Return a record's bytes; CorruptInstantError for a body that lacks fields of its kind."""
+def _avro_bytes(record: Mapping[str, Any], body: InstantBody) -> bytes:
+    """Return a record in Avro's encoding; CorruptInstantError if it lacks fields of its kind.
+
+    ``body`` is the instant's file from which the record comes, which the error names.
+    """
     import fastavro  # noqa: PLC0415 (slow to import)
 
     sink = pa.BufferOutputStream()
     try:
-        fastavro.schemaless_writer(sink, _parsed(), record)
+        fastavro.schemaless_writer(sink, _parsed_record_schema(), record)
     except Exception as error:
         # A record of another kind lacks fields, or has others of the same name.
         raise body.corrupt(f"it does not have the fields of its kind ({type(error).__name__}: {error})") from error
@@ -220,11 +230,13 @@ def _block(records: Sequence[bytes]) -> bytes:
 
 @cache
 def _schema_text() -> str:
+    """Return the Avro schema of the archive's records as JSON."""
     return json.dumps(avro_schemas.ARCHIVED_STATE, separators=(",", ":"))
 
 
 @cache
-def _parsed() -> Any:
+def _parsed_record_schema() -> Any:
+    """Return the Avro schema of the archive's records as fastavro parsed it."""
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 
     return parse_schema(avro_schemas.ARCHIVED_STATE)

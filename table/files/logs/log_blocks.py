@@ -138,7 +138,10 @@ class BlockHead:
 
 
 def sound_end(read: Read, offset: int, size: int) -> int | None:
-    """Return where a block ends, None if it is torn: its length and its trailer differ, or no block follows."""
+    """Return where a block ends, None if it is torn: its length and its trailer differ, or no block follows.
+
+    The block begins at ``offset``, and the file has ``size`` bytes.
+    """
     prefix = read(offset, PREFIX)
     if len(prefix) < PREFIX or not prefix.startswith(MAGIC):
         return None
@@ -155,7 +158,10 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockParser:
-    """Parses one block; blocks of the archive of table version 6 are of no instant, so they are not ``timed``."""
+    """Parses one sound block, from ``offset`` to ``end``; ``read`` returns bytes by position and length.
+
+    A block that is ``timed`` has to name its instant; those of the archive of table version 6 are of no instant.
+    """
 
     read: Read
     path: str
@@ -202,6 +208,7 @@ class BlockParser:
                 raise damaged(self, "its headers do not end within it")
             if ordinal not in _HEADERS:
                 raise self._unsupported(f"has the unknown header {ordinal}")
+            # The positions of rows may be long, and nothing here trusts them.
             if ordinal != Header.RECORD_POSITIONS:
                 headers[Header(ordinal)] = self._text(position, length)
             position += length

@@ -155,6 +155,7 @@ def _parsing(block: LogBlock) -> Iterator[None]:
     try:
         yield
     except (PyHudiError, MemoryError, OSError):
+        # These have words of their own, or say nothing of the bytes.
         raise
     except OldVersionError as error:
         raise UnsupportedTableError(

@@ -80,7 +80,11 @@ def open_log(storage: Storage, path: str) -> Any:
 
 
 class _BlockReader:
-    """Finds the blocks of a log file, and the next sound block behind a torn one."""
+    """Finds the blocks of a log file, and the next sound block behind a torn one.
+
+    ``ahead`` is how many bytes it reads at once, at least. Of a file that is ``timed`` each block has to name its
+    instant. ``passes_over_damage`` is as in `read_blocks`.
+    """
 
     def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool, *, timed: bool = True) -> None:
         self._passes_over_damage = passes_over_damage
@@ -109,10 +113,10 @@ class _BlockReader:
                 )
                 yield LogBlock(self._path, start, BlockType.CORRUPT, {}, start, end - start)
             else:
-                yield self._parsed(start, end)
+                yield self._parsed_block(start, end)
             start = end
 
-    def _parsed(self, at: int, end: int) -> LogBlock:
+    def _parsed_block(self, at: int, end: int) -> LogBlock:
         """Return a sound block; one with invalid headers counts as corrupt if damage is passed over, or raises."""
         try:
             return BlockParser(self._read, self._path, at, end, self._timed).parse()
@@ -192,8 +196,8 @@ class LogFileWriter:
         Deletes with an order and deletes without it get separate blocks: other readers take no block that has both.
         """
         self._end_rows()
-        for of_kind in (pc.invert(deletes.default), deletes.default):
-            group = deletes.filter(of_kind)
+        for is_of_kind in (pc.invert(deletes.default), deletes.default):
+            group = deletes.filter(is_of_kind)
             if len(group):
                 self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(group)])
 
@@ -204,6 +208,7 @@ class LogFileWriter:
     def statistics(self) -> tuple[ColumnBounds, ...] | None:
         """Return the bounds of the columns that the output names in all data blocks; None if it names none."""
         columns = self.output.statistics
+        # Of a column that the file lacks nothing is known: rows of a log file may leave columns as they are.
         absent = [ColumnBounds(name, None, None, None) for name in columns if name not in self.schema.names]
         return (*of_parts(self._bounded_fields, self._bounds), *absent) if columns else None
 
@@ -273,9 +278,11 @@ class _ParquetContent:
         return self.writer.rows
 
     def bounds(self) -> Sequence[ColumnBounds]:
+        """Return the bounds of the columns that the writer's output names, once the content has ended."""
         return self.writer.statistics() or ()
 
     def end(self) -> list[Any]:
+        """Return the content's bytes in parts, with the block's checksum in place of the placeholder."""
         self.writer.close()
         block_checksum.seal_parquet(self.parts.written, self.headers)
         return self.parts.written
@@ -321,6 +328,7 @@ class _AvroContent:
         return self._bounds.bounds()
 
     def end(self) -> list[Any]:
+        """Return the content's bytes in parts."""
         return [avro_rows.encode_head(self.rows), *self._encoded]
 
     def abandon(self) -> None:

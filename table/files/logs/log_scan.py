@@ -13,18 +13,22 @@ from .log_blocks import BlockType, LogBlock
 
 
 def effective_blocks(blocks_by_file: Iterable[Iterable[LogBlock]], upto: Callable[[str], bool]) -> tuple[LogBlock, ...]:
-    """Return the data and delete blocks that count, winners of ties last; ``upto`` says which instants may be seen."""
+    """Return the data and delete blocks that count, winners of ties last.
+
+    ``blocks_by_file`` has the blocks of each log file in the order in which files are read. ``upto`` says whether the
+    blocks of an instant count, by its requested time.
+    """
     instants: dict[str, list[LogBlock]] = {}
     for blocks in blocks_by_file:
         for block in blocks:
             if block.type == BlockType.COMMAND:
-                instants.pop(_target(block), None)
+                instants.pop(_target_instant(block), None)
             elif block.type != BlockType.CORRUPT and upto(block.instant_time):
                 instants.setdefault(block.instant_time, []).append(block)
     return tuple(block for time in _in_order(instants) for block in instants[time])
 
 
-def _target(block: LogBlock) -> str:
+def _target_instant(block: LogBlock) -> str:
     """Return the instant that a command rolls back; UnsupportedTableError for any other command."""
     if not block.is_rollback or block.target_instant_time is None:
         raise UnsupportedTableError(
@@ -39,6 +43,7 @@ def _in_order(instants: dict[str, list[LogBlock]]) -> list[str]:
 
     A log compaction that replaces no instant here does not count: the base file holds the rows that it was made of.
     """
+    # By replaced instant, the log compaction that holds its rows after all log compactions.
     final: dict[str, str] = {}
     ordered: dict[str, None] = {}
     for time in reversed(instants):

@@ -28,7 +28,7 @@ logger = logging.getLogger("pyhudi")
 def read_note(storage: Storage) -> Held:
     """Return the note of a table; an empty note if it is missing, damaged or in a newer format."""
     try:
-        return _parsed(storage.read(NOTE))
+        return _instants_in_note(storage.read(NOTE))
     except FileNotFoundError:
         return {}
     except (PyHudiError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -49,8 +49,8 @@ def write_note(storage: Storage, instants_of_file: Held) -> None:
         logger.info("table %s: no note %s was made: %s", storage.path, NOTE, error)
 
 
-def _parsed(data: bytes) -> Held:
-    """Return the instants in a note; ValueError if it is damaged or of a newer release."""
+def _instants_in_note(data: bytes) -> Held:
+    """Return the instants in a note by the file that holds them; ValueError if it is damaged or of a newer release."""
     checksum, _, text = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(text):
         raise ValueError("it does not have the checksum that it states")
@@ -64,5 +64,6 @@ def _parsed(data: bytes) -> Held:
 
 
 def _instant(identity: str) -> Instant:
+    """Return the completed instant of an identity, ``<requested time>.<action>``."""
     time, _, action = identity.partition(".")
     return Instant(time, action, State.COMPLETED)

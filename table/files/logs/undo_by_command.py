@@ -41,7 +41,10 @@ class TakesBlocksBack(DeletesFiles):
     """
 
     def take_back(self, storage: Storage, left_files: Mapping[str, Iterable[str]]) -> None:
-        """Delete files of each instant alone, and append commands where its blocks are among those of others."""
+        """Delete files of each instant alone, and append commands where its blocks are among those of others.
+
+        ``left_files`` has the paths of the files that each instant left, by its requested time.
+        """
         for instant_time, paths in left_files.items():
             left_paths = frozenset(paths)
             logs = {path: log for path in left_paths if (log := log_file(path, changes=True)) is not None}
@@ -116,11 +119,12 @@ def _logs_named(folder: str, names: Mapping[str, int] | None) -> Iterator[str]:
 
 
 def _slice_named(log: LogFile) -> _NamedSlice:
+    """Return the file slice to which a log file belongs by its name."""
     return _NamedSlice(split(log.path)[0], log.file_id, log.named_time)
 
 
 def _logs_of_slices(storage: Storage, named_slices: Collection[_NamedSlice]) -> dict[_NamedSlice, list[LogFile]]:
-    """Return all log files of some slices, in their order; each folder is listed once."""
+    """Return all log files of each of some slices, in the order in which they are read; a folder is listed once."""
     slices: dict[_NamedSlice, list[LogFile]] = {}
     for listed in for_each(storage, storage.list, sorted({named_slice.folder for named_slice in named_slices})):
         for info in listed:
@@ -162,7 +166,10 @@ def _take_blocks_back(
 
 
 def _append(storage: Storage, named_slice: _NamedSlice, version: int, data: bytes) -> None:
-    """Make a log file that is read after all others of a slice, and never in place of another writer's."""
+    """Make a log file that is read after all others of a slice, and never in place of another writer's.
+
+    ``version`` is the first that may be free; other writers may take it, and then the file gets a later one.
+    """
     while True:
         name = LogFileName(named_slice.file_id, named_slice.named_time, version, _TOKEN).format()
         if storage.create(join(named_slice.folder, name), data):
@@ -175,7 +182,10 @@ def _is_sound(block: LogBlock) -> bool:
 
 
 def _is_of_one_instant(blocks: list[LogBlock], instant_time: str, *, torn: bool) -> bool:
-    """Return whether a log file holds blocks of one instant alone, and no command; a ``torn`` file may hold none."""
+    """Return whether a log file holds blocks of one instant alone, and no command; without blocks return ``torn``.
+
+    ``torn`` says whether the instant made the file, which then has no sound block because its writer died.
+    """
     is_of_instant = (block.type != BlockType.COMMAND and block.instant_time == instant_time for block in blocks)
     return all(is_of_instant) if blocks else torn
 

@@ -78,6 +78,7 @@ class _WholeLog:
         return self._damaged(f"{block.content_size} bytes from byte {block.offset} on are no whole block")
 
     def _damaged(self, reason: str) -> CorruptFileError:
+        """Return the error for a damaged file; `repairable` adds what to do."""
         what = (
             f"The log file {self.log.path} of the table {self.storage.path}, which the completed instant "
             f"{', '.join(self.stated.makers)} wrote, is damaged: {reason}."
