@@ -77,7 +77,7 @@ def _equal_columns(node: _Node) -> Iterator[tuple[str, str]]:
 
 
 def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
-    """Return an expression as a term; `UNKNOWN` for one that is not understood."""
+    """Return an expression as a term; `UNKNOWN` if pyhudi does not understand it."""
     if node.name is not None:
         column = column_in(schema, node.name)
         return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN

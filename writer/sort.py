@@ -112,7 +112,7 @@ def _end_of_cell(wanted: int, ends: Ends, after: int, known_until: int, slack: i
     near_ends = ends[(ends >= after) & (np.abs(ends - wanted) <= slack)]
     if len(near_ends):
         return int(near_ends[np.argmin(np.abs(near_ends - wanted))])
-    # If a later row near ``wanted`` may begin a cell, the part goes on as far as slack allows; the caller asks again.
+    # If a later row near ``wanted`` may begin a cell, the part is as long as slack allows; the caller asks again.
     return wanted if after < wanted and wanted + slack <= known_until else wanted + slack
 
 

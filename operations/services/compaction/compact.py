@@ -64,7 +64,7 @@ def compact_after_write(
         result = schedule_compaction(storage, settings, means.patience, due=due)
     else:
         result = compact(storage, settings, means, due=due)
-    # Without an instant and a reason in the result, nothing was left to do: another process may have done it meanwhile.
+    # Without an instant and a reason in the result, another process has done the work meanwhile.
     return result if result.instant or result.skipped else None
 
 

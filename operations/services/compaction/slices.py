@@ -77,7 +77,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
         early_count = sum(2 * count >= self.due_after for count in commits_by_group.values()) - due_count
         # The due slices leave cores idle in the last round of units: so many nearly due slices fill these.
         taken_count = due_count + min(-due_count % units_at_once(), early_count)
-        # If all slices fit, or none is due, those stand that the strategy of the settings chose, in its order.
+        # If all slices fit, or none is due, the plan has the slices that the strategy chose, in its order.
         plan = self.cut(slices if not due_count or self.allows(slices) else by_need[:taken_count])
         left_out_groups = commits_by_group.keys() - {file_slice.group for file_slice in plan}
         most_commits = max((commits_by_group[group] for group in left_out_groups), default=0)

@@ -77,7 +77,7 @@ class MetadataBefore:
         return f"The metadata table ({FOLDER}, {self.bytes:,} bytes) goes out of use, and {outcome}"
 
     def build(self, storage: Storage, means: Callable[[], Means]) -> str:
-        """Build the partitions that went out of use since, unless that takes long or fails; return what is left to do.
+        """Build the partitions that went out of use since, unless that takes long or fails; return a text for the user.
 
         The text names the call with which the user builds them; it is empty if nothing went out of use, or if all was
         built. `means` is called only if there is something to build.
