@@ -106,7 +106,11 @@ class _Constant:
         return sf.lit(self.text)
 
     def beside_whole(self, spark_type: str) -> Iterator[Literal]:
-        """Yield a whole number as an int, if it is in range, and as a bigint; Spark compares in the wider type."""
+        """Yield the constants that the text may be beside a column of a type of whole numbers.
+
+        They are a null, and an int or a bigint if the number is in range: Spark shows both by the same text. Spark
+        compares in the wider type of constant and column.
+        """
         yield from self._null_literals(spark_type)
         if not _WHOLE.fullmatch(self.text):
             return

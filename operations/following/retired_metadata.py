@@ -80,7 +80,12 @@ def out_of_use_note(partition: str) -> str:
 def noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
     """Return the property that notes the kind of a record index that goes out of use; nothing for other tables.
 
-    If the write names an index, its completion adds that. The file groups of a table with buckets show their index.
+    Without it, later writes could not see by which index the table finds its keys. The file groups of a table with
+    buckets show their index, so it is not noted.
+
+    Args:
+        table: As a write sees it, with the index that the write names, if any. The completed write notes that index.
+        config: The stored properties.
     """
     if not is_unnoted(config):
         return {}

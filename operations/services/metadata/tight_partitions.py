@@ -184,9 +184,14 @@ def tight_records(
 def _tight_records_by_group(
     table: Table, metadata: MetadataTable, slices: Sequence[FileSlice], instant: Instant
 ) -> dict[str, SaidRecords]:
-    """Return the records that replace bounds, by file id of `slices`; few partitions are in memory at a time.
+    """Return the records that replace bounds in slices of ``partition_stats``, by their file ids.
 
-    There are none for partitions that the log files of these slices do not mention, or that have no tight bounds.
+    The records have the exact bounds of the newest files, by ``column_stats``. There are none for partitions that the
+    log files of these slices do not mention, or that have no tight bounds. Few partitions are in memory at a time.
+
+    Args:
+        slices: Those that a compaction merges.
+        instant: The compaction, as of which columns are indexed.
     """
     seen = SeenTable(table, metadata.of_table)
     indexed = columns_of(seen, instant, FileChanges(), bounds_definition(seen.storage))

@@ -53,11 +53,15 @@ class Rescaler(FileWorker):
     foreign: frozenset[FileGroupId]
 
     def execute(self, unit: RescaleUnit) -> RescaleResult:
-        """Do one unit; each attempt makes files of its own."""
+        """Write the rows of a unit into their buckets, or spill them by bucket if the unit only divides its rows.
+
+        Units that gather rows read the spills later. Each attempt makes files of its own.
+        """
         work = self.work
         with self.attempt() as (output_files, local):
             keys = KeyGenerator(work.config, self.files.schema)
-            task = _Task(self, unit, local, output_files, keys, bool(number_columns(work.config, self.files.schema)))
+            has_number_keys = bool(number_columns(work.config, self.files.schema))
+            task = _Task(self, unit, local, output_files, keys, has_number_keys)
             return RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
 
 

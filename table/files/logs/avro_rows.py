@@ -192,10 +192,14 @@ def _one_by_one(record: dict[str, Any], columns: pa.Schema, data: bytes, count: 
 
 
 class _Physical:
-    """Writes a schema anew with what its values take in bytes: no logical types, and maps as the lists that they are.
+    """Makes another schema of a schema: its values take the same bytes, and fastavro decodes them as Arrow needs them.
 
-    Strings are read as bytes, which Arrow checks. A type that takes no bytes is refused: a forged count would never
-    end. ``refers`` says, once a schema is written, whether a type in it is named that is defined elsewhere in it.
+    It has no logical types, and maps are the lists of entries that they are in bytes. Strings are read as bytes, which
+    Arrow checks. A type that takes no bytes is refused: a forged count would never end.
+
+    Attributes:
+        refers: Whether the schema names a type, such as an enum, instead of defining it. Then its caller does not use
+            the other schema.
     """
 
     def __init__(self) -> None:
@@ -209,7 +213,7 @@ class _Physical:
         return {**schema, "fields": [length, *schema["fields"]]}
 
     def _record(self, avro: dict[str, Any]) -> dict[str, Any]:
-        """Return a record type with what the values of its fields take in bytes."""
+        """Return the record type whose fields have the other types of the same bytes."""
         if not avro["fields"]:
             raise ValueError("its schema has a record without fields")
         fields = [{"name": child["name"], "type": self._type(child["type"])} for child in avro["fields"]]
@@ -220,7 +224,7 @@ class _Physical:
         return {key: avro[key] for key in ("name", "namespace") if avro.get(key) is not None}
 
     def _type(self, avro: Any) -> Any:
-        """Return a type with what its values take in bytes."""
+        """Return the type that reads the bytes of values of a type: a string as bytes, a map as a list of entries."""
         if isinstance(avro, list):
             return [self._type(branch) for branch in avro]
         if isinstance(avro, str):
