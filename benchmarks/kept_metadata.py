@@ -11,7 +11,6 @@ import argparse
 import json
 import resource
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures.tables import Bound, bounds_of, table_of
 from lineitem import KEYS, ORDERING, PARTITION, prepare
-from processes import environment
+from processes import figures_of_case
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,15 +64,8 @@ def measure(sizes: Sizes | None = None, cases: tuple[str, ...] = ()) -> Figures:
     sizes = sizes or Sizes()
     figures: Figures = {}
     for case in cases or tuple(CASES):
-        given = [f"--{name}={getattr(sizes, name)}" for name in ("scale", "batches", "files", "work", "data")]
-        command = [str(ROOT / ".venv/bin/python"), __file__, *given, "--one", case]
-        # The simulation is the tests' own.
-        env = {**environment(".venv"), "PYTHONPATH": str(ROOT / "tests")}
-        process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
-        if process.returncode:
-            print(f"{case} failed with a kept metadata table", flush=True)
-        else:
-            figures |= {KEPT + row: of for row, of in json.loads(process.stdout.splitlines()[-1]).items()}
+        arguments = [f"--{name}={getattr(sizes, name)}" for name in ("scale", "batches", "files", "work", "data")]
+        figures |= figures_of_case(__file__, ".venv", [*arguments, "--one", case], KEPT)
     return figures
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from figures.tables import Bound, bounds_of, table_of
 from many_files import session
 from metadata_peers import PEER_VENVS, PEERS, spark_plans
-from processes import environment, processor_seconds
+from processes import figures_of_case, processor_seconds
 
 ROOT = Path(__file__).parents[1]
 METADATA = "metadata table: "
@@ -57,17 +57,8 @@ def measure(sizes: Sizes | None = None, cases: tuple[str, ...] = ()) -> Figures:
     sizes = sizes or Sizes()
     figures: Figures = {}
     for case in cases or tuple(CASES):
-        venv = PEER_VENVS.get(case, ".venv")
-        given = ["--files", sizes.files, "--keys", sizes.keys, "--work", sizes.work, "--one", case]
-        command = [str(ROOT / venv / "bin" / "python"), __file__, *map(str, given)]
-        # The simulation is the tests' own.
-        env = {**environment(venv), "PYTHONPATH": str(ROOT / "tests")}
-        process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=False, text=True)
-        if process.returncode:
-            # The work of the others is not lost for one of them.
-            print(f"{case} failed on metadata tables", flush=True)
-        else:
-            figures |= {METADATA + row: of for row, of in json.loads(process.stdout.splitlines()[-1]).items()}
+        arguments = ("--files", sizes.files, "--keys", sizes.keys, "--work", sizes.work, "--one", case)
+        figures |= figures_of_case(__file__, PEER_VENVS.get(case, ".venv"), arguments, METADATA)
     return figures
 
 

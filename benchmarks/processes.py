@@ -6,6 +6,7 @@ nothing has been imported yet, they would compile pandas and pyarrow each time, 
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -55,6 +56,21 @@ def run_in(command: Sequence[object], venv: str, log: Path) -> str | None:
         printed.seek(0)
         lines = printed.read().decode().splitlines()
     return None if failed or not lines else lines[-1]
+
+
+def figures_of_case(script: str, venv: str, arguments: Sequence[object], prefix: str) -> dict[str, dict[str, float]]:
+    """Run one case of a script in a process that can import what the tests simulate, and return its figures.
+
+    The figures are by row, whose names get a prefix, and by phase. A case that fails says so and has none: the work of
+    the other cases is not lost.
+    """
+    command = [_ROOT / venv / "bin" / "python", script, *arguments]
+    env = {**environment(venv), "PYTHONPATH": str(_ROOT / "tests")}
+    process = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, env=env, check=False, text=True)
+    if process.returncode:
+        print(f"{Path(script).name} failed at {' '.join(map(str, arguments))}", flush=True)
+        return {}
+    return {prefix + row: by_phase for row, by_phase in json.loads(process.stdout.splitlines()[-1]).items()}
 
 
 def processor_seconds() -> float:
