@@ -356,6 +356,24 @@ def test_a_builder_whose_index_is_dropped_or_taken_over_completes_nothing(
     check(table, 0, 1, 2)
 
 
+def test_a_drop_takes_along_what_another_process_built_on_it_meanwhile(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds of partitions come from bounds of files, so that they would stay as they are, whatever is written."""
+    build(table, COLUMN_STATS)
+
+    def meanwhile(*_: object) -> list[object]:
+        build(table, PARTITION_STATS)
+        return []
+
+    patch_seam(monkeypatch, "give up the indexings of an index that is dropped", meanwhile)
+
+    dropped = drop(table, COLUMN_STATS)
+
+    assert dropped.indexes == (COLUMN_STATS, PARTITION_STATS)
+    check(table, 0, 1, 2, names=(FILES,))
+
+
 def died(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process begin an indexing and die."""
     with monkeypatch.context() as patch:

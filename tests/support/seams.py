@@ -88,6 +88,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "files that undone instants left in a metadata table": "operations.following.undone_metadata:_files_of",
     "placeholders of an indexing that begins": "operations.services.metadata.first_files:_placeholders",
     "placeholder of a file group that stays empty": "operations.services.metadata.built_partitions:placeholder",
+    "give up the indexings of an index that is dropped": "operations.services.metadata.drop_index:_give_up_indexings",
     "give up an indexing that failed": "operations.services.metadata.indexing:give_up",
     "properties that a change of partitions sets": "operations.following.partitions_in_use:changed_names",
     # --- metadata table

@@ -26,7 +26,7 @@ from ...following.retired_metadata import note_out_of_use, noted_index
 from ...result import DROP_INDEX, ServiceResult
 from ...transaction.commit_path import time_after
 from ...transaction.without_instant import MetadataSteps, set_properties, take_metadata_steps
-from .index_names import dropped_with
+from .index_names import dropped_with, partitions_that_need
 from .pending_indexings import INDEXING, PendingIndexing, give_up, pending_indexings
 
 _TRIES = 10
@@ -49,15 +49,21 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     refuse_instants_left_by_upgrade(table)
-    names = dropped_with(name, table.config, table.path)
-    result = ServiceResult(storage.path, DROP_INDEX, indexes=names, dry=dry_run)
+    names = {*dropped_with(name, table.config, table.path)}
+    result = ServiceResult(storage.path, DROP_INDEX, indexes=tuple(sorted(names)), dry=dry_run)
     if not dry_run:
+
+        def without(_: Timeline, stored: TableConfig) -> Mapping[str, str | None] | None:
+            """Return the changes of properties; others may have built partitions since that need the dropped one."""
+            names.update(partitions_that_need(name, stored))
+            return _changes_without(table, stored, name)
+
         given_up = _give_up_indexings(table, names)
         note_out_of_use(storage, names)
         for _ in range(_TRIES):
             # Followers set no properties here, as these could take the whole metadata table out of use.
-            set_properties(table, _ACTION, lambda _, stored: _changes_without(table, stored, names), follows=False)
-            if not set(names) & set(written_partitions(load_config(storage))):
+            set_properties(table, _ACTION, without, follows=False)
+            if not partitions_that_need(name, load_config(storage)):
                 break
         else:
             raise ConcurrentWriteError(
@@ -66,16 +72,18 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
                 "Run drop_index again.",
             )
         why_left = _remove_definitions(table, names)
-        result = replace(result, skipped="; ".join(filter(None, (_given_up_in_words(given_up, names), why_left))))
+        why_skipped = "; ".join(filter(None, (_given_up_in_words(given_up, names), why_left)))
+        result = replace(result, indexes=tuple(sorted(names)), skipped=why_skipped)
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _changes_without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
-    """Return the changes of properties that take partitions out of use; None if none of them is in use or being built.
+def _changes_without(table: Table, stored: TableConfig, name: str) -> Mapping[str, str | None] | None:
+    """Return the changes of properties that take a partition, and those that need it, out of use.
 
-    If the record index goes, the changes also note the index, as readers learn from that where keys are unique.
+    None if none of them is in use or being built. If the record index goes, the changes also note the index, as readers
+    learn from that where keys are unique. ``stored`` are the properties now.
     """
-    dropped_names = {*names} & {*written_partitions(stored)}
+    dropped_names = {*partitions_that_need(name, stored)}
     if not dropped_names:
         return None
     in_use = sorted({*stored.metadata_partitions} - dropped_names)

@@ -58,9 +58,13 @@ def dropped_with(name: str, config: TableConfig, path: str) -> tuple[str, ...]:
             f"The table {path} has no index {name!r}" + (f"; it has {', '.join(present)}." if present else "."),
             "Name one of these." if present else "There is nothing to drop.",
         )
-    if name == FILES:
-        return present
-    return tuple(other for other in present if other == name or _depends_on(other, name))
+    return partitions_that_need(name, config)
+
+
+def partitions_that_need(name: str, config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions in use or being built that need a partition, itself included, sorted; none without it."""
+    present = written_partitions(config)
+    return tuple(other for other in present if name in (FILES, other) or _depends_on(other, name))
 
 
 def _depends_on(other: str, name: str) -> bool:
