@@ -159,7 +159,8 @@ def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, erro
         return sf.transform(value, lambda element: _cast(element, *inner, error_start))
     if isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
         kinds = from_type.valueType, to_type.valueType
-        return sf.transform_values(value, lambda _, item: _cast(item, *kinds, error_start))
+        # The cast of the whole is one of its keys.
+        return sf.transform_values(value, lambda _, item: _cast(item, *kinds, error_start)).cast(to_type)
     # No other type has values inside.
     return value.cast(to_type)
 
